@@ -1,0 +1,35 @@
+"""`python -m benchmarks NAME [--json] [options]` prints one JSON object with figures and ratios.
+
+Each benchmark is a module in this folder with `add_arguments(parser)` and
+`run(arguments) -> dict`, listed in `BENCHMARKS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+
+#: name → one line for people; the module has the same name.
+BENCHMARKS: dict[str, str] = {}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = parser.add_subparsers(dest="name", required=True)
+    modules = {}
+    for name, says in BENCHMARKS.items():
+        modules[name] = importlib.import_module(f"benchmarks.{name}")
+        command = commands.add_parser(name, help=says, description=modules[name].__doc__)
+        command.add_argument("--json", action="store_true", help="one line of JSON, nothing else")
+        modules[name].add_arguments(command)
+    chosen = parser.parse_args(arguments)
+    figures = modules[chosen.name].run(chosen)
+    json.dump(figures, sys.stdout, indent=None if chosen.json else 2)
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

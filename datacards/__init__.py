@@ -1,0 +1,1 @@
+"""Dataset cards, Croissant metadata, plots and publishing; every number comes from the release."""

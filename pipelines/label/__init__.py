@@ -1,0 +1,11 @@
+"""Label: scorers file verdicts, the court turns verdicts into labels."""
+
+from __future__ import annotations
+
+from pipelines.registry import Registry
+
+SCORERS = Registry(
+    kind="scorer",
+    group="routeyard.scorers",
+    builtin={},
+)

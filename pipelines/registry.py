@@ -1,0 +1,50 @@
+"""Names → code, without importing the code before it is asked for.
+
+Each room lists its parts in an explicit dict in its `__init__.py`
+(`{"numeric": "pipelines.label.numeric:score"}`); third parties add to it
+through an entry point group of the same name (`routeyard.scorers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from pipelines.errors import UnknownName, did_you_mean
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Parts of one kind: `kind` is the word for people, `group` the entry point group."""
+
+    kind: str
+    group: str
+    builtin: Mapping[str, str]
+
+    @cached_property
+    def targets(self) -> dict[str, str]:
+        """Name → `module:attribute`; a built-in name cannot be replaced."""
+        found = {point.name: point.value for point in entry_points(group=self.group)}
+        return {**found, **self.builtin}
+
+    def names(self) -> list[str]:
+        return sorted(self.targets)
+
+    def get(self, name: str, *, where: str | None = None) -> Any:
+        """The object registered under `name`.
+
+        Raises:
+            UnknownName: nothing is registered under that name.
+        """
+        if name not in self.targets:
+            raise UnknownName(
+                f"there is no {self.kind} {name!r}",
+                where=where,
+                next_step=did_you_mean(name, self.targets),
+            )
+        module, _, attribute = self.targets[name].partition(":")
+        return getattr(import_module(module), attribute)

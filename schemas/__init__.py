@@ -1,0 +1,61 @@
+"""What one row means: one contract per table, plus recipe, pool and manifest models."""
+
+from __future__ import annotations
+
+from schemas.contract import Column, Contract, Rule
+from schemas.descriptors import DESCRIPTORS
+from schemas.duplicates import DUPLICATES
+from schemas.embeddings import EMBEDDINGS
+from schemas.entropies import ENTROPIES
+from schemas.hidden_states import HIDDEN_STATES
+from schemas.labels import LABELS
+from schemas.model_splits import MODEL_SPLITS
+from schemas.models import MODELS
+from schemas.preferences import PREFERENCES
+from schemas.queries import QUERIES
+from schemas.removals import REMOVALS
+from schemas.responses import RESPONSES
+from schemas.splits import SPLITS
+from schemas.verdicts import VERDICTS
+
+#: Every table a release can hold, by name.
+CONTRACTS: dict[str, Contract] = {
+    contract.name: contract
+    for contract in (
+        QUERIES,
+        MODELS,
+        RESPONSES,
+        VERDICTS,
+        LABELS,
+        EMBEDDINGS,
+        DUPLICATES,
+        ENTROPIES,
+        PREFERENCES,
+        DESCRIPTORS,
+        HIDDEN_STATES,
+        SPLITS,
+        MODEL_SPLITS,
+        REMOVALS,
+    )
+}
+
+__all__ = [
+    "CONTRACTS",
+    "DESCRIPTORS",
+    "DUPLICATES",
+    "EMBEDDINGS",
+    "ENTROPIES",
+    "HIDDEN_STATES",
+    "LABELS",
+    "MODELS",
+    "MODEL_SPLITS",
+    "PREFERENCES",
+    "QUERIES",
+    "REMOVALS",
+    "RESPONSES",
+    "SPLITS",
+    "VERDICTS",
+    "Column",
+    "Contract",
+    "Rule",
+]

@@ -1,0 +1,162 @@
+"""A contract: what one row of a table means, and the check that it holds.
+
+A contract is a name, Arrow columns (description and unit travel in the field
+metadata, so a Parquet file explains itself), a key and rules written as SQL
+predicates that every row must satisfy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.errors import ContractError
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: Arrow type, what it says and in which unit."""
+
+    name: str
+    type: pa.DataType
+    description: str
+    unit: str | None = None
+    nullable: bool = False
+
+    def to_field(self) -> pa.Field:
+        metadata = {"description": self.description}
+        if self.unit:
+            metadata["unit"] = self.unit
+        return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named SQL predicate; a row for which it is not true breaks the rule."""
+
+    name: str
+    predicate: str
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Columns, key and rules of one table. `check` is the only gate."""
+
+    name: str
+    says: str
+    columns: Sequence[Column]
+    key: Sequence[str]
+    rules: Sequence[Rule] = field(default=())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema([column.to_field() for column in self.columns])
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def empty(self) -> pa.Table:
+        return self.schema.empty_table()
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]], *, where: str | None = None) -> pa.Table:
+        """Table from dictionaries; a missing key is null, an unknown one an error."""
+        rows = list(rows)
+        known = set(self.column_names)
+        for row in rows:
+            if unknown := set(row) - known:
+                raise self._broken(f"has no column {sorted(unknown)[0]!r}", where)
+        try:
+            arrays = [
+                pa.array([row.get(c.name) for row in rows], type=c.type) for c in self.columns
+            ]
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise self._broken(f"got a value of the wrong type: {error}", where) from error
+        return self.check(pa.Table.from_arrays(arrays, schema=self.schema), where=where)
+
+    def conform(self, table: pa.Table, *, where: str | None = None) -> pa.Table:
+        """Columns in contract order and type; no row is read."""
+        missing = [c.name for c in self.columns if c.name not in table.column_names]
+        if missing:
+            raise self._broken(f"lacks column(s) {', '.join(missing)}", where)
+        extra = sorted(set(table.column_names) - set(self.column_names))
+        if extra:
+            raise self._broken(f"has unknown column(s) {', '.join(extra)}", where)
+        arrays = []
+        for column in self.columns:
+            values = table.column(column.name)
+            if values.type != column.type:
+                try:
+                    values = values.cast(column.type)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                    raise self._broken(
+                        f"column {column.name!r} is {values.type}, not {column.type}: {error}",
+                        where,
+                    ) from error
+            arrays.append(values)
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def check(self, table: pa.Table, *, where: str | None = None) -> pa.Table:
+        """The table in contract form, or a `ContractError` that names the rule.
+
+        The error counts the rows that break the rule and shows up to three.
+        """
+        import duckdb
+
+        table = self.conform(table, where=where)
+        with duckdb.connect() as connection:
+            connection.register("rows", table)
+            for column in self.columns:
+                nulls = table.column(column.name).null_count
+                if nulls and not column.nullable:
+                    sample = self._sample(connection, f'"{column.name}" IS NULL')
+                    raise self._broken(
+                        f"column {column.name!r} may not be null; {nulls} row(s) are: {sample}",
+                        where,
+                    )
+            self._check_key(connection, where)
+            for rule in self.rules:
+                broken = f"({rule.predicate}) IS NOT TRUE"
+                count = _count(connection, f"SELECT count(*) FROM rows WHERE {broken}")
+                if count:
+                    raise self._broken(
+                        f"rule {rule.name!r} ({rule.predicate}) is broken by {count} row(s): "
+                        f"{self._sample(connection, broken)}",
+                        where,
+                    )
+        return table
+
+    def _check_key(self, connection: Any, where: str | None) -> None:
+        if not self.key:
+            return
+        key = ", ".join(f'"{name}"' for name in self.key)
+        repeated = f"SELECT {key}, count(*) AS n FROM rows GROUP BY ALL HAVING count(*) > 1"
+        count = _count(connection, f"SELECT count(*) FROM ({repeated})")
+        if count:
+            shown = connection.execute(f"{repeated} ORDER BY ALL LIMIT 3").fetchall()
+            raise self._broken(
+                f"key ({', '.join(self.key)}) is repeated for {count} value(s): "
+                + "; ".join(str(row) for row in shown),
+                where,
+            )
+
+    def _sample(self, connection: Any, condition: str) -> str:
+        names = ", ".join(f'"{name}"' for name in (self.key or self.column_names[:3]))
+        rows = connection.execute(f"SELECT {names} FROM rows WHERE {condition} LIMIT 3").fetchall()
+        return "; ".join(str(row) for row in rows)
+
+    def _broken(self, what: str, where: str | None) -> ContractError:
+        return ContractError(
+            f"table {self.name!r} {what}",
+            where=where,
+            next_step=f"compare the table with schemas/{self.name}.py",
+        )
+
+
+def _count(connection: Any, sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    return int(row[0])

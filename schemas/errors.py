@@ -1,0 +1,78 @@
+"""What every Routeyard error says: what happened, where, and the next step.
+
+Defined here because the contracts raise them; `pipelines.errors` draws the
+whole tree and is where the other rooms import from.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RouteyardError(Exception):
+    """Base of every error that is meant for a person.
+
+    Args:
+        what: One sentence: what happened.
+        where: File, row, model or query the error is about.
+        next_step: The command or edit that mends it.
+
+    `exit_code` is what the command line exits with: 2 for bad input, 3 for a
+    failed gate, 1 for anything else.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, next_step: str | None = None):
+        self.what = what
+        self.where = where
+        self.next_step = next_step
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.next_step:
+            lines.append(f"  next:  {self.next_step}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (labelling and sandbox workers).
+        return (_rebuild, (type(self), self.what, self.where, self.next_step))
+
+
+def _rebuild(
+    kind: type[RouteyardError], what: str, where: str | None, next_step: str | None
+) -> RouteyardError:
+    error = kind.__new__(kind)
+    RouteyardError.__init__(error, what, where=where, next_step=next_step)
+    return error
+
+
+class BadInput(RouteyardError):
+    """Something a person can mend: a recipe, a file, a name. Exit code 2."""
+
+    exit_code = 2
+
+
+class ContractError(BadInput):
+    """A table breaks its contract."""
+
+
+class RecipeError(BadInput):
+    """A recipe, pool file or mapping is not valid."""
+
+
+class UnknownName(BadInput):
+    """A name that no registry lists."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the closest known name, else the known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "known: " + ", ".join(names) if names else "none are known"

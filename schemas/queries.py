@@ -1,0 +1,42 @@
+"""Contract of `queries`: what is asked, once per question."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.contract import Column, Contract, Rule
+
+QUERIES = Contract(
+    name="queries",
+    says="What is asked, once per question.",
+    key=("query_id",),
+    columns=(
+        Column(
+            "query_id",
+            pa.string(),
+            "`q` + 20 hex digits: hash of question, choices and references (plus a counter for exact repeats)",
+        ),
+        Column("source", pa.string(), "name of the source in the recipe"),
+        Column("source_id", pa.string(), "the question's own id or row number in its source"),
+        Column("task", pa.string(), "task (dataset or subject) the question belongs to"),
+        Column("domain", pa.string(), "broad field: knowledge, math, code, reading, …"),
+        Column("question", pa.string(), "what is asked, without instructions or choices"),
+        Column(
+            "prompt",
+            pa.string(),
+            "the full user message, with choices and the answer-format instruction",
+        ),
+        Column("choices", pa.list_(pa.string()), "options in order, empty for open questions"),
+        Column(
+            "references",
+            pa.list_(pa.string()),
+            "accepted answers; for choices the letter; empty only for scorers that need none",
+        ),
+        Column("scorer", pa.string(), "name of the rule scorer that reads the answer"),
+        Column("metadata", pa.string(), "JSON object of further source fields, keys sorted"),
+    ),
+    rules=(
+        Rule("id_form", "regexp_full_match(query_id, 'q[0-9a-f]{20}')"),
+        Rule("asks_something", "length(trim(question)) > 0 AND length(trim(prompt)) > 0"),
+    ),
+)

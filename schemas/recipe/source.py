@@ -1,0 +1,67 @@
+"""Where questions come from, and how a source's fields become a query."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from schemas.recipe.base import Strict
+
+
+class Fields(Strict):
+    """Mapping of a source's fields.
+
+    A plain name takes the field as it is; a text with `{{ … }}` is a sandboxed
+    Jinja expression over the row. `choices` and `references` may also be
+    Jinja expressions that give a list.
+    """
+
+    id: str | None = None
+    question: str
+    prompt: str | None = None
+    choices: str | list[str] | None = None
+    references: str | list[str] | None = None
+    task: str | None = None
+    domain: str | None = None
+    metadata: list[str] = Field(default_factory=list)
+
+
+class Source(Strict):
+    """One source dataset: from the hub, from local files, or from the catalog."""
+
+    name: str
+    kind: Literal["files", "hub"] = "files"
+    catalog: str | None = None
+    # local files: path or glob; `$NAME` and `${NAME}` read the environment
+    path: str | None = None
+    format: Literal["parquet", "csv", "jsonl"] | None = None
+    # hub
+    hub_id: str | None = None
+    config: str | None = None
+    split: str = "test"
+    revision: str | None = None
+    streaming: bool = False
+    # what the questions are
+    task: str | None = None
+    domain: str = "general"
+    scorer: str | None = None
+    instruction: str | None = None
+    license: str = "NOASSERTION"
+    url: str | None = None
+    redistribute_text: bool = True
+    fields: Fields | None = None
+    where: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    limit: int | None = Field(default=None, ge=1)
+    shuffle_seed: int | None = None
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Source:
+        if self.catalog is None:
+            if self.kind == "files" and not self.path:
+                raise ValueError("a source of kind 'files' needs 'path'")
+            if self.kind == "hub" and not self.hub_id:
+                raise ValueError("a source of kind 'hub' needs 'hub_id'")
+            if self.fields is None:
+                raise ValueError("a source needs 'fields' (or 'catalog')")
+        return self

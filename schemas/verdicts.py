@@ -1,0 +1,55 @@
+"""Contract of `verdicts`: what one scorer says of one response. Append-only."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.contract import Column, Contract, Rule
+
+VERDICTS = Contract(
+    name="verdicts",
+    says="What one scorer says of one response. Append-only.",
+    key=("query_id", "model_id", "sample", "scorer", "scorer_version"),
+    columns=(
+        Column("query_id", pa.string(), "question"),
+        Column("model_id", pa.string(), "model"),
+        Column("sample", pa.int32(), "0-based sample number"),
+        Column(
+            "scorer",
+            pa.string(),
+            "`numeric`, `mcq`, `xverify:<model>`, `judge:<name>`, `human:<name>`, …",
+        ),
+        Column("scorer_version", pa.string(), "version of the scorer"),
+        Column("outcome", pa.string(), "`correct`, `incorrect`, `abstain` or `error`"),
+        Column(
+            "score",
+            pa.float64(),
+            "graded score in [0, 1]; null for abstain and error",
+            nullable=True,
+        ),
+        Column("extracted", pa.string(), "the answer the scorer read", nullable=True),
+        Column(
+            "span_start",
+            pa.int64(),
+            "where it stands in the text",
+            unit="characters",
+            nullable=True,
+        ),
+        Column("span_end", pa.int64(), "end, exclusive", unit="characters", nullable=True),
+        Column("conflict", pa.bool_(), "the text commits to several different answers"),
+        Column("reason", pa.string(), "why, or the judge's text"),
+        Column(
+            "cost_usd",
+            pa.float64(),
+            "cost of asking; null when unknown, 0 for rules",
+            unit="USD",
+            nullable=True,
+        ),
+    ),
+    rules=(
+        Rule("outcome_known", "outcome IN ('correct', 'incorrect', 'abstain', 'error')"),
+        Rule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
+        Rule("score_iff_decided", "(score IS NOT NULL) = (outcome IN ('correct', 'incorrect'))"),
+        Rule("span_whole", "(span_start IS NULL) = (span_end IS NULL)"),
+    ),
+)
