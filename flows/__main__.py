@@ -1,0 +1,5 @@
+"""`python -m flows` is `routeyard`."""
+
+from flows.cli import main
+
+main()

@@ -1,0 +1,27 @@
+"""The commands of `routeyard`: one file each, loaded when it is called.
+
+A command is `flows/commands/<name>.py` with a function `command`; a command of
+two words (`audit labels`) lives in `audit_labels.py`. A name that Python
+reserves gets a trailing underscore (`import_.py`).
+"""
+
+from __future__ import annotations
+
+import keyword
+
+#: command → the one line that `routeyard --help` shows. The order is the order of the help.
+COMMANDS: dict[str, str] = {
+    "demo": "Build a small benchmark end to end, offline, with a simulated pool.",
+}
+
+#: first word → what the group is for.
+GROUPS: dict[str, str] = {
+    "recipe": "Read and check recipes.",
+    "audit": "Audit what was metered and what was labelled.",
+}
+
+
+def module_of(name: str) -> str:
+    """Module that holds the command `name`."""
+    stem = name.replace(" ", "_").replace("-", "_")
+    return f"flows.commands.{stem}_" if keyword.iskeyword(stem) else f"flows.commands.{stem}"
