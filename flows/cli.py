@@ -41,9 +41,7 @@ def run(words: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "stopped; what was collected is kept: run the same command to go on", file=sys.stderr
-        )
+        print("stopped; what was collected is kept: run the same command to go on", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # `routeyard query … | head` closes our output: not a fault.

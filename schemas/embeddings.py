@@ -13,6 +13,13 @@ EMBEDDINGS = Contract(
     columns=(
         Column("query_id", pa.string(), "question"),
         Column("encoder", pa.string(), "encoder name, precision and window"),
+        Column(
+            "seen_chars",
+            pa.int64(),
+            "how much of the text the encoder saw; null when it saw all of it",
+            unit="characters",
+            nullable=True,
+        ),
         Column("vector", pa.list_(pa.float32()), "unit-norm embedding"),
     ),
     rules=(

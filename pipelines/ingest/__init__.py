@@ -1,1 +1,8 @@
-"""The ingest room."""
+"""Ingest: source datasets → queries. One file per way in."""
+
+from __future__ import annotations
+
+from pipelines.ingest.ingest import ingest, pin
+from pipelines.ingest.queries import Ingested
+
+__all__ = ["Ingested", "ingest", "pin"]

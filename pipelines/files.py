@@ -1,0 +1,152 @@
+"""Local files as rows: Parquet, CSV and JSONL, plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from pipelines.errors import SourceError
+
+#: What the error says when the folder of recorded outputs is not set.
+DATA_HINT = (
+    "set ROUTEYARD_DATA to a folder of recorded outputs: public repositories hold them "
+    "(WildEval/ZeroEval, TIGER-AI-Lab/MMLU-Pro, lm-sys/RouteLLM); each recipe's header says "
+    "which files it reads and which columns they must have"
+)
+
+
+def expand(path: str, *, base: Path, where: str) -> list[Path]:
+    """Files that `path` names: `$NAME` is read from the environment, globs are sorted.
+
+    Raises:
+        SourceError: an environment variable is unset or no file matches.
+    """
+    for name in re.findall(r"\$\{?(\w+)\}?", path):
+        if name not in os.environ:
+            hint = DATA_HINT if name == "ROUTEYARD_DATA" else f"set the environment variable {name}"
+            raise SourceError(
+                f"the path {path!r} needs the environment variable {name}, which is not set",
+                where=where,
+                next_step=hint,
+            )
+    expanded = os.path.expandvars(os.path.expanduser(path))
+    full = expanded if os.path.isabs(expanded) else str(base / expanded)
+    found = [full] if os.path.exists(full) else sorted(glob.glob(full))
+    files = [Path(name) for name in found if os.path.isfile(name)]
+    if not files:
+        raise SourceError(
+            f"there is no file {full}",
+            where=where,
+            next_step="correct the path in the recipe, or put the file there",
+        )
+    return files
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def format_of(path: Path, declared: str | None) -> str:
+    """`parquet`, `csv` or `jsonl`, from the recipe or the file's name."""
+    if declared:
+        return declared
+    suffixes = [s for s in path.suffixes if s not in (".gz",)]
+    ending = suffixes[-1] if suffixes else ""
+    known = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    if ending not in known:
+        raise SourceError(
+            f"the format of {path.name} is not clear from its name",
+            where=str(path),
+            next_step="set 'format: parquet | csv | jsonl' in the recipe",
+        )
+    return known[ending]
+
+
+def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
+    """Rows of one file as dictionaries, in file order.
+
+    Raises:
+        SourceError: the file is damaged; says at which line or byte.
+    """
+    kind = format_of(path, declared)
+    reader = {"parquet": _parquet, "csv": _csv, "jsonl": _jsonl}[kind]
+    try:
+        yield from reader(path)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile) and error.errno:
+            raise
+        raise _damaged(path, error) from error
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        for batch in file.iter_batches(batch_size=4096):
+            yield from batch.to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _csv(path: Path) -> Iterator[dict[str, Any]]:
+    # Model outputs are longer than the module's default limit of 131,072 characters.
+    csv.field_size_limit(1 << 30)
+    with _open(path) as stream:
+        reader = csv.DictReader(stream, strict=True)
+        for row in reader:
+            if None in row or None in row.values():
+                raise SourceError(
+                    f"line {reader.line_num} has another number of fields than the header",
+                    where=f"{path}:{reader.line_num}",
+                    next_step="mend the file, or quote the field that holds a separator",
+                )
+            yield dict(row)
+
+
+def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
+    with _open(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise SourceError(
+                    f"line {number} is not JSON: {error}",
+                    where=f"{path}:{number}",
+                    next_step="mend the line; one JSON object per line is expected",
+                ) from error
+            if not isinstance(row, dict):
+                raise SourceError(
+                    f"line {number} is not a JSON object",
+                    where=f"{path}:{number}",
+                    next_step="one JSON object per line is expected",
+                )
+            yield row
+
+
+def _damaged(path: Path, error: Exception) -> SourceError:
+    return SourceError(
+        f"{path.name} cannot be read: {error}",
+        where=str(path),
+        next_step="fetch or write the file again; nothing was imported",
+    )

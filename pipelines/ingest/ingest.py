@@ -1,0 +1,90 @@
+"""The ingest stage: every source of a recipe into one `queries` table."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pipelines import files
+from pipelines.ingest import hub
+from pipelines.ingest.catalog import from_catalog
+from pipelines.ingest.queries import Ingested, to_queries, to_table
+from schemas.recipe import Source
+
+
+def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
+    """Read all sources in recipe order.
+
+    Args:
+        base: Folder that relative paths in the recipe start from.
+
+    Raises:
+        SourceError, RecipeError: with file, row and column.
+    """
+    seen: Counter[str] = Counter()
+    query_rows: list[dict[str, Any]] = []
+    removed: list[tuple[str, str, str]] = []
+    provenance: list[dict[str, Any]] = []
+    for listed in sources:
+        source = from_catalog(listed)
+        where, rows, origin = _open(source, base)
+        if source.shuffle_seed is not None:
+            shuffled = list(rows)
+            random.Random(source.shuffle_seed).shuffle(shuffled)
+            rows = iter(shuffled)
+        if source.limit is not None:
+            rows = islice(rows, source.limit)
+        taken, left_out = to_queries(source, rows, seen=seen, where=where)
+        query_rows += taken
+        removed += left_out
+        provenance.append(
+            {
+                "source": source.name,
+                **origin,
+                "license": source.license,
+                "url": source.url,
+                "redistribute_text": source.redistribute_text,
+                "queries": len(taken),
+            }
+        )
+    table = to_table(query_rows, where="ingest")
+    return Ingested(table, removed, provenance)
+
+
+def pin(source: Source) -> Source:
+    """The source with its hub revision resolved to a commit."""
+    source = from_catalog(source)
+    if source.kind != "hub":
+        return source
+    commit = hub.resolve(str(source.hub_id), source.revision, where=f"source {source.name!r}")
+    return source.model_copy(update={"revision": commit})
+
+
+def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], dict[str, Any]]:
+    if source.kind == "hub":
+        pinned = pin(source)
+        hub_id, commit = str(pinned.hub_id), str(pinned.revision)
+        where = f"{hub_id}@{commit[:12]}"
+        rows = hub.rows(
+            hub_id,
+            config=source.config,
+            split=source.split,
+            revision=commit,
+            streaming=source.streaming,
+            where=f"source {source.name!r}",
+        )
+        origin = {
+            "hub_id": hub_id,
+            "config": source.config,
+            "split": source.split,
+            "revision": commit,
+        }
+        return where, rows, origin
+    found = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
+    origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
+    rows = (row for path in found for row in files.rows(path, source.format))
+    return ", ".join(path.name for path in found), rows, origin

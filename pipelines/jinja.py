@@ -1,0 +1,125 @@
+"""Field mappings: sandboxed Jinja expressions over one row of a source.
+
+A recipe may come from a stranger, so expressions run in Jinja's immutable
+sandbox: no attribute that starts with an underscore, no mutation, and no
+operator that can make a huge value out of a small one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, Undefined
+from jinja2.exceptions import UndefinedError
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+
+from pipelines.errors import RecipeError, did_you_mean
+
+Row = Mapping[str, Any]
+
+_WHOLE = re.compile(r"\A\s*\{\{(?P<expression>(?:(?!\}\}|\{\{).)*)\}\}\s*\Z", re.S)
+_LONGEST = 10_000_000
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset(["*", "**", "%"])
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        # Only numbers of ordinary size: 'a' * 10**9 or 9**9**9 would eat the machine.
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if not numbers or (operator == "**" and (abs(left) > 1e6 or abs(right) > 64)):
+            raise SecurityError(f"operator {operator} takes two numbers of ordinary size here")
+        return super().call_binop(context, operator, left, right)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        # Padding methods make a huge text from a short mapping.
+        padding = {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"}
+        if isinstance(obj, str) and attr in padding:
+            return False
+        return super().is_safe_attribute(obj, attr, value)
+
+
+def letter(index: Any) -> str:
+    """0 → `A`, 1 → `B`, …: the letter of an option's index."""
+    number = int(index)
+    if not 0 <= number < 26:
+        raise ValueError(f"option index {number} has no letter")
+    return chr(ord("A") + number)
+
+
+def _environment() -> _Sandbox:
+    environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
+    for unsafe in ("center", "indent", "wordwrap", "format", "pprint", "xmlattr", "urlize"):
+        environment.filters.pop(unsafe, None)
+    environment.globals.clear()
+    environment.globals["zip"] = lambda *lists: list(zip(*lists, strict=False))
+    environment.filters["letter"] = letter
+    environment.filters["split"] = lambda text, by=None: str(text).split(by)
+    environment.filters["strip"] = lambda text, chars=None: str(text).strip(chars)
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
+    """A function of a row: a plain name takes the column, `{{ … }}` is evaluated.
+
+    A text that is one `{{ expression }}` gives the expression's own value (a
+    list stays a list); any other text with `{{` or `{%` gives a string.
+
+    Raises:
+        RecipeError: at compile time for bad syntax; when called, for a column
+            that does not exist or an expression that fails.
+    """
+    if "{{" not in text and "{%" not in text:
+        return lambda row: _column(row, text, where)
+    try:
+        if whole := _WHOLE.match(text):
+            evaluate = _ENVIRONMENT.compile_expression(
+                whole["expression"].strip(), undefined_to_none=False
+            )
+        else:
+            evaluate = _ENVIRONMENT.from_string(text).render
+    except TemplateError as error:
+        raise RecipeError(
+            f"the mapping {text!r} is not a valid expression: {error}",
+            where=where,
+            next_step="correct the expression in the recipe's 'fields'",
+        ) from error
+
+    def read(row: Row) -> Any:
+        try:
+            value = evaluate(**{str(k): v for k, v in row.items()})
+            if isinstance(value, Undefined):
+                value._fail_with_undefined_error()
+        except UndefinedError as error:
+            raise _no_column(row, str(error), where) from error
+        except Exception as error:  # any fault of a stranger's expression is a recipe error
+            raise RecipeError(
+                f"the mapping {text!r} fails: {type(error).__name__}: {error}",
+                where=where,
+                next_step="correct the expression in the recipe's 'fields'",
+            ) from error
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise RecipeError(f"the mapping {text!r} gives over {_LONGEST} characters", where=where)
+        return value
+
+    return read
+
+
+def _column(row: Row, name: str, where: str) -> Any:
+    if name in row:
+        return row[name]
+    head, _, rest = name.partition(".")
+    if rest and isinstance(row.get(head), Mapping):
+        return _column(row[head], rest, where)
+    raise _no_column(row, f"there is no column {name!r}", where, name)
+
+
+def _no_column(row: Row, what: str, where: str, name: str = "") -> RecipeError:
+    columns = ", ".join(map(str, row))
+    suggestion = did_you_mean(name, map(str, row)) if name else f"the columns are: {columns}"
+    return RecipeError(what, where=where, next_step=f"{suggestion} (columns: {columns})")
