@@ -7,5 +7,10 @@ from pipelines.registry import Registry
 SCORERS = Registry(
     kind="scorer",
     group="routeyard.scorers",
-    builtin={},
+    builtin={
+        "em": "pipelines.label.em:SCORER",
+        "given": "pipelines.label.given:SCORER",
+        "mcq": "pipelines.label.mcq:SCORER",
+        "numeric": "pipelines.label.numeric:SCORER",
+    },
 )
