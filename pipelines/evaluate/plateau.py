@@ -1,0 +1,155 @@
+"""Why routers stop short of the oracle: hard queries, agreement, exchanged wins, collapse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.selection import Choice, at_choice
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+#: A score at or above this counts as right where a metric needs right or wrong.
+RIGHT = 0.5
+
+
+def right(labels: Floats) -> Mask:
+    """(n, m) whether the answer is right; a missing label is not right."""
+    return np.asarray(np.nan_to_num(labels, nan=-1.0) >= RIGHT)
+
+
+def solvable(labels: Floats) -> Mask:
+    """(n,) queries that at least one model gets right."""
+    return np.asarray(right(labels).any(axis=1))
+
+
+def hard_subset(labels: Floats, best: int) -> Mask:
+    """(n,) solvable queries on which only a few models, and not the global best, are right.
+
+    Hard means that exactly one model is right, or that 1 < n ≤ max(8, ⌈K/2⌉)
+    are right and the best single model `best` is wrong. Where the best model
+    has no label it is not known to be wrong, and only the first case counts.
+
+    >>> y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 0], [0, 0, 0.0]])
+    >>> hard_subset(y, 0)
+    array([ True,  True, False, False])
+    """
+    n_right = right(labels).sum(axis=1)
+    few = (n_right > 1) & (n_right <= max(8, math.ceil(labels.shape[1] / 2)))
+    best_wrong = ~np.isnan(labels[:, best]) & ~right(labels)[:, best]
+    return np.asarray((n_right == 1) | (few & best_wrong))
+
+
+@dataclass(frozen=True)
+class OracleGap:
+    """How far a router stays below the per-query oracle, and where.
+
+    Attributes:
+        hard: mean gap on the hard subset; None when it is empty.
+        easy: mean gap on the other solvable queries; None without any.
+        share_explained: part of the total gap that lies on hard queries; None
+            when there is no gap.
+    """
+
+    hard: float | None
+    easy: float | None
+    share_explained: float | None
+
+
+def oracle_gap(labels: Floats, choice: Choice, best: int) -> OracleGap:
+    """Gap to the oracle on hard and easy solvable queries.
+
+    >>> y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 0], [0, 0, 0.0]])
+    >>> oracle_gap(y, np.array([0, 0, 0, 0]), 0)
+    OracleGap(hard=0.5, easy=0.0, share_explained=1.0)
+    """
+    gap = np.nanmax(np.where(np.isnan(labels), -np.inf, labels), axis=1) - at_choice(labels, choice)
+    hard, can = hard_subset(labels, best), solvable(labels)
+    easy = can & ~hard
+    total = float(gap[can].sum())
+    return OracleGap(
+        hard=float(gap[hard].mean()) if hard.any() else None,
+        easy=float(gap[easy].mean()) if easy.any() else None,
+        share_explained=float(gap[hard].sum()) / total if total > 0 else None,
+    )
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Two routers on the same queries.
+
+    Attributes:
+        disagreement: share of queries for which they choose different models.
+        won: share that only the first gets right.
+        lost: share that only the second gets right.
+        signed: won − lost, the difference in accuracy.
+        unsigned: won + lost, how much changes hands.
+    """
+
+    disagreement: float
+    won: float
+    lost: float
+    signed: float
+    unsigned: float
+
+
+def exchange(labels: Floats, first: Choice, second: Choice) -> Exchange:
+    """Pairwise disagreement and exchanged wins.
+
+    >>> y = np.array([[1, 0], [0, 1], [1, 1], [1, 0.0]])
+    >>> exchange(y, np.array([0, 0, 0, 0]), np.array([0, 1, 1, 1]))
+    Exchange(disagreement=0.75, won=0.25, lost=0.25, signed=0.0, unsigned=0.5)
+    """
+    a, b = at_choice(labels, first) >= RIGHT, at_choice(labels, second) >= RIGHT
+    won, lost = float(np.mean(a & ~b)), float(np.mean(b & ~a))
+    return Exchange(float(np.mean(first != second)), won, lost, won - lost, won + lost)
+
+
+def selection_profile(choice: Choice, n_models: int) -> Floats:
+    """(m,) share of queries sent to every model."""
+    return np.bincount(choice, minlength=n_models) / max(len(choice), 1)
+
+
+def selection_entropy(profile: Floats) -> float:
+    """Shannon entropy of a selection profile divided by log m: 0 is collapse, 1 uniform.
+
+    >>> selection_entropy(np.array([0.5, 0.5, 0.0, 0.0]))
+    0.5
+    """
+    if len(profile) < 2:
+        return 0.0
+    used = profile[profile > 0]
+    return float(max(0.0, -(used * np.log(used)).sum() / math.log(len(profile))))
+
+
+#: Routing outcomes, in the order of `outcomes`.
+OUTCOMES = ("optimal", "too_cheap", "too_expensive", "none_correct")
+
+
+def outcomes(labels: Floats, cost: Floats, choice: Choice) -> NDArray[np.int64]:
+    """(n,) position in `OUTCOMES` of what choosing did on each query.
+
+    * none_correct: no model is right.
+    * optimal: the chosen model is right and no cheaper one is.
+    * too_cheap: it is wrong, and the cheapest right model costs more.
+    * too_expensive: a cheaper model is right, whether the chosen one is or not.
+
+    Args:
+        cost: (n, m) cost of each answer, or (m,) of each model. Where the cost
+            of an answer is unknown it cannot be the cheapest.
+
+    >>> y = np.array([[1, 1], [1, 1], [0, 1], [1, 0], [0, 0.0]])
+    >>> outcomes(y, np.array([1.0, 2.0]), np.array([0, 1, 0, 1, 0]))
+    array([0, 2, 1, 2, 3])
+    """
+    price = np.broadcast_to(cost, labels.shape)
+    price = np.where(np.isnan(price), np.inf, price)
+    good = right(labels)
+    cheapest = np.where(good, price, np.inf).min(axis=1)
+    paid, is_right = at_choice(price, choice), at_choice(good.astype(np.float64), choice) > 0
+    out = np.where(cheapest < paid, 2, np.where(is_right, 0, 1))
+    return np.where(good.any(axis=1), out, 3)

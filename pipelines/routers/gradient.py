@@ -1,0 +1,114 @@
+"""Training of the small networks: masked cross-entropy, early stopping on validation.
+
+Not a router of its own; `mlp`, `matrix_factorisation` and the pair routers
+share it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Floats
+
+
+@contextmanager
+def _alone(seed: int) -> Iterator[None]:
+    """One thread and a seeded generator, both given back afterwards.
+
+    These products are too small to share among threads, and with one thread
+    the order of sums is the same on every machine.
+    """
+    import torch
+
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+        torch.set_num_threads(threads)
+
+
+def train_network(
+    build: Any,
+    inputs: Any,
+    targets: Floats,
+    held: tuple[Any, Floats] | None,
+    *,
+    seed: int = 0,
+    epochs: int = 40,
+    patience: int = 4,
+    batch: int = 512,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-4,
+) -> tuple[Any, float]:
+    """Fit `build()` (a torch module giving logits) to targets in [0, 1].
+
+    Args:
+        build: makes the network; called under the seed.
+        inputs: (n, d) array, float32 features or int64 codes.
+        targets: (n, k); NaN cells carry no gradient.
+        held: validation (inputs, targets); the best epoch on them is kept.
+            Without any, all epochs are run.
+
+    Returns:
+        The network and its validation loss (train loss without validation).
+    """
+    import torch
+    from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+    def tensors(x: Any, y: Floats) -> tuple[Any, Any, Any]:
+        known = ~np.isnan(y)
+        filled = np.where(known, y, 0.0).astype(np.float32)
+        return (
+            torch.from_numpy(np.ascontiguousarray(x)),
+            torch.from_numpy(filled),
+            torch.from_numpy(known.astype(np.float32)),
+        )
+
+    def loss_of(network: Any, x: Any, y: Any, w: Any) -> Any:
+        return cross_entropy(network(x), y, w, reduction="sum") / w.sum().clamp(min=1.0)
+
+    with _alone(seed):
+        network = build()
+        optimiser = torch.optim.AdamW(
+            network.parameters(), lr=learning_rate, weight_decay=weight_decay
+        )
+        x, y, w = tensors(inputs, targets)
+        check = tensors(*held) if held is not None else (x, y, w)
+        order = np.random.default_rng(seed)
+        best, kept, waited = float("inf"), copy.deepcopy(network.state_dict()), 0
+        for _ in range(epochs):
+            network.train()
+            for rows in np.array_split(order.permutation(len(x)), max(1, len(x) // batch)):
+                at = torch.from_numpy(rows)
+                optimiser.zero_grad()
+                loss_of(network, x[at], y[at], w[at]).backward()
+                optimiser.step()
+            network.eval()
+            with torch.no_grad():
+                now = float(loss_of(network, *check))
+            if now < best - 1e-6:
+                best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
+            else:
+                waited += 1
+                if held is not None and waited >= patience:
+                    break
+        network.load_state_dict(kept)
+    return network, best
+
+
+def probabilities(network: Any, inputs: NDArray[np.float32]) -> Floats:
+    """(n, k) sigmoid of the network's logits, float64."""
+    import torch
+
+    with torch.no_grad():
+        logits = network(torch.from_numpy(np.ascontiguousarray(inputs)))
+        return np.asarray(torch.sigmoid(logits.double()).numpy())

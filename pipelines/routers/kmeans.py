@@ -1,0 +1,59 @@
+"""K-means: a model's score is its mean label in the question's cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, model_means, squared_error
+
+
+class KMeansRouter:
+    """Cluster means of labels (Universal Model Routing, arXiv 2502.08773, section 5.1).
+
+    The number of clusters is chosen on the validation questions by squared
+    error. A cluster's mean is drawn towards the model's overall mean as if one
+    more question of that mean stood in it.
+    """
+
+    name = "kmeans"
+
+    def __init__(self, choices: tuple[int, ...] = (4, 8, 16, 32, 64, 128), seed: int = 0):
+        self.choices = choices
+        self.seed = seed
+
+    def fit(self, train: Examples) -> KMeansRouter:
+        held = train.validation
+        choices = [k for k in self.choices if k <= len(train.queries)] or [1]
+        if held is None:
+            choices = [choices[len(choices) // 2]]
+        best = float("inf")
+        for k in choices:
+            centres, means = self._clusters(train, k)
+            error = 0.0
+            if held is not None:
+                predicted = means[_closest(held.queries.vectors(), centres)]
+                error = squared_error(predicted, held.labels)
+            if not error >= best:
+                best, self.k, self._centres, self._means = error, k, centres, means
+        return self
+
+    def _clusters(self, train: Examples, k: int) -> tuple[NDArray[np.float32], Floats]:
+        from sklearn.cluster import KMeans
+
+        vectors = train.queries.vectors()
+        fitted = KMeans(n_clusters=k, n_init=1, max_iter=50, random_state=self.seed).fit(vectors)
+        known = ~np.isnan(train.labels)
+        member = np.zeros((k, len(vectors)))
+        member[fitted.labels_, np.arange(len(vectors))] = 1.0
+        prior = model_means(train.labels)
+        total = member @ np.where(known, train.labels, 0.0) + prior
+        return fitted.cluster_centers_.astype(np.float32), total / (member @ known + 1.0)
+
+    def scores(self, queries: Queries) -> Floats:
+        return np.asarray(self._means[_closest(queries.vectors(), self._centres)])
+
+
+def _closest(vectors: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Euclidean nearest centre; |v|² is the same for all and left out."""
+    return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * vectors @ centres.T, axis=1))

@@ -1,0 +1,68 @@
+"""Matrix factorisation: a vector per model, multiplied into the projected question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.routers.base import Examples, Floats, Queries
+from pipelines.routers.gradient import probabilities, train_network
+
+
+class MatrixFactorisation:
+    """score(m, q) = σ(w·(v_m ⊙ (W e_q + b)) + β_m).
+
+    The bilinear form of EmbedLLM (arXiv 2410.02223, section 4.2) and RouteLLM
+    (arXiv 2406.18665, section 4.2, "matrix factorization"), trained on
+    correctness. The dimension is chosen on the validation questions by loss.
+    """
+
+    name = "mf"
+
+    def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
+        self.dimensions, self.seed = dimensions, seed
+
+    def fit(self, train: Examples) -> MatrixFactorisation:
+        vectors = train.queries.vectors()
+        held = train.validation
+        choices = self.dimensions if held is not None else self.dimensions[:1]
+        pairs = None if held is None else (held.queries.vectors(), held.labels)
+        best = float("inf")
+        for dimension in choices:
+            network, loss = train_network(
+                factorised(vectors.shape[1], dimension, len(train.model_ids)),
+                vectors,
+                train.labels,
+                pairs,
+                seed=self.seed,
+                learning_rate=1e-2,
+                weight_decay=1e-2,
+            )
+            if loss < best:
+                best, self.dimension, self._network = loss, dimension, network
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        return probabilities(self._network, queries.vectors())
+
+
+def factorised(inputs: int, dimension: int, models: int) -> Any:
+    """Builder of a network from embeddings (n, d) to logits (n, m)."""
+
+    def build() -> Any:
+        import torch
+        from torch import nn
+
+        class Factors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.project = nn.Linear(inputs, dimension)
+                # w is absorbed by the model vectors: w·(v ⊙ x) = (w ⊙ v)·x.
+                self.models = nn.Parameter(torch.randn(models, dimension) / dimension**0.5)
+                self.bias = nn.Parameter(torch.zeros(models))
+
+            def forward(self, x: Any) -> Any:
+                return self.project(x) @ self.models.T + self.bias
+
+        return Factors()
+
+    return build

@@ -1,0 +1,61 @@
+"""MLP: a shared hidden layer and one head per model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines.routers.base import Examples, Floats, Queries
+from pipelines.routers.gradient import probabilities, train_network
+
+
+class MLP:
+    """Probability that each model is right, from the question's embedding.
+
+    RouterBench (arXiv 2403.12031, section 4) trains a network per model; a
+    shared hidden layer with one head per model learns the same in one pass.
+    Width and weight decay are chosen on the validation questions by loss.
+    """
+
+    name = "mlp"
+
+    def __init__(
+        self,
+        widths: tuple[int, ...] = (64, 256),
+        decays: tuple[float, ...] = (1e-2, 1e-1),
+        seed: int = 0,
+    ):
+        self.widths, self.decays, self.seed = widths, decays, seed
+
+    def fit(self, train: Examples) -> MLP:
+        vectors = train.queries.vectors()
+        held = train.validation
+        choices = [(width, decay) for width in self.widths for decay in self.decays]
+        if held is None:
+            choices = choices[:1]
+        pairs = None if held is None else (held.queries.vectors(), held.labels)
+        best = float("inf")
+        for width, decay in choices:
+            network, loss = train_network(
+                _layers(vectors.shape[1], width, len(train.model_ids)),
+                vectors,
+                train.labels,
+                pairs,
+                seed=self.seed,
+                weight_decay=decay,
+                learning_rate=3e-3,
+            )
+            if loss < best:
+                best, self.width, self.decay, self._network = loss, width, decay, network
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        return probabilities(self._network, queries.vectors())
+
+
+def _layers(inputs: int, width: int, heads: int) -> Any:
+    def build() -> Any:
+        from torch import nn
+
+        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, heads))
+
+    return build

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.certificate import certify
+from pipelines.evaluate.core import Core, from_tables
+
+
+def test_planted_structure_is_certified_routable(core: Core) -> None:
+    found = certify(core, resamples=2000)
+    assert found.verdict == "routable"
+    assert {r.router for r in found.routers if r.gain_low > 0} >= {"knn", "mlp", "mf"}
+    assert found.figures["gap_task_oracle"].low > 0
+    assert found.figures["specialist_stability"].value > 0.9
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_models_that_differ_only_in_level_are_not_called_routable(tables) -> None:
+    # The oracle over noisy labels is far above the best model, yet nothing is to be learnt.
+    found = certify(from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=2000)
+    assert found.verdict == "headroom not reached"
+    assert found.figures["gap_query_oracle"].value > 0.3
+    assert abs(found.figures["specialist_stability"].value) < 0.6
+
+
+def test_one_model_right_everywhere_is_not_routable(core: Core) -> None:
+    y = core.labels.copy()
+    y[:, 2] = 1.0
+    found = certify(_with(core, labels=y), resamples=500)
+    assert found.verdict == "not routable"
+    assert found.best_single == "model-2"
+    assert found.figures["gap_query_oracle"].value == 0
+
+
+def test_without_embeddings_routers_are_null_with_a_reason(tables) -> None:
+    parts = tables(n=120)
+    del parts["embeddings"]
+    found = certify(from_tables(**parts), resamples=200)
+    assert found.routers == []
+    assert found.routers_reason == "the questions have no embeddings"
+    assert found.verdict == "headroom only"
+
+
+def test_without_costs_the_mix_is_null_with_a_reason(core: Core) -> None:
+    found = certify(_with(core, costs={}), resamples=200, routers=())
+    for name in ("cost_matched_mix", "gap_mix", "dominated_share"):
+        assert found.figures[name].value is None
+        assert found.figures[name].reason == "no cost measure is known for every model of the pool"
+    assert found.measure is None
+
+
+def test_sampling_luck_is_taken_out_of_the_oracle(tables) -> None:
+    # Every model is a fair coin: an oracle that sees the answers looks much better than
+    # one half, one that knows only the models' skill cannot be.
+    parts = tables(n=300)
+    rng = np.random.default_rng(1)
+    samples = (rng.random((300, 4, 8)) < 0.5).astype(float)
+    ids = parts["labels"].select(["query_id", "model_id"]).to_pydict()
+    verdicts = pa.table(
+        {
+            "query_id": np.repeat(ids["query_id"], 8),
+            "model_id": np.repeat(ids["model_id"], 8),
+            "sample": pa.array(np.tile(np.arange(8), 1200), pa.int32()),
+            "score": samples.ravel(),
+        }
+    )
+    parts["labels"] = parts["labels"].set_column(2, "score", pa.array(samples.mean(axis=2).ravel()))
+    found = certify(from_tables(**parts, verdicts=verdicts), resamples=500, routers=())
+    assert found.figures["query_oracle"].value > 0.65
+    assert abs(found.figures["query_oracle_corrected"].value - 0.5) < 0.03
+    assert found.verdict == "not routable"
+
+
+def test_order_of_rows_changes_nothing(tables) -> None:
+    parts = tables(n=150)
+    turned = {name: table.take(list(range(table.num_rows))[::-1]) for name, table in parts.items()}
+    a, b = (certify(from_tables(**x), resamples=200).to_json() for x in (parts, turned))
+    assert json.dumps(a) == json.dumps(b)
+
+
+def test_clusters_widen_the_interval(tables) -> None:
+    # Ten copies of every question carry the information of one.
+    parts = tables(n=60)
+    core = from_tables(**parts)
+    tens = core.take(np.repeat(np.arange(60), 10))
+    alone = certify(tens, resamples=500, routers=()).figures["best_single"]
+    grouped = certify(tens, resamples=500, routers=(), cluster="duplicates")
+    wide = grouped.figures["best_single"]
+    assert (wide.high - wide.low) > 2 * (alone.high - alone.low)
+
+
+def test_nothing_labelled_is_refused(core: Core) -> None:
+    with pytest.raises(BadInput, match="no query has a label"):
+        certify(_with(core, labels=np.full_like(core.labels, np.nan)))
+
+
+def _with(core: Core, **changes) -> Core:
+    from dataclasses import replace
+
+    return replace(core, **changes)
