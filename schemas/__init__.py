@@ -15,6 +15,7 @@ from schemas.preferences import PREFERENCES
 from schemas.queries import QUERIES
 from schemas.removals import REMOVALS
 from schemas.responses import RESPONSES
+from schemas.signals import SIGNALS
 from schemas.splits import SPLITS
 from schemas.verdicts import VERDICTS
 
@@ -33,6 +34,7 @@ CONTRACTS: dict[str, Contract] = {
         PREFERENCES,
         DESCRIPTORS,
         HIDDEN_STATES,
+        SIGNALS,
         SPLITS,
         MODEL_SPLITS,
         REMOVALS,
@@ -53,6 +55,7 @@ __all__ = [
     "QUERIES",
     "REMOVALS",
     "RESPONSES",
+    "SIGNALS",
     "SPLITS",
     "VERDICTS",
     "Column",

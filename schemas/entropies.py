@@ -16,13 +16,20 @@ ENTROPIES = Contract(
         Column(
             "estimator",
             pa.string(),
-            "`sequence_probability`, `sequence_probability_renormalised`, `discrete`, …",
+            "`sequence_probability`, `sequence_probability_renormalised`, `rao_blackwell`, "
+            "`discrete`; the first three where every sample has log-probabilities",
         ),
         Column("backend", pa.string(), "what decided that two answers mean the same"),
         Column("n_samples", pa.int32(), "samples clustered"),
         Column("n_clusters", pa.int32(), "meaning clusters"),
         Column(
             "semantic_entropy", pa.float64(), "entropy over meanings", unit="nat", nullable=True
+        ),
+        Column(
+            "length_normalised",
+            pa.bool_(),
+            "sequence probabilities are per token (geometric mean); null for `discrete`",
+            nullable=True,
         ),
     ),
     rules=(Rule("counts", "n_samples >= 0 AND n_clusters BETWEEN 0 AND n_samples"),),

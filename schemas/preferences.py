@@ -15,7 +15,7 @@ PREFERENCES = Contract(
         Column("query_id", pa.string(), "question"),
         Column("model_a", pa.string(), "first model"),
         Column("model_b", pa.string(), "second model"),
-        Column("prompt", pa.string(), "the user message"),
+        Column("prompt", pa.string(), "the user message; a JSON list of them when n_turns > 1"),
         Column("response_a", pa.string(), "answer of model_a", nullable=True),
         Column("response_b", pa.string(), "answer of model_b", nullable=True),
         Column("winner_model_a", pa.int8(), "1 when model_a wins"),
@@ -29,7 +29,20 @@ PREFERENCES = Contract(
             "|(SE_strong - SE_weak) / SE_strong|; null when SE_strong is 0",
             nullable=True,
         ),
-        Column("basis", pa.string(), "`semantic_entropy`, `correctness` or `judge`"),
+        Column(
+            "basis",
+            pa.string(),
+            "`semantic_entropy`, `correctness`, `judge:<name>`, or `imported`",
+        ),
+        Column(
+            "estimator", pa.string(), "estimator of se_a and se_b, the same for both", nullable=True
+        ),
+        Column("backend", pa.string(), "what decided that two answers mean the same", nullable=True),
+        Column(
+            "n_turns",
+            pa.int32(),
+            "user messages; with more than one, prompt and responses are JSON lists",
+        ),
     ),
     rules=(
         Rule(
@@ -37,5 +50,6 @@ PREFERENCES = Contract(
             "winner_model_a + winner_model_b + winner_tie = 1 AND least(winner_model_a, winner_model_b, winner_tie) = 0",
         ),
         Rule("two_models", "model_a <> model_b"),
+        Rule("has_turns", "n_turns >= 1"),
     ),
 )

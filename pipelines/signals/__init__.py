@@ -1,0 +1,1 @@
+"""What models show of themselves: fingerprints, hidden states, self-assessment."""
