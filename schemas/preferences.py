@@ -1,4 +1,4 @@
-"""Contract of `preferences`: which of two models is preferred on a query, in the field's usual record."""
+"""Contract of `preferences`: which of two models is preferred, in the field's usual record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ PREFERENCES = Contract(
         Column(
             "estimator", pa.string(), "estimator of se_a and se_b, the same for both", nullable=True
         ),
-        Column("backend", pa.string(), "what decided that two answers mean the same", nullable=True),
+        Column(
+            "backend", pa.string(), "what decided that two answers mean the same", nullable=True
+        ),
         Column(
             "n_turns",
             pa.int32(),
@@ -47,7 +49,8 @@ PREFERENCES = Contract(
     rules=(
         Rule(
             "one_winner",
-            "winner_model_a + winner_model_b + winner_tie = 1 AND least(winner_model_a, winner_model_b, winner_tie) = 0",
+            "winner_model_a + winner_model_b + winner_tie = 1 "
+            "AND least(winner_model_a, winner_model_b, winner_tie) = 0",
         ),
         Rule("two_models", "model_a <> model_b"),
         Rule("has_turns", "n_turns >= 1"),

@@ -52,7 +52,7 @@ SIGNALS = Contract(
         Column(
             "self_assessment",
             pa.float64(),
-            "probability with which the model, asked, calls its own answer right; null if not asked",
+            "probability with which the model calls its own answer right; null if not asked",
             unit="probability",
             nullable=True,
         ),
