@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined
-from jinja2.exceptions import UndefinedError
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError, UndefinedError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pipelines.errors import RecipeError, did_you_mean
 
@@ -76,6 +76,7 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
     """
     if "{{" not in text and "{%" not in text:
         return lambda row: _column(row, text, where)
+    evaluate: Callable[..., Any]
     try:
         if whole := _WHOLE.match(text):
             evaluate = _ENVIRONMENT.compile_expression(

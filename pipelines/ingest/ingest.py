@@ -77,7 +77,7 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
             streaming=source.streaming,
             where=f"source {source.name!r}",
         )
-        origin = {
+        origin: dict[str, Any] = {
             "hub_id": hub_id,
             "config": source.config,
             "split": source.split,

@@ -12,12 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import SourceError
-from pipelines.instructions import instruction, needs_reference
+from pipelines.instructions import instruction
 from pipelines.jinja import compile_field, letter
 from schemas import QUERIES
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
+
+#: Scorers that compare with no reference: scores carried over, ratings, no rule at all.
+WITHOUT_REFERENCE = frozenset({"given", "score", "none"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ def to_queries(
             continue
         choices = _texts(read["choices"](row)) if "choices" in read else []
         references = _texts(read["references"](row)) if "references" in read else []
-        if needs_reference(scorer) and not any(text.strip() for text in references):
+        if scorer not in WITHOUT_REFERENCE and not any(text.strip() for text in references):
             if source.missing_reference == "remove":
                 removed.append((f"{source.name}|{source_id}", "no_reference", place))
                 continue

@@ -1,0 +1,161 @@
+"""The build: sources and a pool in, a release out. The one place where stages have an order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from flows import say
+from flows.collect import collect_stage
+from flows.load import load
+from flows.release import certify_task, gate, release_task, summarise
+from flows.run import call, each, publish_markdown, start
+from flows.stages import (
+    curate_task,
+    embed_task,
+    ingest_task,
+    labels_task,
+    pool_task,
+    response_files,
+    verdicts_task,
+)
+from flows.workspace import Done, write_json
+from schemas.recipe import Recipe
+
+#: The stages a build can stop after, in order.
+STAGES = ("ingest", "collect", "label", "curate", "certify", "release")
+
+
+@flow(name="routeyard-build", flow_run_name="build {recipe}")
+def build(
+    recipe: str, workspace: str = "yard", jobs: int = 2, until: str = "release"
+) -> dict[str, Any]:
+    """Build a benchmark release from a recipe.
+
+    Args:
+        recipe: Path of a recipe, or the name of one that ships.
+        workspace: Folder of ledger, stage outputs and releases.
+        jobs: Worker processes for labelling.
+        until: Last stage to run.
+
+    Returns:
+        JSON-ready summary: stages with fingerprint and whether they were
+        reused; with a release also its path, status and figures.
+    """
+    checked, base = load(recipe)
+    root = Path(workspace).absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    done: dict[str, Done] = {}
+
+    def finished(name: str, stage: Done, text: str) -> None:
+        done[name] = stage
+        say.line(name, text + (" (unchanged)" if stage.reused else ""))
+        record = {key: [one.fingerprint, one.folder] for key, one in done.items()}
+        _remember(root, checked, recipe, record)
+
+    queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
+    finished("ingest", queries, f"{queries.figures['queries']:,} questions")
+    pool = call(pool_task, recipe=checked, root=str(root))
+    finished("pool", pool, f"{pool.figures['models']} models")
+    if until == "ingest":
+        return _summary(done)
+
+    collected = collect_stage(checked, base, root, queries, pool)
+    finished("collect", collected, f"{collected.figures['responses']:,} responses")
+    if until == "collect":
+        return _summary(done)
+
+    labelled = label_stage(checked, root, queries, collected, jobs=jobs)
+    text = f"{labelled.figures['labels']:,} labels, {labelled.figures['undecided']:,} undecided"
+    finished("label", labelled, text)
+    if until == "label":
+        return _summary(done)
+
+    embedded = None
+    if needs_embeddings(checked):
+        embedded = call(embed_task, recipe=checked, root=str(root), queries=queries)
+        finished("embed", embedded, f"{embedded.figures['embeddings']:,} questions")
+    curated = call(
+        curate_task,
+        recipe=checked,
+        root=str(root),
+        queries=queries,
+        pool=pool,
+        collected=collected,
+        labelled=labelled,
+        embedded=embedded,
+    )
+    finished("curate", curated, f"{len(checked.curate)} rules")
+    if until == "curate":
+        return _summary(done)
+
+    gate(checked, curated, collected)
+    certified = call(certify_task, recipe=checked, root=str(root), curated=curated)
+    finished("certify", certified, str(certified.figures.get("verdict", "")))
+    if until == "certify":
+        return _summary(done)
+
+    released = call(release_task, recipe=checked, root=str(root), stages=done)
+    say.line("release", f"{released['path']} ({released['status']})")
+    publish_markdown("summary", summarise(Path(released["path"])), f"{checked.name} summary")
+    return {**_summary(done), "release": released}
+
+
+def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, jobs: int) -> Done:
+    """Verdicts model by model, then the court."""
+    shards = [
+        {"recipe": recipe, "root": str(root), "queries": queries, "responses": str(path)}
+        for path in response_files(collected)
+    ]
+    # Starting worker processes costs more than labelling a small benchmark.
+    small = int(collected.figures["responses"]) < 20_000
+    filed = each(verdicts_task, shards, processes=1 if small else jobs)
+    return call(  # type: ignore[no-any-return]
+        labels_task,
+        recipe=recipe,
+        root=str(root),
+        queries=queries,
+        collected=collected,
+        verdicts=filed,
+    )
+
+
+def needs_embeddings(recipe: Recipe) -> bool:
+    """True when some curation rule reads the `embeddings` table."""
+    from pipelines.curate.apply import needs
+
+    return any("embeddings" in needs(rule.rule) for rule in recipe.curate)
+
+
+def run_build(recipe: str, workspace: str, *, jobs: int, until: str) -> dict[str, Any]:
+    """`build` through Prefect when an API is configured, directly otherwise."""
+    return start(  # type: ignore[no-any-return]
+        build, recipe=recipe, workspace=workspace, jobs=jobs, until=until
+    )
+
+
+def _summary(done: dict[str, Done]) -> dict[str, Any]:
+    return {
+        "stages": {
+            name: {"fingerprint": one.fingerprint, "reused": one.reused, "figures": one.figures}
+            for name, one in done.items()
+        }
+    }
+
+
+def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]]) -> None:
+    """What the last build of this benchmark used; `routeyard status` and `relabel` read it."""
+    write_json(
+        root / "runs" / f"{recipe.name}.json",
+        {
+            "benchmark": recipe.name,
+            "recipe": said,
+            "version": recipe.version,
+            "stages": {name: pair[0] for name, pair in record.items()},
+            "folders": {
+                name: str(Path(pair[1]).relative_to(root)) for name, pair in record.items()
+            },
+        },
+    )

@@ -1,0 +1,67 @@
+"""Prefect when an API is configured, the same functions directly when none is.
+
+A temporary Prefect server costs 15 seconds per run; most runs need none. The
+order of the stages is written once, in `flows.pipeline`, and calls tasks
+through `call` and `each`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flows.workspace import PROBING
+
+
+def api_configured() -> bool:
+    """True when Prefect knows an API (environment, profile or test harness)."""
+    from prefect.settings import PREFECT_API_URL
+
+    return PREFECT_API_URL.value() is not None
+
+
+def tracked() -> bool:
+    """True inside a flow run that Prefect tracks."""
+    from prefect.context import FlowRunContext
+
+    return FlowRunContext.get() is not None
+
+
+def start(flow: Any, **parameters: Any) -> Any:
+    """Run a flow through Prefect when an API is configured, else directly."""
+    return flow(**parameters) if api_configured() else flow.fn(**parameters)
+
+
+def call(task: Any, **parameters: Any) -> Any:
+    """Run one task, tracked or directly."""
+    return task(**parameters) if tracked() else task.fn(**parameters)
+
+
+def each(task: Any, parameters: Sequence[Mapping[str, Any]], *, processes: int = 1) -> list[Any]:
+    """Run one task per set of parameters and return the results in order.
+
+    Tracked runs hand the tasks to the flow's task runner (threads, Dask, Ray);
+    direct runs use `processes` worker processes.
+    """
+    if tracked():
+        futures = [task.submit(**one) for one in parameters]
+        return [future.result() for future in futures]
+    if processes <= 1 or len(parameters) <= 1 or PROBING.get():
+        return [task.fn(**one) for one in parameters]
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(_direct, [task.fn] * len(parameters), parameters))
+
+
+def _direct(function: Any, parameters: Mapping[str, Any]) -> Any:
+    return function(**parameters)
+
+
+def publish_markdown(key: str, text: str, description: str) -> None:
+    """A Prefect artifact in a tracked run; nothing otherwise."""
+    if tracked():
+        from prefect.artifacts import create_markdown_artifact
+
+        create_markdown_artifact(key=key, markdown=text, description=description)

@@ -1,0 +1,282 @@
+"""One task per stage: read tables, call the stage, write tables.
+
+Paths and fingerprints cross task borders, Arrow crosses function borders. Each
+task is safe to run again: a finished output is reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from flows.tables import content, read, read_all, read_shards, slug
+from flows.workspace import Done, run_stage, write_table
+from schemas.recipe import Recipe
+
+#: Modules at the root of pipelines that several stages use.
+_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
+_OPTIONS: dict[str, Any] = {"persist_result": True, "retries": 1, "retry_delay_seconds": 2}
+
+
+@task(name="ingest", **_OPTIONS)
+def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
+    """Sources → queries."""
+    from pipelines import files
+    from pipelines.curate.result import removals
+    from pipelines.ingest import ingest, pin
+
+    sources = [pin(source) for source in recipe.sources]
+    inputs: dict[str, str] = {}
+    for source in sources:
+        if source.kind == "hub":
+            inputs[source.name] = str(source.revision)
+        else:
+            found = files.expand(
+                str(source.path), base=Path(base), where=f"source {source.name!r}"
+            )
+            inputs[source.name] = content(found)
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        done = ingest(sources, base=Path(base))
+        write_table(done.queries, folder / "queries.parquet")
+        left_out = removals("ingest", "query", done.removed)
+        write_table(left_out, folder / "removals.parquet")
+        return {
+            "queries": done.queries.num_rows,
+            "removed": left_out.num_rows,
+            "sources": done.provenance,
+        }
+
+    return run_stage(
+        Path(root),
+        "ingest",
+        parameters={"sources": [source.model_dump(mode="json") for source in sources]},
+        inputs=inputs,
+        rooms=(*_SHARED, "pipelines.ingest"),
+        make=make,
+    )
+
+
+@task(name="pool", **_OPTIONS)
+def pool_task(recipe: Recipe, root: str) -> Done:
+    """Pool → models."""
+    from pipelines.pool import models_table
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        models = models_table(recipe.pool)
+        write_table(models, folder / "models.parquet")
+        return {"models": models.num_rows}
+
+    return run_stage(
+        Path(root),
+        "pool",
+        parameters=recipe.pool.model_dump(mode="json"),
+        inputs={},
+        rooms=("schemas", "pipelines.pool"),
+        make=make,
+    )
+
+
+@task(name="import recorded", **_OPTIONS)
+def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) -> Done:
+    """Recorded files → responses, one file per model."""
+    from pipelines import files
+    from pipelines.collect.recorded import import_recorded
+
+    inputs = {"queries": queries.fingerprint, "pool": pool.fingerprint}
+    for number, entry in enumerate(recipe.collect.recorded):
+        found = files.expand(entry.path, base=Path(base), where="collect.recorded")
+        inputs[f"recorded.{number}"] = content(found)
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        imported = import_recorded(
+            read(queries, "queries"),
+            read(pool, "models"),
+            recipe.collect.recorded,
+            base=Path(base),
+        )
+        write_by_model(imported.responses, folder)
+        return {"responses": imported.responses.num_rows, "recorded": imported.provenance}
+
+    return run_stage(
+        Path(root),
+        "collect",
+        parameters=recipe.collect.model_dump(mode="json"),
+        inputs=inputs,
+        rooms=(*_SHARED, "pipelines.collect.recorded"),
+        make=make,
+    )
+
+
+def write_by_model(responses: Any, folder: Path) -> None:
+    """`responses/<model>.parquet`, so that later stages work model by model."""
+    import pyarrow.compute as pc
+
+    for model_id in sorted(pc.unique(responses.column("model_id")).to_pylist()):
+        part = responses.filter(pc.equal(responses.column("model_id"), model_id))
+        write_table(part, folder / "responses" / f"{slug(model_id)}.parquet")
+
+
+def response_files(collected: Done) -> list[Path]:
+    """The response files of a collect stage, in name order."""
+    return sorted((Path(collected.folder) / "responses").glob("*.parquet"))
+
+
+def file_model_verdicts(recipe: Recipe, root: str, queries: Done, responses: str) -> Done:
+    """Rule verdicts over one model's responses."""
+    from pipelines.label.stage import file_verdicts
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        verdicts = file_verdicts(
+            read(queries, "queries"),
+            read_shards([Path(responses)], "responses"),
+            options={"run_code_without_isolation": recipe.label.run_code_without_isolation},
+        )
+        write_table(verdicts, folder / "verdicts.parquet")
+        return {"verdicts": verdicts.num_rows}
+
+    return run_stage(
+        Path(root),
+        "verdicts",
+        parameters={"run_code_without_isolation": recipe.label.run_code_without_isolation},
+        inputs={"queries": queries.fingerprint, "responses": content([Path(responses)])},
+        rooms=("schemas", "pipelines.label"),
+        make=make,
+    )
+
+
+# The plain function keeps its own name: worker processes find it by that.
+verdicts_task = task(name="file verdicts", **_OPTIONS)(file_model_verdicts)
+
+
+@task(name="decide labels", **_OPTIONS)
+def labels_task(
+    recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: list[Done]
+) -> Done:
+    """Verdicts → labels, by the court's policy."""
+    from pipelines.label.court import decide
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
+        labels = decide(
+            read(queries, "queries"),
+            read_shards(response_files(collected), "responses"),
+            filed,
+            policy=recipe.label,
+        )
+        write_table(filed, folder / "verdicts.parquet")
+        write_table(labels, folder / "labels.parquet")
+        undecided = labels.column("score").null_count
+        return {
+            "labels": labels.num_rows,
+            "undecided": undecided,
+            "verdicts": filed.num_rows,
+        }
+
+    return run_stage(
+        Path(root),
+        "label",
+        parameters=recipe.label.model_dump(mode="json"),
+        inputs={
+            "queries": queries.fingerprint,
+            "responses": collected.fingerprint,
+            "verdicts": ",".join(done.fingerprint for done in verdicts),
+        },
+        rooms=("schemas", "pipelines.label.court"),
+        make=make,
+    )
+
+
+@task(name="embed", **_OPTIONS)
+def embed_task(recipe: Recipe, root: str, queries: Done) -> Done:
+    """Queries → embeddings, through the cache."""
+    from flows.say import counter
+    from pipelines.embed import embed
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        with counter("embed", "questions") as count:
+            vectors = embed(
+                read(queries, "queries"),
+                encoder=recipe.embed.encoder,
+                cache=Path(root) / "cache" / "embeddings",
+                batch_size=recipe.embed.batch_size,
+                on_progress=count,
+            )
+        write_table(vectors, folder / "embeddings.parquet")
+        cut = len(vectors) - vectors.column("seen_chars").null_count
+        return {"embeddings": vectors.num_rows, "truncated": cut}
+
+    return run_stage(
+        Path(root),
+        "embed",
+        parameters=recipe.embed.model_dump(mode="json"),
+        inputs={"queries": queries.fingerprint},
+        rooms=("schemas", "pipelines.embed"),
+        make=make,
+    )
+
+
+@task(name="curate", **_OPTIONS)
+def curate_task(
+    recipe: Recipe,
+    root: str,
+    queries: Done,
+    pool: Done,
+    collected: Done,
+    labelled: Done,
+    embedded: Done | None,
+) -> Done:
+    """Curation rules in recipe order, then the split."""
+    import pyarrow as pa
+
+    from pipelines.curate.apply import curate
+    from pipelines.curate.split import split
+
+    inputs = {
+        "queries": queries.fingerprint,
+        "pool": pool.fingerprint,
+        "responses": collected.fingerprint,
+        "labels": labelled.fingerprint,
+    }
+    if embedded is not None:
+        inputs["embeddings"] = embedded.fingerprint
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        tables = {
+            "queries": read(queries, "queries"),
+            "models": read(pool, "models"),
+            "responses": read_shards(response_files(collected), "responses"),
+            "verdicts": read(labelled, "verdicts"),
+            "labels": read(labelled, "labels"),
+        }
+        if embedded is not None:
+            tables["embeddings"] = read(embedded, "embeddings")
+        applied = curate(tables, [(rule.rule, rule.parameters) for rule in recipe.curate])
+        result = dict(applied.tables)
+        result["removals"] = pa.concat_tables([read(queries, "removals"), applied.removals])
+        if "splits" not in result:
+            shares = recipe.split.model_dump()
+            result["splits"] = split(result["queries"], result.get("duplicates"), **shares)
+        for name, table in result.items():
+            write_table(table, folder / f"{name}.parquet")
+        return applied.figures
+
+    return run_stage(
+        Path(root),
+        "curate",
+        parameters={
+            "rules": [rule.model_dump(mode="json") for rule in recipe.curate],
+            "split": recipe.split.model_dump(mode="json"),
+        },
+        inputs=inputs,
+        rooms=("schemas", "pipelines.curate"),
+        make=make,
+    )
+
+
+def curated_tables(curated: Done) -> dict[str, Any]:
+    """All tables after curation."""
+    return read_all(Path(curated.folder))

@@ -1,0 +1,83 @@
+"""What is fresh, what is stale and why: a build that makes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flows.build import build
+from flows.workspace import PROBING, Stale
+from pipelines.errors import BadInput
+
+
+def status(recipe: str, workspace: str) -> list[dict[str, str]]:
+    """One row per stage of the recipe: stage, state (`fresh`, `stale`, `waiting`) and why.
+
+    Stages after the first stale one wait for it: whether they change depends on
+    what it gives.
+    """
+    record = last_run(Path(workspace), recipe)
+    token = PROBING.set(True)
+    try:
+        summary = build.fn(recipe=recipe, workspace=workspace)
+        stages: Mapping[str, Any] = summary["stages"]
+        stopped: Stale | None = None
+    except Stale as stale:
+        stages, stopped = {}, stale
+    finally:
+        PROBING.reset(token)
+    rows = []
+    order = ["ingest", "pool", "collect", "label", "embed", "curate", "certify", "release"]
+    reached = False
+    for name in order:
+        if stopped is None:
+            if name in stages or name == "release":
+                rows.append({"stage": name, "state": "fresh", "why": ""})
+        elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
+            reached = True
+            why = _why(stopped, Path(workspace), record)
+            rows.append({"stage": name, "state": "stale", "why": why})
+        elif reached:
+            rows.append({"stage": name, "state": "waiting", "why": "an earlier stage is stale"})
+        else:
+            rows.append({"stage": name, "state": "fresh", "why": ""})
+    return rows
+
+
+def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
+    """The record of the last build of a recipe; empty when it was never built."""
+    from flows.load import load
+
+    path = workspace / "runs" / f"{load(recipe)[0].name}.json"
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadInput(
+            f"the record of the last build is damaged: {error}",
+            where=str(path),
+            next_step="remove the file; nothing but `status` needs it",
+        ) from error
+    return dict(found)
+
+
+def _why(stale: Stale, workspace: Path, record: Mapping[str, Any]) -> str:
+    """What differs from the stage's last output."""
+    folder = record.get("folders", {}).get(stale.stage)
+    if not folder:
+        return "never run"
+    before_file = workspace / folder / "stage.json"
+    if not before_file.is_file():
+        return "its output was removed"
+    before = json.loads(before_file.read_text(encoding="utf-8"))
+    reasons = []
+    for part in ("parameters", "inputs"):
+        old, new = before[part], stale.made_of[part]
+        changed = sorted(k for k in {*old, *new} if old.get(k) != new.get(k))
+        reasons += [f"{part[:-1]} {key!r} changed" for key in changed]
+    if before["code"] != stale.made_of["code"]:
+        reasons.append("its code changed")
+    return "; ".join(reasons) or "its output was removed"

@@ -1,0 +1,153 @@
+"""The summary of a release: what a person wants to see after a build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+ACCURACY = """
+SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled
+FROM labels JOIN queries USING (query_id) GROUP BY ALL ORDER BY ALL
+"""
+
+#: Questions worth asking of any release, shown at the end of a build.
+TO_TRY = (
+    "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL",
+    "SELECT task, avg(best) AS oracle FROM (SELECT query_id, max(score) AS best FROM labels "
+    "GROUP BY 1) JOIN queries USING (query_id) GROUP BY 1 ORDER BY 2",
+    "SELECT query_id, count(*) FILTER (correct) AS right_models FROM labels GROUP BY 1 "
+    "HAVING right_models = 1",
+)
+
+
+def figures(release: Path) -> dict[str, Any]:
+    """Accuracy per model and task, oracle, best single model, duplicates and cost.
+
+    Every figure is counted over labels that exist; `unlabelled` pairs are said
+    apart, never counted as wrong.
+    """
+    import duckdb
+
+    name = release.parent.name
+    with duckdb.connect(str(release / f"{name}.duckdb"), read_only=True) as connection:
+
+        def one(sql: str) -> Any:
+            row = connection.execute(sql).fetchone()
+            return row[0] if row else None
+
+        per_model = connection.execute(
+            "SELECT model_id, avg(score), count(score) FROM labels GROUP BY 1 ORDER BY 2 DESC, 1"
+        ).fetchall()
+        per_task = connection.execute(ACCURACY).fetchall()
+        responses = str(release / "data" / "responses.parquet").replace("'", "''")
+        costs = dict(
+            connection.execute(
+                f"SELECT model_id, sum(cost_usd) FROM read_parquet('{responses}') "
+                "GROUP BY 1 HAVING count(*) = count(cost_usd)"
+            ).fetchall()
+        )
+        return {
+            "questions": one("SELECT count(*) FROM queries"),
+            "models": one("SELECT count(*) FROM models"),
+            "simulated": bool(one("SELECT coalesce(bool_or(simulated), false) FROM models")),
+            "labels": one("SELECT count(score) FROM labels"),
+            "unlabelled": one(
+                "SELECT (SELECT count(*) FROM queries) * (SELECT count(*) FROM models) "
+                "- (SELECT count(score) FROM labels)"
+            ),
+            "contested": one("SELECT count(*) FROM labels WHERE contested"),
+            "unreadable": one("SELECT count(*) FROM labels WHERE decided_by = 'unreadable'"),
+            "best_single": list(per_model[0][:2]) if per_model else None,
+            "oracle": one(
+                "SELECT avg(best) FROM (SELECT max(score) AS best FROM labels GROUP BY query_id)"
+            ),
+            "duplicate_groups": one("SELECT count(DISTINCT group_id) FROM duplicates"),
+            "duplicate_questions": one("SELECT count(*) FROM duplicates"),
+            "label_conflicts": one(
+                "SELECT count(DISTINCT group_id) FROM duplicates WHERE label_conflict"
+            ),
+            "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
+            "per_model": [
+                {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
+                for m, a, n in per_model
+            ],
+            "per_task": [
+                {"model": m, "task": t, "accuracy": a, "labelled": n} for m, t, a, n in per_task
+            ],
+        }
+
+
+def markdown(release: Path) -> str:
+    """The summary as Markdown, for a Prefect artifact."""
+    said = figures(release)
+    lines = [f"**{release.parent.name} {release.name}**", ""]
+    lines += [f"- {text}" for text in _facts(said)]
+    lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {row['model']} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {_money(row['cost_usd'])} |"
+        for row in said["per_model"]
+    ]
+    return "\n".join(lines)
+
+
+def console_summary(release: Path, status: str) -> None:
+    """Print the summary for a person."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    said = figures(release)
+    tasks = sorted({row["task"] for row in said["per_task"]})
+    table = Table(title=f"{release.parent.name} {release.name}: accuracy in percent")
+    table.add_column("model")
+    for heading in ("all", "cost USD", *(tasks if len(tasks) <= 12 else ())):
+        table.add_column(heading, justify="right", overflow="fold")
+    by_pair = {(row["model"], row["task"]): row["accuracy"] for row in said["per_task"]}
+    for row in said["per_model"]:
+        cells = [_percent(by_pair.get((row["model"], task))) for task in tasks]
+        table.add_row(
+            row["model"],
+            _percent(row["accuracy"]),
+            _money(row["cost_usd"]),
+            *(cells if len(tasks) <= 12 else ()),
+        )
+    console.print(table)
+    for text in _facts(said):
+        console.print(text)
+    console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
+    console.print("\nTry:")
+    for sql in TO_TRY:
+        console.print(f'  routeyard query {release} "{sql}"', soft_wrap=True, markup=False)
+
+
+def _facts(said: dict[str, Any]) -> list[str]:
+    facts = []
+    if said["simulated"]:
+        facts.append("The pool is SIMULATED: programs stand in for models. Do not cite the figures.")
+    facts.append(
+        f"{said['questions']:,} questions x {said['models']} models: {said['labels']:,} labels, "
+        f"{said['unlabelled']:,} pairs without a label (not counted), "
+        f"{said['contested']:,} contested, {said['unreadable']:,} unreadable"
+    )
+    if said["best_single"]:
+        model, accuracy = said["best_single"]
+        facts.append(
+            f"best single model {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}"
+        )
+    facts.append(
+        f"{said['duplicate_groups']:,} groups of near-duplicates "
+        f"({said['duplicate_questions']:,} questions), {said['label_conflicts']:,} of them with "
+        "conflicting labels"
+    )
+    cost = said["cost_usd"]
+    facts.append("cost unknown" if cost is None else f"cost {_money(cost)} USD")
+    return facts
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _money(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

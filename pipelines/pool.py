@@ -1,0 +1,29 @@
+"""The pool of a recipe as the `models` table."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pipelines.errors import RecipeError
+from schemas import MODELS
+from schemas.recipe import Pool
+
+
+def models_table(pool: Pool) -> pa.Table:
+    """One row per model, by id. What the pool file does not say stays null.
+
+    Raises:
+        RecipeError: the pool is empty.
+    """
+    if not pool.models:
+        raise RecipeError(
+            "the pool has no models",
+            where="pool",
+            next_step="list models under 'pool.models', or name a 'pool.file'",
+        )
+    columns = set(MODELS.column_names)
+    rows = [
+        {**{k: v for k, v in model.model_dump().items() if k in columns}, "kind": "real"}
+        for model in sorted(pool.models, key=lambda model: model.model_id)
+    ]
+    return MODELS.from_rows(rows, where="pool")

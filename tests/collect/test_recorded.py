@@ -1,0 +1,104 @@
+"""Recorded responses: matched by id, never invented, never silently merged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.collect.recorded import import_recorded
+from pipelines.errors import RecordedError
+from pipelines.pool import models_table
+from schemas import QUERIES
+from schemas.recipe import Pool, Recorded
+
+POOL = models_table(Pool.model_validate({"models": [{"model_id": "m1"}, {"model_id": "m2"}]}))
+FIELDS = {"query": "id", "model": "model", "text": "output"}
+
+
+def queries():
+    rows = [
+        {
+            "query_id": f"q{i:020x}",
+            "source": "s",
+            "source_id": name,
+            "task": "t",
+            "domain": "d",
+            "question": f"question {name}",
+            "prompt": f"question {name}",
+            "choices": [],
+            "references": ["4"],
+            "scorer": "numeric",
+            "metadata": "{}",
+        }
+        for i, name in enumerate("ab")
+    ]
+    return QUERIES.from_rows(rows)
+
+
+def run(folder: Path, rows: list[dict[str, object]], **more: object):
+    (folder / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    entry = Recorded.model_validate({"path": "r.jsonl", "fields": FIELDS, **more})
+    return import_recorded(queries(), POOL, [entry], base=folder)
+
+
+def row(query: str = "a", model: str = "m1", output: str | None = "4", **more: object):
+    return {"id": query, "model": model, "output": output, **more}
+
+
+def test_missing_answers_stay_missing(tmp_path: Path) -> None:
+    done = run(tmp_path, [row(), row("b", output=None), row("zzz")])
+    assert done.responses.num_rows == 1  # not three, and none of them empty
+    assert done.provenance[0]["missing"] == 1
+    assert done.provenance[0]["not_asked"] == 1
+
+
+def test_a_duplicate_response_is_refused_with_both_places(tmp_path: Path) -> None:
+    with pytest.raises(RecordedError, match="stands twice") as caught:
+        run(tmp_path, [row(), row(output="5")])
+    assert "row 1 and r.jsonl, row 0" in str(caught.value)
+
+
+def test_a_model_outside_the_pool_is_refused_or_ignored_on_request(tmp_path: Path) -> None:
+    with pytest.raises(RecordedError, match="not in the pool") as caught:
+        run(tmp_path, [row(model="m3")])
+    assert "did you mean 'm" in str(caught.value)
+    done = run(tmp_path, [row(), row(model="m3")], other_models="ignore")
+    assert done.provenance[0]["other_models"] == 1
+
+
+def test_a_file_that_matches_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordedError, match="no row of r.jsonl matches"):
+        run(tmp_path, [row("x")])
+
+
+@pytest.mark.parametrize(("given", "score"), [(True, 1.0), ("False", 0.0), (0.25, 0.25)])
+def test_scores_are_carried(tmp_path: Path, given: object, score: float) -> None:
+    fields = {"query": "id", "model": "model", "score": "right"}
+    done = run(tmp_path, [row(right=given)], fields=fields)
+    assert done.responses.column("given_score").to_pylist() == [score]
+    assert done.responses.column("text").to_pylist() == [None]
+
+
+def test_a_score_outside_the_unit_interval_is_refused(tmp_path: Path) -> None:
+    fields = {"query": "id", "model": "model", "score": "right"}
+    with pytest.raises(RecordedError, match=r"not a number in \[0, 1\]"):
+        run(tmp_path, [row(right=7)], fields=fields)
+
+
+def test_the_reference_of_a_run_is_kept_where_it_differs(tmp_path: Path) -> None:
+    rows = [row(gold="4"), row("b", gold="5")]
+    done = run(tmp_path, rows, fields=FIELDS | {"graded_against": "gold"})
+    assert done.responses.column("graded_against").to_pylist() == [None, ["5"]]
+
+
+def test_an_empty_cell_is_unknown_not_zero(tmp_path: Path) -> None:
+    # CSV writes "nothing" as an empty text; 0 tokens would look metered and free.
+    (tmp_path / "r.csv").write_text("id,model,output,tokens,usd\na,m1,4,,\nb,m1,4,12,0.5\n")
+    fields = FIELDS | {"prompt_tokens": "tokens", "cost_usd": "usd"}
+    entry = Recorded.model_validate({"path": "r.csv", "fields": fields})
+    table = import_recorded(queries(), POOL, [entry], base=tmp_path).responses
+    assert table.column("prompt_tokens").to_pylist() == [None, 12]
+    assert table.column("cost_usd").to_pylist() == [None, 0.5]
+    assert table.column("cost_source").to_pylist() == [None, "provider"]

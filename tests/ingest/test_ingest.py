@@ -1,0 +1,204 @@
+"""Ingest: the same queries from every file form, and clear refusals."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.errors import RouteyardError, SourceError
+from pipelines.ingest import ingest
+from pipelines.ingest.queries import query_id
+from schemas.recipe import Source
+
+ROWS = [
+    {"id": "a", "question": "What is 2 + 2?", "answer": "4"},
+    {"id": "b", "question": "What is 3 + 4?", "answer": "7"},
+    {"id": "c", "question": "What is 2 + 2?", "answer": "4"},  # an exact repeat
+]
+ROOT = Path(__file__).parents[2]
+
+
+def source(path: str, **more: object) -> Source:
+    fields = {"id": "id", "question": "question", "references": "answer"}
+    return Source.model_validate(
+        {"name": "s", "path": path, "scorer": "numeric", "fields": fields, **more}
+    )
+
+
+def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
+    path = folder / name
+    if ".parquet" in name:
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return name
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    if ".csv" in name:
+        with open(folder / "plain", "w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        lines = (folder / "plain").read_bytes().decode()
+    opened = gzip.open(path, "wt", newline="") if name.endswith(".gz") else open(path, "w", newline="")
+    with opened as stream:
+        stream.write(lines)
+    return name
+
+
+@pytest.mark.parametrize("name", ["q.parquet", "q.csv", "q.jsonl", "q.csv.gz", "q.jsonl.gz"])
+def test_every_form_gives_the_same_queries(tmp_path: Path, name: str) -> None:
+    queries = ingest([source(write(tmp_path, name))], base=tmp_path).queries
+    assert queries.column("source_id").to_pylist() == ["a", "b", "c"]
+    expected = [query_id(r["question"], [], [r["answer"]], i == 2) for i, r in enumerate(ROWS)]
+    assert queries.column("query_id").to_pylist() == expected
+    prompt = queries.column("prompt")[0].as_py()
+    assert prompt.startswith("What is 2 + 2?\n\n")
+    assert "Answer" in prompt  # the answer-format instruction of the scorer
+
+
+def test_an_id_survives_another_source_order_and_prompt(tmp_path: Path) -> None:
+    one = ingest([source(write(tmp_path, "q.jsonl", ROWS[:2]))], base=tmp_path)
+    turned = source(write(tmp_path, "r.jsonl", ROWS[1::-1]), name="t", instruction="Be brief.")
+    two = ingest([turned], base=tmp_path)
+    assert set(one.queries.column("query_id").to_pylist()) == set(
+        two.queries.column("query_id").to_pylist()
+    )
+
+
+def test_choices_are_lettered_and_the_reference_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "m.jsonl").write_text('{"q": "Which?", "o": ["x", "y"], "a": 1}\n')
+    fields = {"question": "q", "choices": "o", "references": "{{ a | letter }}"}
+    mcq = source("m.jsonl", scorer="mcq", fields=fields)
+    queries = ingest([mcq], base=tmp_path).queries
+    assert "A. x\nB. y" in queries.column("prompt")[0].as_py()
+    assert queries.column("references").to_pylist() == [["B"]]
+    # An index where a letter is expected would mark every answer wrong.
+    bad = source("m.jsonl", scorer="mcq", fields=fields | {"references": "a"})
+    with pytest.raises(SourceError, match="not the letter of one of 2 options"):
+        ingest([bad], base=tmp_path)
+
+
+def test_missing_references_stop_or_are_listed(tmp_path: Path) -> None:
+    rows = [*ROWS, {"id": "d", "question": "Why?", "answer": ""}]
+    name = write(tmp_path, "q.jsonl", rows)
+    with pytest.raises(SourceError, match="without a reference") as caught:
+        ingest([source(name)], base=tmp_path)
+    assert "row 3" in str(caught.value)
+    done = ingest([source(name, missing_reference="remove")], base=tmp_path)
+    assert done.queries.num_rows == 3
+    assert done.removed == [("s|d", "no_reference", "q.jsonl, row 3")]
+
+
+def test_where_selects_and_exclude_is_listed(tmp_path: Path) -> None:
+    name = write(tmp_path, "q.jsonl")
+    done = ingest([source(name, where={"answer": "4"}, exclude={"id": "c"})], base=tmp_path)
+    assert done.queries.column("source_id").to_pylist() == ["a"]
+    assert [(key, reason) for key, reason, _ in done.removed] == [("s|c", "excluded")]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b'{"id": "a", "question"\n', "line 1 is not JSON"),
+        (b"[1]\n", "not a JSON object"),
+        (b'{"id": "a", "question": "x", "answr": "1"}\n', "no column 'answer'"),
+        (b'{"id": "a", "question": "", "answer": "1"}\n', "without a question"),
+        (b'{"id": 1, "question": "x", "answer": "1"}\n' * 2, "has the id '1' twice"),
+        (b'{"id": "\xff"}\n', "cannot be read"),
+    ],
+)
+def test_bad_files_say_where(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / "q.jsonl").write_bytes(content)
+    with pytest.raises(RouteyardError, match=says) as caught:
+        ingest([source("q.jsonl")], base=tmp_path)
+    assert "q.jsonl" in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["q.parquet", "q.csv.gz"])
+def test_damaged_files_are_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"PAR1 not really")
+    with pytest.raises(SourceError, match="cannot be read"):
+        ingest([source(name)], base=tmp_path)
+
+
+def test_an_unset_data_folder_says_which_repository_and_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROUTEYARD_DATA", raising=False)
+    with pytest.raises(SourceError) as caught:
+        ingest([source("${ROUTEYARD_DATA}/q.parquet")], base=tmp_path)
+    assert "WildEval/ZeroEval" in str(caught.value)
+    assert "ROUTEYARD_DATA" in str(caught.value)
+
+
+LOAD = """
+import json, sys
+from pathlib import Path
+from pipelines.ingest import ingest, pin
+from schemas.recipe import Source
+out = []
+for name, scorer, fields, choices in json.loads(sys.argv[1]):
+    for streaming in (False, True):
+        source = Source(name=name, kind="hub", hub_id=f"org/{name}", config="main", split="test",
+                        streaming=streaming, scorer=scorer, fields=fields)
+        done = ingest([source], base=Path("."))
+        out.append([done.queries.column("query_id").to_pylist(), done.provenance[0]["revision"]])
+print(json.dumps(out))
+"""
+
+
+def test_hub_datasets_load_streamed_or_not_at_a_recorded_commit(tmp_path: Path) -> None:
+    from tests.ingest.hub_stand_in import commit_of, serving
+
+    hub = tmp_path / "hub"
+    repositories = {
+        "qa": ("mcq", {"question": "q", "choices": "o", "references": "{{ a | letter }}"}),
+        "maths": ("numeric", {"question": "q", "references": "{{ a.split('####')[-1] | strip }}"}),
+        "code": ("code", {"question": "q", "references": "a"}),
+    }
+    rows = {
+        "qa": [{"q": f"Pick {i}", "o": ["x", "y"], "a": i % 2} for i in range(4)],
+        "maths": [{"q": f"{i} + {i}?", "a": f"sum #### {2 * i}"} for i in range(4)],
+        "code": [{"q": f"Write f{i}.", "a": [f"assert f{i}() == {i}"]} for i in range(4)],
+    }
+    for name in repositories:
+        folder = hub / "org" / name
+        (folder / "data").mkdir(parents=True)
+        (folder / "data" / "test.jsonl").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows[name])
+        )
+        (folder / "README.md").write_text(
+            "---\nconfigs:\n- config_name: main\n  data_files:\n"
+            "  - split: test\n    path: data/test.jsonl\n---\n"
+        )
+    asked = [[name, scorer, fields, None] for name, (scorer, fields) in repositories.items()]
+    with serving(hub) as endpoint:
+        # The hub's address is read when the libraries are imported, so in a process of its own.
+        environment = os.environ | {
+            "HF_ENDPOINT": endpoint,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": str(ROOT),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD, json.dumps(asked)],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads(done.stdout.splitlines()[-1])
+    for number, name in enumerate(repositories):
+        plain, streamed = loaded[2 * number : 2 * number + 2]
+        assert plain == streamed
+        assert len(set(plain[0])) == 4
+        assert plain[1] == commit_of(hub / "org" / name)

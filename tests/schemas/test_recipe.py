@@ -1,0 +1,92 @@
+"""Recipes: unknown keys are refused with a suggestion, defaults are filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.load import load, shipped
+from pipelines.errors import RecipeError, RouteyardError
+
+MINIMAL = {
+    "name": "tiny",
+    "version": "1.0.0",
+    "sources": [
+        {
+            "name": "s",
+            "path": "q.jsonl",
+            "scorer": "numeric",
+            "fields": {"question": "question", "references": "answer"},
+        }
+    ],
+    "pool": {"models": [{"model_id": "m"}]},
+}
+
+
+def write(folder: Path, recipe: object) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(recipe if isinstance(recipe, str) else yaml.safe_dump(recipe))
+    return path
+
+
+def test_a_minimal_recipe_loads_and_paths_start_at_its_folder(tmp_path: Path) -> None:
+    recipe, base = load(write(tmp_path, MINIMAL))
+    assert (recipe.name, base) == ("tiny", tmp_path)
+    assert recipe.split.test == 0.2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"sorces": []}, "did you mean 'sources'"),
+        ({"collect": {"temprature": 1}}, "did you mean 'temperature'"),
+        ({"version": "1.0"}, "version"),
+        ({"curate": [{"rule": "dedupe"}]}, "did you mean 'dedup'"),
+        ({"curate": [{"rule": "dedup", "treshold": 0.9}]}, "did you mean 'threshold'"),
+        ({"pool": {"models": [{"model_id": "m"}, {"model_id": "m"}]}}, "twice"),
+        ({"pool": {"models": [{"model_id": "m", "price_in": 1.0}]}}, "price_date"),
+        ({"pool": {"file": "nowhere.yaml"}}, "no pool file"),
+    ],
+)
+def test_bad_recipes_say_where_and_what_to_do(
+    tmp_path: Path, change: dict[str, object], says: str
+) -> None:
+    with pytest.raises(RouteyardError) as caught:
+        load(write(tmp_path, MINIMAL | change))
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert caught.value.where
+
+
+def test_an_unknown_scorer_is_named(tmp_path: Path) -> None:
+    source = MINIMAL["sources"][0] | {"scorer": "numerik"}
+    with pytest.raises(RouteyardError, match="did you mean 'numeric'"):
+        load(write(tmp_path, MINIMAL | {"sources": [source]}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: [unclosed",
+        "- a list",
+        "!!python/object/apply:os.system ['true']",  # a tag that would run code
+        "a: &x [1]\nb: *x",  # aliases can explode (billion laughs)
+    ],
+)
+def test_yaml_that_is_broken_or_hostile_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(RecipeError):
+        load(write(tmp_path, text))
+
+
+def test_a_missing_recipe_suggests_shipped_ones() -> None:
+    with pytest.raises(RecipeError, match="did you mean 'zeroeval_gsm'"):
+        load("zeroeval_gms")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_recipes_load(name: str) -> None:
+    recipe, _ = load(name)
+    assert recipe.name == name
+    assert recipe.pool.models

@@ -1,0 +1,76 @@
+"""Lint, strict typing and import rules hold; the tree says what it should."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+PACKAGES = ("schemas", "pipelines", "flows", "datacards")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["mypy", "--no-error-summary"],
+        ["lint-imports"],
+    ],
+    ids=["lint", "format", "types", "imports"],
+)
+def test_tools_find_nothing(command: list[str]) -> None:
+    done = subprocess.run(
+        [str(BIN / command[0]), *command[1:]], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
+    # The rules must be able to fail: a stage that imports its sibling.
+    for package in PACKAGES:
+        (tmp_path / package).symlink_to(ROOT / package)
+    (tmp_path / "pipelines").unlink()
+    subprocess.run(["cp", "-r", str(ROOT / "pipelines"), str(tmp_path)], check=True)
+    wrong = tmp_path / "pipelines" / "curate" / "wrong.py"
+    wrong.write_text("from pipelines.label.court import decide\n")
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    done = subprocess.run(
+        [str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "pipelines.curate.wrong" in done.stdout
+
+
+def test_every_dependency_says_what_it_is_for() -> None:
+    lines = (ROOT / "pyproject.toml").read_text().splitlines()
+    start = lines.index("dependencies = [")
+    for line in lines[start + 1 : lines.index("]", start)]:
+        stripped = line.strip()
+        assert stripped.startswith("#") or "#" in stripped, line
+
+
+def test_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_packages_are_typed_and_tests_have_no_init() -> None:
+    assert all((ROOT / package / "py.typed").is_file() for package in PACKAGES)
+    assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("module", ["flows.cli", "schemas", "pipelines.errors"])
+def test_start_up_imports_nothing_heavy(module: str) -> None:
+    code = (
+        f"import {module}, sys; heavy = {{'torch', 'prefect', 'duckdb', 'pandas', 'datasets', "
+        "'openai', 'sentence_transformers', 'typer'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
