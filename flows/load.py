@@ -74,7 +74,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise RecipeError(
-            "a recipe is a mapping of keys", where=str(path), next_step="see `routeyard recipe show demo`"
+            "a recipe is a mapping of keys",
+            where=str(path),
+            next_step="see `routeyard recipe show demo`",
         )
     return content
 
@@ -98,7 +100,9 @@ def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
     path = recipe.parent / str(pool["file"])
     if not path.is_file():
         raise RecipeError(
-            f"there is no pool file {path}", where=f"{recipe}: pool.file", next_step="correct the path"
+            f"there is no pool file {path}",
+            where=f"{recipe}: pool.file",
+            next_step="correct the path",
         )
     try:
         from_file = Pool.model_validate(read_yaml(path))
@@ -113,6 +117,7 @@ def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
 def _check_names(recipe: Recipe, path: Path) -> Recipe:
     """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
     from pipelines.curate.apply import check_parameters
+
     from pipelines.label import SCORERS
 
     for number, rule in enumerate(recipe.curate):

@@ -29,8 +29,13 @@ def counter(stage: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield _lines(stage, unit)
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     with Progress(
         TextColumn(f"[bold]{stage:<9}[/bold]"),

@@ -34,9 +34,7 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
         if source.kind == "hub":
             inputs[source.name] = str(source.revision)
         else:
-            found = files.expand(
-                str(source.path), base=Path(base), where=f"source {source.name!r}"
-            )
+            found = files.expand(str(source.path), base=Path(base), where=f"source {source.name!r}")
             inputs[source.name] = content(found)
 
     def make(folder: Path) -> Mapping[str, Any]:
@@ -231,7 +229,6 @@ def curate_task(
 ) -> Done:
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
-
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
 

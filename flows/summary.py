@@ -124,7 +124,9 @@ def console_summary(release: Path, status: str) -> None:
 def _facts(said: dict[str, Any]) -> list[str]:
     facts = []
     if said["simulated"]:
-        facts.append("The pool is SIMULATED: programs stand in for models. Do not cite the figures.")
+        facts.append(
+            "The pool is SIMULATED: programs stand in for models. Do not cite the figures."
+        )
     facts.append(
         f"{said['questions']:,} questions x {said['models']} models: {said['labels']:,} labels, "
         f"{said['unlabelled']:,} pairs without a label (not counted), "

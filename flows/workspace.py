@@ -23,12 +23,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-
 #: True while `routeyard status` asks what a build would do: nothing is made.
 PROBING: ContextVar[bool] = ContextVar("probing", default=False)
 
 
-class Stale(Exception):  # noqa: N818 - not a fault: it ends a probe
+class Stale(Exception):
     """A stage would have to run; `made_of` is what its output would be made of."""
 
     def __init__(self, stage: str, made_of: Mapping[str, Any]):

@@ -1,4 +1,4 @@
-"""Contract of `descriptors`: A vector that describes a model: logit footprint or perplexity fingerprint."""
+"""Contract of `descriptors`: a vector that describes a model."""
 
 from __future__ import annotations
 

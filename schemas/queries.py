@@ -14,7 +14,7 @@ QUERIES = Contract(
         Column(
             "query_id",
             pa.string(),
-            "`q` + 20 hex digits: hash of question, choices and references (plus a counter for exact repeats)",
+            "`q` + 20 hex digits: hash of question, choices, references and repeat count",
         ),
         Column("source", pa.string(), "name of the source in the recipe"),
         Column("source_id", pa.string(), "the question's own id or row number in its source"),

@@ -41,9 +41,7 @@ def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
     wrong = tmp_path / "pipelines" / "curate" / "wrong.py"
     wrong.write_text("from pipelines.label.court import decide\n")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    done = subprocess.run(
-        [str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = subprocess.run([str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "pipelines.curate.wrong" in done.stdout
 
@@ -70,7 +68,8 @@ def test_packages_are_typed_and_tests_have_no_init() -> None:
 def test_start_up_imports_nothing_heavy(module: str) -> None:
     code = (
         f"import {module}, sys; heavy = {{'torch', 'prefect', 'duckdb', 'pandas', 'datasets', "
-        "'openai', 'sentence_transformers', 'typer'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
+        "'openai', 'sentence_transformers', 'typer'} & set(sys.modules); "
+        "sys.exit(repr(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

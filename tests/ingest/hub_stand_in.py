@@ -44,9 +44,7 @@ class _Hub(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         if "/paths-info/" in path:
             text = form.decode()
-            wanted = (
-                json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
-            )
+            wanted = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
             folder = self._repo(path.removeprefix("/api/datasets/"))
             self._json([self._entry(folder, name) for name in wanted if (folder / name).exists()])
         else:

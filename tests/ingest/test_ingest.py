@@ -46,9 +46,8 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
             writer.writeheader()
             writer.writerows(rows)
         lines = (folder / "plain").read_bytes().decode()
-    opened = gzip.open(path, "wt", newline="") if name.endswith(".gz") else open(path, "w", newline="")
-    with opened as stream:
-        stream.write(lines)
+    content = lines.encode()
+    path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     return name
 
 
@@ -56,7 +55,7 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
 def test_every_form_gives_the_same_queries(tmp_path: Path, name: str) -> None:
     queries = ingest([source(write(tmp_path, name))], base=tmp_path).queries
     assert queries.column("source_id").to_pylist() == ["a", "b", "c"]
-    expected = [query_id(r["question"], [], [r["answer"]], i == 2) for i, r in enumerate(ROWS)]
+    expected = [query_id(r["question"], [], [r["answer"]], int(i == 2)) for i, r in enumerate(ROWS)]
     assert queries.column("query_id").to_pylist() == expected
     prompt = queries.column("prompt")[0].as_py()
     assert prompt.startswith("What is 2 + 2?\n\n")
