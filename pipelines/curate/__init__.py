@@ -7,5 +7,7 @@ from pipelines.registry import Registry
 RULES = Registry(
     kind="curation rule",
     group="routeyard.rules",
-    builtin={},
+    builtin={
+        "preference": "pipelines.curate.preference:preference",
+    },
 )
