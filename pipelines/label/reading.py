@@ -17,6 +17,8 @@ class Asked:
     references: tuple[str, ...]
     choices: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    #: Settings of the run (never filled from data), such as `run_code_without_isolation`.
+    options: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

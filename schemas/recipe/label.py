@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from schemas.recipe.base import Strict
 
 
 class Policy(Strict):
-    """Court policy of one task (or of all, as `default`)."""
+    """Court policy of one task (or of all, as `default`).
+
+    `escalate` asks the rule scorer first, then each of `then` while the step
+    says so; `majority` and `unanimous` hear all of them.
+    """
 
     rule: Literal["escalate", "majority", "unanimous"] = "escalate"
-    #: Scorers after the query's own rule scorer, in order of escalation.
+    #: Scorers after the query's own rule scorer, in order of escalation:
+    #: `xverify:<model>`, `judge:<name>`, another rule scorer, or a whole family
+    #: (`xverify`, `judge`), which stands for all of its scorers in name order.
     then: list[str] = Field(default_factory=list)
+    #: When the next one is asked. Default: `not_correct` for `em` and `f1`
+    #: (open questions, where a rule often misses a right answer), else `abstain`.
     escalate_on: Literal["abstain", "not_correct"] | None = None
+    #: What a response becomes that no scorer could read.
     unreadable: Literal["incorrect", "null"] = "incorrect"
-    #: Score at or above which a graded answer counts as correct.
+    #: Score at or above which a graded answer, or a mean over samples, is correct.
     threshold: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _once_each(self) -> Policy:
+        repeated = sorted({name for name in self.then if self.then.count(name) > 1})
+        if repeated:
+            raise ValueError(f"scorer {repeated[0]!r} stands in 'then' twice")
+        return self
 
 
 class Label(Strict):
@@ -26,3 +42,6 @@ class Label(Strict):
 
     default: Policy = Policy()
     tasks: dict[str, Policy] = Field(default_factory=dict)
+    #: Accept that `code` runs model-written programs without isolation where the
+    #: kernel offers none. They can then read and write what this user can.
+    run_code_without_isolation: bool = False

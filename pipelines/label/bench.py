@@ -1,0 +1,148 @@
+"""Verdicts laid out for the court: one row per response, one column per scorer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Codes of `Bench.outcome`; MISSING: no verdict was filed.
+MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
+_CODES = {"correct": CORRECT, "incorrect": INCORRECT, "abstain": ABSTAIN, "error": ERROR}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Current verdicts of every response that exists.
+
+    Attributes:
+        scorers: Scorer names, sorted; index into the first axis below.
+        outcome: int8 (scorers, responses), codes above.
+        score: float64 (scorers, responses), NaN where there is none.
+        conflict: bool (responses,), some current reading found several answers.
+        pair: int64 (responses,), index into `query` and `model`.
+        query: int64 (pairs,), row of the `queries` table.
+        query_ids, model_ids: Arrow (pairs,), sorted by both; every pair that has
+            a response row, usable or not.
+    """
+
+    scorers: list[str]
+    outcome: np.ndarray[Any, np.dtype[np.int8]]
+    score: np.ndarray[Any, np.dtype[np.float64]]
+    conflict: np.ndarray[Any, np.dtype[np.bool_]]
+    pair: np.ndarray[Any, np.dtype[np.int64]]
+    query: np.ndarray[Any, np.dtype[np.int64]]
+    query_ids: pa.Array
+    model_ids: pa.Array
+
+
+def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Bench:
+    """Join verdicts to responses.
+
+    Of several versions of one scorer the newest counts, by natural order of the
+    version text. Verdicts of responses that are not there are left out, and so
+    are verdicts of `error` responses: nothing was answered, so nothing was read.
+    """
+    query_ids = pc.unique(responses.column("query_id")).sort()
+    model_ids = pc.unique(responses.column("model_id")).sort()
+    samples = _ints(responses.column("sample"))
+    width = int(max(samples.max(initial=0), _ints(verdicts.column("sample")).max(initial=0))) + 1
+    models = max(len(model_ids), 1)
+
+    pairs = _codes(responses, query_ids) * models + _codes(responses, model_ids, "model_id")
+    unique, pair = np.unique(pairs, return_inverse=True)
+    exists = np.asarray(pc.not_equal(responses.column("status"), "error"))
+    keys = (pairs * width + samples)[exists]
+    order = np.argsort(keys, kind="stable")
+    keys, pair = keys[order], pair[exists][order]
+
+    names, outcome, score, conflict = _fill(verdicts, query_ids, model_ids, models, width, keys)
+    rows = pc.index_in(query_ids, value_set=queries.column("query_id").combine_chunks())
+    return Bench(
+        scorers=names,
+        outcome=outcome,
+        score=score,
+        conflict=conflict,
+        pair=pair,
+        query=_ints(rows)[unique // models],
+        query_ids=query_ids.take(pa.array(unique // models)),
+        model_ids=model_ids.take(pa.array(unique % models)),
+    )
+
+
+def _fill(
+    verdicts: pa.Table, query_ids: pa.Array, model_ids: pa.Array, models: int, width: int, keys: Any
+) -> tuple[list[str], Any, Any, Any]:
+    scorers = verdicts.column("scorer")
+    names = sorted(pc.unique(scorers).to_pylist())
+    column = _codes(verdicts, pa.array(names, pa.string()), "scorer")
+    query, model = _codes(verdicts, query_ids), _codes(verdicts, model_ids, "model_id")
+    key = (query * models + model) * width + _ints(verdicts.column("sample"))
+    at = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+    known = (query >= 0) & (model >= 0) & (len(keys) > 0)
+    known[known] = keys[at[known]] == key[known]
+
+    # Oldest first, so that the newest version is written last.
+    age = _age(verdicts.column("scorer_version"))
+    order = np.argsort(age, kind="stable")
+    order = order[known[order]]
+    shape = (len(names), len(keys))
+    outcome = np.zeros(shape, np.int8)
+    score = np.full(shape, np.nan)
+    torn = np.zeros(shape, bool)
+    where = (column[order], at[order])
+    outcome[where] = _outcome(verdicts.column("outcome"))[order]
+    score[where] = verdicts.column("score").to_numpy()[order]
+    torn[where] = np.asarray(verdicts.column("conflict"))[order]
+    return names, outcome, score, torn.any(axis=0) if len(names) else np.zeros(len(keys), bool)
+
+
+def newest(verdicts: pa.Table) -> pa.Table:
+    """The newest version of each scorer's verdict on each response; order is kept."""
+    rank = _age(verdicts.column("scorer_version"))
+    keyed = verdicts.select(["query_id", "model_id", "sample", "scorer"])
+    keyed = keyed.append_column("rank", pa.array(rank))
+    best = keyed.group_by(["query_id", "model_id", "sample", "scorer"]).aggregate([("rank", "max")])
+    row = pa.array(np.arange(verdicts.num_rows))
+    kept = keyed.append_column("row", row).join(
+        best,
+        keys=["query_id", "model_id", "sample", "scorer", "rank"],
+        right_keys=["query_id", "model_id", "sample", "scorer", "rank_max"],
+        join_type="left semi",
+    )
+    return verdicts.take(kept.column("row").combine_chunks().sort())
+
+
+def natural(version: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key under which `1.10` is newer than `1.9`."""
+    return tuple(
+        (1, int(part[:18]), part) if part.isdigit() and part.isascii() else (0, 0, part)
+        for part in re.split(r"([0-9]+)", version)
+        if part
+    )
+
+
+def _age(versions: Any) -> Any:
+    unique = pc.unique(versions)
+    order = sorted(unique.to_pylist(), key=natural)
+    return _ints(pc.index_in(versions, value_set=pa.array(order, pa.string())))
+
+
+def _outcome(values: Any) -> Any:
+    names = pa.array(list(_CODES), pa.string())
+    codes = np.array(list(_CODES.values()), np.int8)
+    return codes[_ints(pc.index_in(values, value_set=names))]
+
+
+def _codes(table: pa.Table, among: pa.Array, column: str = "query_id") -> Any:
+    return _ints(pc.index_in(table.column(column), value_set=among))
+
+
+def _ints(values: Any) -> Any:
+    """int64 array, -1 where null."""
+    filled = pc.fill_null(values.cast(pa.int64()), -1)
+    return np.asarray(filled, dtype=np.int64)

@@ -1,0 +1,279 @@
+"""The court: small verdict tables in, labels out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.label.court import decide
+from schemas import QUERIES, RESPONSES, VERDICTS
+from schemas.recipe import Label, Policy
+
+
+def queries(*scorers: str, task: str = "t") -> pa.Table:
+    return QUERIES.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "source": "s",
+            "source_id": str(i),
+            "task": task,
+            "domain": "d",
+            "question": "?",
+            "prompt": "?",
+            "choices": [],
+            "references": ["1"],
+            "scorer": scorer,
+            "metadata": "{}",
+        }
+        for i, scorer in enumerate(scorers)
+    )
+
+
+def responses(*rows: dict[str, Any]) -> pa.Table:
+    return RESPONSES.from_rows(
+        {"model_id": "m", "sample": 0, "text": "x", "status": "ok", "attempts": 1}
+        | {key: value for key, value in row.items() if key != "q"}
+        | {"query_id": f"q{row.get('q', 0):020x}"}
+        for row in rows
+    )
+
+
+def verdicts(*rows: tuple[Any, ...]) -> pa.Table:
+    """(scorer, outcome[, more columns]) rows."""
+    built = []
+    for scorer, outcome, *more in rows:
+        extra = dict(more[0]) if more else {}
+        score = {"correct": 1.0, "incorrect": 0.0}.get(outcome)
+        built.append(
+            {
+                "query_id": f"q{extra.pop('q', 0):020x}",
+                "model_id": "m",
+                "sample": 0,
+                "scorer": scorer,
+                "scorer_version": "1",
+                "outcome": outcome,
+                "score": score,
+                "conflict": False,
+                "reason": "",
+                "cost_usd": 0.0,
+            }
+            | extra
+        )
+    return VERDICTS.from_rows(built)
+
+
+def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> dict[str, Any]:
+    table = decide(queries(scorer), responses({}), verdicts(*rows), policy=Label(default=policy))
+    (row,) = table.to_pylist()
+    return row
+
+
+VERIFIED = Policy(then=["xverify:v", "judge:j"])
+ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
+MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
+UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "correct", "decided_by", "contested"),
+    [
+        (Policy(), [("numeric", "correct")], True, "numeric", False),
+        (Policy(), [("numeric", "incorrect")], False, "numeric", False),
+        (Policy(), [("numeric", "abstain")], False, "unreadable", False),
+        (Policy(unreadable="null"), [("numeric", "abstain")], None, "unreadable", False),
+        # trap: an error or a verdict that was never filed is not "wrong"
+        (Policy(), [("numeric", "error")], None, None, False),
+        (Policy(), [], None, None, False),
+        # the verifier is asked only where the rule abstains
+        (VERIFIED, [("numeric", "incorrect"), ("xverify:v", "correct")], False, "numeric", True),
+        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "correct")], True, "xverify:v", False),
+        # trap: a verifier that has not been asked yet must not read as "unreadable"
+        (VERIFIED, [("numeric", "abstain")], None, None, False),
+        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "error")], None, None, False),
+        # trap: a rule's error may not be papered over by a later step
+        (VERIFIED, [("numeric", "error"), ("xverify:v", "correct")], None, None, False),
+        (ALWAYS, [("numeric", "correct")], True, "numeric", False),
+        (ALWAYS, [("numeric", "incorrect"), ("xverify:v", "correct")], True, "xverify:v", True),
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
+            True,
+            "judge:j",
+            True,
+        ),
+        # the last step that said anything decides, not the last step
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
+            False,
+            "numeric",
+            False,
+        ),
+        # trap: the judge outage after two misses leaves the label open
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "error")],
+            None,
+            None,
+            False,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "incorrect"), ("xverify:v", "correct"), ("judge:j", "correct")],
+            True,
+            "majority",
+            True,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "abstain"), ("xverify:v", "correct"), ("judge:j", "incorrect")],
+            None,
+            None,
+            True,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
+            None,
+            None,
+            False,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "correct")],
+            True,
+            "unanimous",
+            False,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "correct"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
+            None,
+            None,
+            True,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
+            False,
+            "unreadable",
+            False,
+        ),
+        # a person decides over everyone, also over an error
+        (Policy(), [("numeric", "correct"), ("human:ada", "incorrect")], False, "human:ada", True),
+        (Policy(), [("numeric", "error"), ("human:ada", "correct")], True, "human:ada", False),
+        (
+            Policy(),
+            [("numeric", "correct"), ("human:ada", "incorrect"), ("human:bob", "correct")],
+            None,
+            None,
+            True,
+        ),
+        (Policy(), [("numeric", "correct"), ("human:ada", "abstain")], True, "numeric", False),
+        # an answer given twice, differently, is contested though one rule decided
+        (Policy(), [("numeric", "correct", {"conflict": True})], True, "numeric", True),
+    ],
+)
+def test_policy(
+    policy: Policy,
+    rows: list[tuple[Any, ...]],
+    correct: bool | None,
+    decided_by: str | None,
+    contested: bool,
+) -> None:
+    row = label(policy, *rows)
+    assert (row["correct"], row["decided_by"], row["contested"]) == (correct, decided_by, contested)
+    assert (row["score"] is None) == (correct is None)
+
+
+@pytest.mark.parametrize(("scorer", "asks"), [("em", True), ("f1", True), ("numeric", False)])
+def test_open_questions_ask_the_judge_when_the_rule_says_incorrect(scorer: str, asks: bool) -> None:
+    policy = Policy(then=["judge:j"])
+    row = label(policy, (scorer, "incorrect"), ("judge:j", "correct"), scorer=scorer)
+    assert row["correct"] is asks
+
+
+def test_a_family_stands_for_its_scorers() -> None:
+    policy = Policy(rule="majority", then=["judge"])
+    rows = [("numeric", "incorrect"), ("judge:a", "correct"), ("judge:b", "correct")]
+    assert label(policy, *rows)["correct"] is True
+
+
+def test_the_newest_version_counts() -> None:
+    # trap: as text, "1.10" sorts before "1.9"
+    old = ("numeric", "incorrect", {"scorer_version": "1.9"})
+    new = ("numeric", "correct", {"scorer_version": "1.10"})
+    assert label(Policy(), new, old)["correct"] is True
+    assert label(Policy(), new, old)["contested"] is False
+
+
+def test_threshold_of_a_task_reads_the_graded_score() -> None:
+    graded = ("f1", "incorrect", {"score": 0.4})
+    loose = label(Policy(threshold=0.4), graded, scorer="f1")
+    strict = label(Policy(threshold=0.41), graded, scorer="f1")
+    assert (loose["correct"], loose["score"]) == (True, 0.4)
+    assert (strict["correct"], strict["score"]) == (False, 0.4)
+
+
+def test_several_samples_give_the_mean() -> None:
+    texts = responses(
+        *({"sample": i} for i in range(4)), {"sample": 4, "status": "error", "text": None}
+    )
+    filed = verdicts(
+        ("numeric", "correct", {"sample": 0}),
+        ("numeric", "correct", {"sample": 1}),
+        ("numeric", "abstain", {"sample": 2}),
+        ("numeric", "error", {"sample": 3}),
+    )
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    # the scorer's error and the failed call enter neither numerator nor denominator
+    assert (row["score"], row["n_samples"]) == (2 / 3, 3)
+    assert (row["correct"], row["decided_by"]) == (True, "numeric+unreadable")
+    strict = Label(tasks={"t": Policy(threshold=0.7)})
+    assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
+
+
+def test_a_failed_call_has_a_row_of_nulls_and_an_absent_pair_none() -> None:
+    table = decide(
+        queries("numeric", "numeric"),
+        responses({"q": 0, "status": "error", "text": None, "error": "down"}),
+        # trap: a verdict on a call that failed (an older attempt) must not count
+        verdicts(("numeric", "incorrect")),
+    )
+    (row,) = table.to_pylist()
+    assert row["query_id"] == f"q{0:020x}"
+    assert (row["score"], row["correct"], row["decided_by"], row["n_samples"]) == (None,) * 3 + (0,)
+
+
+def test_a_stored_score_without_text_decides_and_a_regrade_outranks_it() -> None:
+    alone = label(Policy(), ("given", "correct"))
+    both = label(Policy(), ("given", "correct"), ("numeric", "incorrect"))
+    assert (alone["correct"], alone["decided_by"]) == (True, "given")
+    assert (both["correct"], both["decided_by"], both["contested"]) == (False, "numeric", True)
+
+
+def test_no_rule_leaves_it_to_the_judge() -> None:
+    row = label(Policy(then=["judge:j"]), ("judge:j", "correct", {"score": 0.75}), scorer="none")
+    assert (row["score"], row["decided_by"]) == (0.75, "judge:j")
+
+
+def test_no_responses_no_labels() -> None:
+    assert decide(queries("numeric"), RESPONSES.empty(), VERDICTS.empty()).num_rows == 0
+
+
+def test_order_of_the_input_does_not_matter() -> None:
+    asked = queries(*["numeric"] * 5)
+    texts = responses(*({"q": i, "model_id": m} for i in range(5) for m in "ba"))
+    filed = verdicts(
+        *(
+            ("numeric", "correct" if i % 2 else "incorrect", {"q": i, "model_id": m})
+            for i in range(5)
+            for m in "ab"
+        )
+    )
+    forward = decide(asked, texts, filed)
+    backward = decide(asked, texts.take(list(range(9, -1, -1))), filed.take(list(range(9, -1, -1))))
+    assert forward.equals(backward)
+    assert forward["query_id"].to_pylist() == sorted(forward["query_id"].to_pylist())

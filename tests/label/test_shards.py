@@ -1,0 +1,46 @@
+"""Workers: same verdicts for any number of processes, and a crash costs one row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.label.shards import Question, Row, Shard, read_all
+
+PLUGIN = """
+import os
+from pipelines.label.reading import Reading, Scorer
+
+def read(asked, output):
+    if output == "die":
+        os._exit(7)
+    return Reading("correct", 1.0, output)
+
+SCORER = Scorer("deadly", "1", read)
+"""
+
+
+def shard(*texts: str, scorer: str = "numeric") -> Shard:
+    questions = [Question("?", ["7"], [], "{}", scorer)]
+    return Shard(questions, [Row(0, "q", "m", i, text, None) for i, text in enumerate(texts)])
+
+
+def test_two_processes_say_what_one_says_in_the_same_order() -> None:
+    shards = [shard("The answer is 7.", "The answer is 8."), shard("dunno"), shard("7")]
+    assert list(read_all(shards, jobs=2)) == list(read_all(shards, jobs=1))
+
+
+def test_a_scorer_that_kills_its_process_costs_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An installed third-party scorer, as the workers would find it.
+    (tmp_path / "deadly.py").write_text(PLUGIN)
+    installed = tmp_path / "deadly-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[routeyard.scorers]\ndeadly = deadly:SCORER\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shards = [shard("7"), shard("a", "die", "b", scorer="deadly"), shard("7"), shard("8")]
+    read = [[row[0] for row in rows] for _, rows in read_all(shards, jobs=2)]
+    assert read == [["correct"], ["correct", "error", "correct"], ["correct"], ["incorrect"]]

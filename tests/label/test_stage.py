@@ -1,0 +1,155 @@
+"""Rule scorers over stored responses."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.errors import BadInput, UnknownName, Unsafe
+from pipelines.label import SCORERS
+from pipelines.label.reading import Asked, Reading, Scorer
+from pipelines.label.stage import file_verdicts
+from schemas import QUERIES, RESPONSES
+
+
+def _read(asked: Asked, output: str) -> Reading:
+    if output == "raise":
+        raise ValueError("no")
+    if output == "die":
+        os._exit(7)
+    if output == "refuse":
+        raise Unsafe("not here")
+    if output == "nonsense":
+        return Reading("correct", score=7.0)
+    if output == "pid":
+        return Reading("correct", 1.0, str(os.getpid()))
+    at = output.find("=")
+    if at < 0:
+        return Reading("abstain", reason="no sign")
+    answer = output[at + 1 :]
+    right = answer in asked.references
+    return Reading("correct" if right else "incorrect", float(right), answer, (at + 1, len(output)))
+
+
+SIGN = Scorer("sign", "3", _read)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = {**SCORERS.targets, "sign": f"{__name__}:SIGN"}
+    monkeypatch.setitem(SCORERS.__dict__, "targets", targets)
+
+
+def queries(n: int = 3, scorer: str = "sign") -> pa.Table:
+    return QUERIES.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "source": "s",
+            "source_id": str(i),
+            "task": "t",
+            "domain": "d",
+            "question": "?",
+            "prompt": "?",
+            "choices": [],
+            "references": [str(i)],
+            "scorer": scorer,
+            "metadata": json.dumps({"i": i}),
+        }
+        for i in range(n)
+    )
+
+
+def responses(*rows: dict[str, Any]) -> pa.Table:
+    return RESPONSES.from_rows(
+        {"model_id": "m", "sample": 0, "text": "=0", "status": "ok", "attempts": 1}
+        | {key: value for key, value in row.items() if key != "q"}
+        | {"query_id": f"q{row.get('q', 0):020x}"}
+        for row in rows
+    )
+
+
+def outcomes(table: pa.Table) -> list[str]:
+    return table.column("outcome").to_pylist()
+
+
+def test_reads_each_response_against_its_own_query() -> None:
+    filed = file_verdicts(
+        queries(),
+        responses({"q": 2, "text": "x=2"}, {"q": 0, "text": "x=2"}, {"q": 1, "text": "nothing"}),
+    )
+    assert outcomes(filed) == ["correct", "incorrect", "abstain"]
+    first = filed.to_pylist()[0]
+    assert (first["scorer"], first["scorer_version"], first["cost_usd"]) == ("sign", "3", 0.0)
+    assert (first["extracted"], first["span_start"], first["span_end"]) == ("2", 2, 3)
+
+
+def test_status_decides_what_is_read() -> None:
+    filed = file_verdicts(
+        queries(),
+        responses(
+            {"sample": 0, "status": "error", "text": None},
+            # trap: a truncated answer may still hold the answer
+            {"sample": 1, "status": "truncated", "text": "so =0"},
+            {"sample": 2, "status": "refused", "text": "I cannot help"},
+            {"sample": 3, "status": "truncated", "text": None},
+        ),
+    )
+    assert filed.column("sample").to_pylist() == [1, 2, 3]
+    assert outcomes(filed) == ["correct", "abstain", "abstain"]
+
+
+def test_a_run_with_its_own_references_is_read_against_them() -> None:
+    filed = file_verdicts(
+        queries(),
+        responses(
+            {"model_id": "a", "text": "=9", "graded_against": ["9"]},
+            {"model_id": "b", "text": "=9"},
+        ),
+    )
+    assert outcomes(filed) == ["correct", "incorrect"]
+
+
+def test_a_failing_scorer_costs_one_row_and_is_never_a_verdict() -> None:
+    rows = [{"sample": i, "text": text} for i, text in enumerate(["=0", "raise", "nonsense", "=0"])]
+    filed = file_verdicts(queries(), responses(*rows))
+    assert outcomes(filed) == ["correct", "error", "error", "correct"]
+    assert filed.column("score").to_pylist() == [1.0, None, None, 1.0]
+    assert filed.column("reason").to_pylist()[1] == "ValueError: no"
+
+
+def test_a_refusal_to_run_stops_the_stage() -> None:
+    # 164 error verdicts would hide that nothing was run at all
+    with pytest.raises(Unsafe):
+        file_verdicts(queries(), responses({"text": "refuse"}))
+
+
+def test_a_stored_score_is_filed_beside_the_regrade() -> None:
+    filed = file_verdicts(
+        queries(),
+        responses(
+            {"model_id": "both", "text": "=1", "given_score": 1.0},
+            {"model_id": "only", "text": None, "given_score": 0.25},
+        ),
+    )
+    found = {(r["model_id"], r["scorer"]): (r["outcome"], r["score"]) for r in filed.to_pylist()}
+    assert found == {
+        ("both", "sign"): ("incorrect", 0.0),
+        ("both", "given"): ("correct", 1.0),
+        ("only", "given"): ("incorrect", 0.25),
+    }
+
+
+@pytest.mark.parametrize("scorer", ["none", "judge:j", "xverify:v"])
+def test_queries_without_a_rule_get_no_rule_verdict(scorer: str) -> None:
+    assert file_verdicts(queries(scorer=scorer), responses({})).num_rows == 0
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UnknownName):
+        file_verdicts(queries(scorer="numerik"), responses({}))
+    with pytest.raises(BadInput):
+        file_verdicts(queries(), responses({"q": 77}))
