@@ -1,0 +1,1 @@
+"""The embedded default: a question bank and a simulated pool behind a real HTTP server."""

@@ -1,0 +1,233 @@
+"""Chat completions of the simulated pool as JSON objects, faults and counts."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from flows.demo.answers import Answer, answer, small_talk, tokens, uniform
+from flows.demo.bank import SEED, bank
+from flows.demo.models import SimulatedModel, pool
+from flows.demo.question import Question
+
+CREATED = 1_767_225_600  # a fixed day: nothing the server says depends on the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes back: status, body, headers, seconds to wait, and what it answered."""
+
+    status: int
+    body: Mapping[str, Any]
+    headers: tuple[tuple[str, str], ...] = ()
+    wait_s: float = 0.0
+    key: tuple[str, str, int] | None = None
+
+
+@dataclass
+class SimulatedPool:
+    """The answering side of the server.
+
+    Attributes:
+        asked: (model, question or prompt hash, seed) → requests seen.
+        answered: the same keys → completions sent in full.
+    """
+
+    seed: int = 0
+    bank_seed: int = SEED
+    faults: float = 1.0
+    latency: float = 1.0
+    asked: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
+    answered: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
+    _found: dict[str, Question | None] = field(default_factory=dict)
+
+    def complete(self, request: Any) -> Reply:
+        """One chat completion request → reply; malformed requests get a 400."""
+        if not isinstance(request, dict):
+            return _refuse(400, "the body must be a JSON object", "invalid_request_error")
+        model = pool().get(str(request.get("model")))
+        if model is None:
+            return _refuse(404, f"the model {request.get('model')!r} does not exist", "not_found")
+        prompt = _last_user_message(request.get("messages"))
+        if prompt is None:
+            return _refuse(400, "'messages' needs a user message", "invalid_request_error")
+        n, sample = request.get("n") or 1, request.get("seed") or 0
+        limit = request.get("max_completion_tokens") or request.get("max_tokens")
+        if not all(isinstance(x, int) for x in (n, sample)) or not 1 <= n <= 128:
+            return _refuse(400, "'n' and 'seed' must be whole numbers", "invalid_request_error")
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            return _refuse(400, "'max_tokens' must be at least 1", "invalid_request_error")
+        question = self._recognise(prompt)
+        name = question.id if question else sha256(prompt.encode()).hexdigest()[:16]
+        key = (model.model_id, name, sample)
+        self.asked[key] += 1
+        if fault := self._fault(model, key):
+            return fault
+        said = [
+            _cut(
+                answer(self.seed, model, question, sample + i)
+                if question
+                else small_talk(self.seed, model, prompt, sample + i),
+                limit,
+            )
+            for i in range(n)
+        ]
+        body = self._body(model, key, said, prompt, request)
+        spoken = max(len(tokens(a.text or "")) + a.reasoning_tokens // 8 for a in said)
+        jitter = 0.7 + 0.6 * uniform(*key, "latency")
+        wait = (model.first_token_ms + model.token_ms * spoken) * jitter / 1000 * self.latency
+        return Reply(200, body, (), wait, key)
+
+    def counts(self) -> dict[str, Any]:
+        """Requests and answers so far, per model, question and seed."""
+
+        def nested(found: Mapping[tuple[str, str, int], int]) -> dict[str, dict[str, int]]:
+            out: dict[str, dict[str, int]] = {}
+            for (model, question, sample), count in sorted(found.items()):
+                out.setdefault(model, {})[f"{question}#{sample}"] = count
+            return out
+
+        return {
+            "requests": sum(self.asked.values()),
+            "answers": sum(self.answered.values()),
+            "asked": nested(self.asked),
+            "answered": nested(self.answered),
+        }
+
+    def _recognise(self, prompt: str) -> Question | None:
+        """The question that a prompt contains: the longest, so that no part wins over a whole."""
+        if prompt not in self._found:
+            inside = [q for q in bank(self.bank_seed) if q.question in prompt]
+            best = max(inside, key=lambda q: (len(q.question), q.id), default=None)
+            self._found[prompt] = best
+        return self._found[prompt]
+
+    def _fault(self, model: SimulatedModel, key: tuple[str, str, int]) -> Reply | None:
+        """Some questions fail at first; asking again helps."""
+        luck = uniform(self.seed, *key, "fault")
+        if self.asked[key] > (2 if uniform(self.seed, *key, "stubborn") < 0.3 else 1):
+            return None
+        if luck < model.throttled * self.faults:
+            headers = (("retry-after", "0.05"), ("retry-after-ms", "50"))
+            return _refuse(429, "rate limit reached, try again", "rate_limit_error", headers)
+        if luck > 1 - model.broken * self.faults:
+            return _refuse(500, "the server had an error", "server_error")
+        return None
+
+    def _body(
+        self,
+        model: SimulatedModel,
+        key: tuple[str, str, int],
+        said: list[Answer],
+        prompt: str,
+        request: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        prompt_tokens = len(tokens(prompt)) + 7
+        reasoning = sum(a.reasoning_tokens for a in said)
+        visible = sum(len(tokens(a.text or a.refusal or "")) for a in said)
+        cost = (prompt_tokens * model.price_in + (visible + reasoning) * model.price_out) / 1e6
+        stamp = sha256(json.dumps([self.seed, *key]).encode()).hexdigest()
+        return {
+            "id": f"chatcmpl-{stamp[:24]}",
+            "object": "chat.completion",
+            "created": CREATED,
+            "model": model.model_id,
+            "provider": "demo",
+            "system_fingerprint": f"fp_{sha256(model.model_id.encode()).hexdigest()[:10]}",
+            "choices": [
+                {
+                    "index": i,
+                    "message": {"role": "assistant", "content": a.text, "refusal": a.refusal},
+                    "finish_reason": a.finish_reason,
+                    "logprobs": _logprobs(model, key, a, request),
+                }
+                for i, a in enumerate(said)
+            ],
+            "usage": {
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": visible + reasoning,
+                "total_tokens": prompt_tokens + visible + reasoning,
+                "completion_tokens_details": {"reasoning_tokens": reasoning},
+                "cost": round(cost, 12),
+            },
+        }
+
+
+def price_list() -> dict[str, Any]:
+    """`/v1/models` in the form that OpenRouter gives: USD per token, as text."""
+    return {
+        "object": "list",
+        "data": [
+            {
+                "id": model.model_id,
+                "object": "model",
+                "created": CREATED,
+                "owned_by": "routeyard",
+                "name": f"{model.model_id} (simulated)",
+                "context_length": model.context_window,
+                "pricing": {
+                    "prompt": f"{model.price_in / 1e6:.10f}".rstrip("0"),
+                    "completion": f"{model.price_out / 1e6:.10f}".rstrip("0"),
+                },
+            }
+            for model in pool().values()
+        ],
+    }
+
+
+def _refuse(
+    status: int, message: str, kind: str, headers: tuple[tuple[str, str], ...] = ()
+) -> Reply:
+    return Reply(status, {"error": {"message": message, "type": kind, "code": status}}, headers)
+
+
+def _last_user_message(messages: Any) -> str | None:
+    if not isinstance(messages, list):
+        return None
+    for message in reversed(messages):
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            if isinstance(content, list):
+                content = "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
+            return content if isinstance(content, str) and content else None
+    return None
+
+
+def _cut(said: Answer, limit: int | None) -> Answer:
+    """The answer within `limit` tokens, hidden reasoning included."""
+    pieces = tokens(said.text or "")
+    if limit is None or said.reasoning_tokens + len(pieces) <= limit:
+        return said
+    hidden = min(said.reasoning_tokens, limit)
+    return Answer("".join(pieces[: limit - hidden]), "length", reasoning_tokens=hidden)
+
+
+def _logprobs(
+    model: SimulatedModel,
+    key: tuple[str, str, int],
+    said: Answer,
+    request: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    if not request.get("logprobs"):
+        return None
+    wanted = int(request.get("top_logprobs") or 0)
+    pieces = tokens(said.text or "")
+    content = []
+    for i, piece in enumerate(pieces):
+        sure = -0.02 - 1.5 * uniform(*key, "logprob", i) ** 3
+        rivals: list[dict[str, Any]] = [
+            {
+                "token": pieces[int(uniform(model.model_id, piece, j) * len(pieces))],
+                "logprob": round(sure - 0.7 * j - 2 * uniform(*key, i, j), 6),
+                "bytes": None,
+            }
+            for j in range(1, wanted)
+        ]
+        chosen: dict[str, Any] = {"token": piece, "logprob": round(sure, 6), "bytes": None}
+        top = sorted([chosen, *rivals], key=lambda entry: -entry["logprob"]) if wanted else []
+        content.append({**chosen, "top_logprobs": top})
+    return {"content": content, "refusal": None}
