@@ -44,23 +44,27 @@ def tokens(text: str) -> list[str]:
 def answer(seed: int, model: SimulatedModel, question: Question, sample: int) -> Answer:
     """The answer of `model` to `question`; right with the planted strength."""
     key = (seed, model.model_id, question.id, sample)
-    strength = model.strengths[question.task]
-    shared = question.twin_of or question.id
-    normal = (
-        _SHARED**0.5 * _NORMAL.inv_cdf(uniform(seed, shared))
-        + _OWN**0.5 * _NORMAL.inv_cdf(uniform(seed, model.model_id, question.id))
-        + _SAMPLE**0.5 * _NORMAL.inv_cdf(uniform(*key, "luck"))
-    )
     hidden = int(40 + 360 * uniform(*key, "hidden")) if model.reasons else 0
-    right = question.references[0]
-    if _NORMAL.cdf(normal) < strength:
-        return Answer(_say(key, model, question, right), "stop", reasoning_tokens=hidden)
+    if succeeds(seed, model, question, sample):
+        right = _say(key, model, question, question.references[0])
+        return Answer(right, "stop", reasoning_tokens=hidden)
     fate, wrong = uniform(*key, "fate"), _wrong(key, question)
     for kind, share in model.failures.items():
         if fate < share:
             return _fail(kind, key, model, question, hidden)
         fate -= share
     return Answer(_say(key, model, question, wrong), "stop", reasoning_tokens=hidden)
+
+
+def succeeds(seed: int, model: SimulatedModel, question: Question, sample: int) -> bool:
+    """Whether the answer is meant to be right: true with the planted strength."""
+    shared = question.twin_of or question.id
+    normal = (
+        _SHARED**0.5 * _NORMAL.inv_cdf(uniform(seed, shared))
+        + _OWN**0.5 * _NORMAL.inv_cdf(uniform(seed, model.model_id, question.id))
+        + _SAMPLE**0.5 * _NORMAL.inv_cdf(uniform(seed, model.model_id, question.id, sample, "luck"))
+    )
+    return _NORMAL.cdf(normal) < model.strengths[question.task]
 
 
 def small_talk(seed: int, model: SimulatedModel, prompt: str, sample: int) -> Answer:
@@ -77,7 +81,7 @@ def _say(key: tuple[object, ...], model: SimulatedModel, question: Question, val
     """`value` in one of the forms that real models use."""
     form = uniform(*key, "form")
     lead = _reasoning(key, model, question)
-    if form < 0.08 and question.scorer != "exact":
+    if form < 0.08 and question.scorer != "em":
         right = question.references[0]
         first = right if right != value else _wrong((*key, "first"), question)
         return (
@@ -92,7 +96,7 @@ def _say(key: tuple[object, ...], model: SimulatedModel, question: Question, val
 
 def _closing(form: float, question: Question, value: str) -> str:
     shown = _shown(value, question)
-    if question.scorer == "exact":
+    if question.scorer == "em":
         lead = "Answer:" if form < 0.6 else "**Answer:**" if form < 0.85 else "Final answer:"
         return f"{lead} {value}"
     if form < 0.35:
@@ -163,4 +167,4 @@ def _wrong(key: tuple[object, ...], question: Question) -> str:
 
 @cache
 def _golds(task: str) -> list[str]:
-    return sorted({q.references[0] for q in bank() if q.task == task and q.scorer == "exact"})
+    return sorted({q.references[0] for q in bank() if q.task == task and q.scorer == "em"})

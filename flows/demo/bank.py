@@ -43,7 +43,7 @@ def bank(seed: int = SEED) -> tuple[Question, ...]:
     """
     questions: list[Question] = []
     for task, drafts in _drafts(seed).items():
-        random = Random(f"{seed}/{task}/choices")  # noqa: S311  (a seeded bank, not a secret)
+        random = Random(f"{seed}/{task}/choices")
         seen: set[str] = set()
         for draft in drafts:
             if draft.text in seen:
@@ -58,8 +58,8 @@ def bank(seed: int = SEED) -> tuple[Question, ...]:
                     random=random,
                 )
             )
-    questions += _twins(questions, Random(f"{seed}/twins"))  # noqa: S311
-    Random(f"{seed}/order").shuffle(questions)  # noqa: S311
+    questions += _twins(questions, Random(f"{seed}/twins"))
+    Random(f"{seed}/order").shuffle(questions)
     return tuple(questions)
 
 
@@ -89,7 +89,7 @@ def _drafts(seed: int) -> dict[str, Sequence[Draft]]:
     )
 
     def draw(task: str) -> Random:
-        return Random(f"{seed}/{task}")  # noqa: S311
+        return Random(f"{seed}/{task}")
 
     return {
         "capitals": [

@@ -55,8 +55,9 @@ class SimulatedPool:
         prompt = _last_user_message(request.get("messages"))
         if prompt is None:
             return _refuse(400, "'messages' needs a user message", "invalid_request_error")
-        n, sample = request.get("n") or 1, request.get("seed") or 0
-        limit = request.get("max_completion_tokens") or request.get("max_tokens")
+        n = 1 if request.get("n") is None else request["n"]
+        sample = 0 if request.get("seed") is None else request["seed"]
+        limit = request.get("max_completion_tokens", request.get("max_tokens"))
         if not all(isinstance(x, int) for x in (n, sample)) or not 1 <= n <= 128:
             return _refuse(400, "'n' and 'seed' must be whole numbers", "invalid_request_error")
         if limit is not None and (not isinstance(limit, int) or limit < 1):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-Scorer = Literal["mcq", "numeric", "exact"]
+Scorer = Literal["mcq", "numeric", "em"]
 
 LETTERS = "ABCDEFGH"
 
@@ -50,7 +50,7 @@ def finish(draft: Draft, *, id: str, task: str, domain: str, random: Random) -> 
         random.shuffle(choices)
         letter = LETTERS[choices.index(draft.answers[0])]
         return Question(id, task, domain, "mcq", draft.text, (letter,), tuple(choices))
-    scorer: Scorer = "numeric" if _is_number(draft.answers[0]) else "exact"
+    scorer: Scorer = "numeric" if _is_number(draft.answers[0]) else "em"
     return Question(id, task, domain, scorer, draft.text, draft.answers)
 
 

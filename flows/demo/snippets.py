@@ -156,7 +156,7 @@ def string_operations(random: Random) -> list[Draft]:
         lambda w: (f'Take away every vowel (a, e, i, o, u) from "{w}". What is left?', _bare(w)),
         lambda w: (f'Put the letters of "{w}" in alphabetical order.', "".join(sorted(w))),
         lambda w: (f'Move the first letter of "{w}" to its end.', w[1:] + w[0]),
-        lambda w: (f'Which letter stands in the middle or just after it in "{w}"?', w[len(w) // 2]),
+        lambda w: (f'Write the last three letters of "{w}" in capitals.', w[-3:].upper()),
     )
     drafts = []
     for index, word in enumerate(words):
