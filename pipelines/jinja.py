@@ -7,8 +7,10 @@ operator that can make a huge value out of a small one.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined
@@ -49,13 +51,31 @@ def letter(index: Any) -> str:
     return chr(ord("A") + number)
 
 
+def shuffled(items: Sequence[Any], by: str) -> list[Any]:
+    """The items in an order that `by` fixes: for sources that always list the right one first."""
+    keys = [hashlib.sha256(f"{by}\0{position}".encode()).digest() for position in range(len(items))]
+    return [item for _, item in sorted(zip(keys, items, strict=True), key=lambda pair: pair[0])]
+
+
+def boxed(text: str) -> str:
+    r"""Content of the last `\boxed{…}`; empty when there is none."""
+    start = text.rfind("\\boxed{")
+    depth = 0
+    for end in range(start, len(text)) if start >= 0 else ():
+        depth += {"{": 1, "}": -1}.get(text[end], 0)
+        if text[end] == "}" and depth == 0:
+            return text[start + len("\\boxed{") : end]
+    return ""
+
+
 def _environment() -> _Sandbox:
     environment = _Sandbox(undefined=StrictUndefined, keep_trailing_newline=True)
     for unsafe in ("center", "indent", "wordwrap", "format", "pprint", "xmlattr", "urlize"):
         environment.filters.pop(unsafe, None)
     environment.globals.clear()
     environment.globals["zip"] = lambda *lists: list(zip(*lists, strict=False))
-    environment.filters["letter"] = letter
+    environment.filters |= {"letter": letter, "shuffled": shuffled, "boxed": boxed}
+    environment.filters["from_json"] = json.loads
     environment.filters["split"] = lambda text, by=None: str(text).split(by)
     environment.filters["strip"] = lambda text, chars=None: str(text).strip(chars)
     return environment
@@ -93,7 +113,7 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
 
     def read(row: Row) -> Any:
         try:
-            value = evaluate(**{str(k): v for k, v in row.items()})
+            value = evaluate(**{str(k): v for k, v in row.items()}, _row=row)
             if isinstance(value, Undefined):
                 value._fail_with_undefined_error()
         except UndefinedError as error:
