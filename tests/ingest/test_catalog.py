@@ -17,7 +17,10 @@ ROWS = {
     "arc_easy": {
         "id": "1",
         "question": "Q",
-        "choices": {"text": ["x", "y"], "label": ["1", "2"]},  # some rows count 1, 2 instead of A, B
+        "choices": {
+            "text": ["x", "y"],
+            "label": ["1", "2"],
+        },  # some rows count 1, 2 instead of A, B
         "answerKey": "2",
     },
     "gsm8k": {"question": "Q", "answer": "1 + 1 = 2\n#### 2"},
