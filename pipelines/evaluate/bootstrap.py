@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,9 @@ Floats = NDArray[np.float64]
 
 #: Bytes of one block of counts; a block of values comes on top.
 BLOCK_BYTES = 32 << 20
+
+#: Up to this many counts are kept after they were first drawn.
+KEPT_CELLS = 100 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,23 @@ class Draws:
 
     def blocks(self) -> Iterator[tuple[int, Floats]]:
         """(first resample, counts of shape (block, n)) in float64, in order."""
+        first = 0
+        for counts in self._kept if self._keep else self._draw():
+            yield first, counts.astype(np.float64)
+            first += len(counts)
+
+    @property
+    def _keep(self) -> bool:
+        return self.resamples * self.n <= KEPT_CELLS
+
+    @cached_property
+    def _kept(self) -> list[NDArray[np.integer[Any]]]:
+        """All blocks of a small problem in the narrowest type: drawn once, used often."""
+        blocks = list(self._draw())
+        most = max((int(block.max()) for block in blocks if block.size), default=0)
+        return [block.astype(np.uint8 if most < 256 else np.uint32) for block in blocks]
+
+    def _draw(self) -> Iterator[NDArray[np.int64]]:
         generator = np.random.Generator(np.random.PCG64(self.seed))
         code, clusters = None, self.n
         if self.groups is not None:
@@ -54,7 +76,7 @@ class Draws:
             drawn += np.arange(rows)[:, None] * clusters
             counts = np.bincount(drawn.ravel(), minlength=rows * clusters)
             counts = counts.reshape(rows, clusters)
-            yield first, (counts if code is None else counts[:, code]).astype(np.float64)
+            yield counts if code is None else counts[:, code]
 
     def sums(self, values: Floats) -> Floats:
         """(resamples, k) sums of each column of `values` (n, k) over each resample.

@@ -27,7 +27,12 @@ ROUTERS = Registry(
 PAIR_ROUTERS = Registry(
     kind="pair router",
     group="routeyard.pair_routers",
-    builtin={},
+    builtin={
+        "pair-bt": "pipelines.routers.pair_bradley_terry:SimilarityBradleyTerry",
+        "pair-knn": "pipelines.routers.pair_knn:PairKNN",
+        "pair-mf": "pipelines.routers.pair_matrix_factorisation:PairMatrixFactorisation",
+        "pair-mlp": "pipelines.routers.pair_mlp:PairMLP",
+    },
 )
 
 __all__ = ["PAIR_ROUTERS", "ROUTERS", "Examples", "Queries", "Router"]

@@ -1,0 +1,116 @@
+"""The ground all routers are measured on: test questions, prices, references, draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.baselines import best_single, single_means
+from pipelines.evaluate.bootstrap import Draws
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.selection import mean_costs
+from pipelines.routers.base import Examples
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What is the same for every router.
+
+    Attributes:
+        split: how the rows are called.
+        train: what routers learn from.
+        test: test questions that have at least one label.
+        draws: resamples shared by everything, which makes comparisons paired.
+        prices: measure → (m,) mean train cost, what a router may know.
+        measure: first of the cost measures, the one comparisons use.
+        single: best single model on train, what one would deploy instead.
+        best_on_test: most accurate single model on test, the target of QNC.
+    """
+
+    split: str
+    train: Examples
+    test: Core
+    draws: Draws
+    prices: Mapping[str, Floats]
+    measure: str | None
+    single: int
+    best_on_test: int
+
+    @property
+    def price(self) -> Floats:
+        """(m,) train cost of the first measure; zeros when no cost is known."""
+        if self.measure is None:
+            return np.zeros(self.test.n_models)
+        return self.prices[self.measure]
+
+    def available(self, measure: str | None = None) -> NDArray[np.bool_]:
+        """(n, m) models that can be judged: label known, and cost where one is asked for."""
+        known = ~np.isnan(self.test.labels)
+        return known if measure is None else known & ~np.isnan(self.test.costs[measure])
+
+
+def prepare(
+    core: Core,
+    scheme: str,
+    *,
+    split: str = "test",
+    called: str | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+    cluster: str | None = None,
+) -> Ground:
+    """Ground for one scheme and split.
+
+    Raises:
+        BadInput: train or test is empty, no test question has a label, or
+            `cluster` is unknown.
+    """
+    train = core.training(scheme)
+    test = core.take(core.rows(scheme, split))
+    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    if not test.n_queries:
+        raise BadInput(
+            f"no question of split {split!r} has a label",
+            next_step="label the responses first (`routeyard relabel`)",
+        )
+    groups = None
+    if cluster == "duplicates":
+        groups = test.groups
+    elif cluster == "task":
+        groups = np.unique(test.tasks, return_inverse=True)[1].astype(np.int64)
+    elif cluster is not None:
+        raise BadInput(f"cannot cluster by {cluster!r}", next_step="known: duplicates, task")
+    # A measure must be known beforehand (train) and be measurable (test) for every model.
+    prices = {
+        name: mean_costs(cost)
+        for name, cost in train.costs.items()
+        if np.all(np.any(~np.isnan(cost), axis=0))
+        and np.all(np.any(~np.isnan(test.costs[name]), axis=0))
+        and np.all(np.any(~np.isnan(test.costs[name]) & ~np.isnan(test.labels), axis=1))
+    }
+    measure = next(
+        (name for name in ("usd", "tokens", "latency", "params") if name in prices), None
+    )
+    price = prices[measure] if measure else np.zeros(core.n_models)
+    return Ground(
+        split=called or split,
+        train=train,
+        test=test,
+        draws=Draws(test.n_queries, resamples, seed, groups),
+        prices=prices,
+        measure=measure,
+        single=best_single(train.labels, price),
+        best_on_test=best_single(test.labels, price),
+    )
+
+
+def cheapest_and_dearest(ground: Ground, measure: str) -> tuple[int, float, float]:
+    """The cheapest single model on test, and the mean test costs of cheapest and dearest."""
+    means = single_means(ground.test.costs[measure])
+    return int(np.argmin(means)), float(means.min()), float(means.max())

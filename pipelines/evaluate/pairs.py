@@ -1,0 +1,144 @@
+"""One router between a small and a large model: trade-off curve and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate import tradeoff
+from pipelines.evaluate.baselines import single_means
+from pipelines.evaluate.bootstrap import Draws
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.rows import Metric, curve_rows, metric
+from pipelines.evaluate.tradeoff import Bands
+
+Floats = NDArray[np.float64]
+
+#: Resamples behind the band of a trade-off curve; its metrics use all of them.
+BAND_RESAMPLES = 1000
+
+#: Call rates at which a band is drawn.
+RATES = np.linspace(0.0, 1.0, 101)
+
+#: Cells of one block of resampled polylines.
+BLOCK_CELLS = 4 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Questions on which both models have a label.
+
+    Attributes:
+        rows: (n,) their positions among the questions of the ground.
+        small, large: (n,) labels.
+        names: (small, large) model ids.
+    """
+
+    rows: NDArray[np.int64]
+    small: Floats
+    large: Floats
+    names: tuple[str, str]
+
+
+def pair_of(test: Core, small: str, large: str) -> Pair:
+    """Raises BadInput when a model is unknown or the two share no question."""
+    for name in (small, large):
+        if name not in test.model_ids:
+            raise BadInput(
+                f"model {name!r} is not in the release",
+                next_step=f"known models: {', '.join(test.model_ids)}",
+            )
+    columns = [test.labels[:, test.model_ids.index(name)] for name in (small, large)]
+    rows = np.flatnonzero(~np.isnan(columns[0]) & ~np.isnan(columns[1]))
+    if not len(rows):
+        raise BadInput(
+            f"{small!r} and {large!r} have no labelled question in common",
+            next_step="choose another pair",
+        )
+    return Pair(rows, columns[0][rows], columns[1][rows], (small, large))
+
+
+def default_pair(core: Core, price: Floats) -> tuple[str, str] | None:
+    """The two models of a pool of two, small first: by cost where it differs, else accuracy."""
+    if core.n_models != 2:
+        return None
+    key = price if price[0] != price[1] else single_means(core.labels)
+    return (
+        (core.model_ids[0], core.model_ids[1])
+        if key[0] <= key[1]
+        else (core.model_ids[1], core.model_ids[0])
+    )
+
+
+def metrics_of(bands: Bands) -> Mapping[str, Callable[[Floats, Floats], Floats]]:
+    """Name → function of (rate, performance)."""
+    return {
+        "lpm": lambda x, y: tradeoff.lpm(x, y, bands),
+        "hcr": lambda x, y: tradeoff.hcr(x, y, bands),
+        "mpm": lambda x, y: tradeoff.mpm(x, y, bands),
+        "cpt[50]": lambda x, y: tradeoff.cpt(x, y, 0.5),
+        "cpt[80]": lambda x, y: tradeoff.cpt(x, y, 0.8),
+        "apgr": lambda x, y: tradeoff.apgr(x, y),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Traded:
+    """Rows of one router on one pair; `apgr` holds value and replicates for comparisons."""
+
+    router: str
+    metrics: list[Metric]
+    curves: list[dict[str, Any]]
+    apgr: tuple[float, Floats]
+
+
+def trade(
+    pair: Pair, draws: Draws, split: str, router: str, wanted: Floats, bands: Bands | None = None
+) -> Traded:
+    """Trade-off metrics of scores `wanted` (n,): how much the large model is needed.
+
+    Args:
+        draws: resamples of the pair's n questions.
+    """
+    bands = bands or Bands()
+    names = metrics_of(bands)
+    x, y = tradeoff.polyline(wanted, pair.small, pair.large)
+    found: dict[str, list[Floats]] = {name: [] for name in (*names, "auroc")}
+    band: list[Floats] = []
+    size = max(1, BLOCK_CELLS // max(len(wanted), 1))
+    done = 0
+    for _, block in draws.blocks():
+        for first in range(0, len(block), size):
+            counts = block[first : first + size]
+            xs, ys = tradeoff.polyline(wanted, pair.small, pair.large, counts)
+            for name, function in names.items():
+                found[name].append(function(xs, ys))
+            found["auroc"].append(tradeoff.auroc(wanted, pair.small, counts))
+            if done < BAND_RESAMPLES:
+                band += [np.interp(RATES, a, b) for a, b in zip(xs, ys, strict=True)]
+                done += len(counts)
+    replicates = {name: np.concatenate(parts) for name, parts in found.items()}
+    values = {name: float(function(x, y)) for name, function in names.items()}
+    values["auroc"] = float(tradeoff.auroc(wanted, pair.small))
+    rows = [
+        metric(
+            router,
+            name,
+            split,
+            value,
+            replicates[name],
+            "the small model is always right, or always wrong"
+            if name == "auroc"
+            else tradeoff.why_null(name, x, y, bands),
+        )
+        for name, value in values.items()
+    ]
+    drawn = curve_rows(
+        router, "tradeoff", None, split, RATES, RATES, np.interp(RATES, x, y), np.array(band)
+    )
+    return Traded(router, rows, drawn, (values["apgr"], replicates["apgr"]))

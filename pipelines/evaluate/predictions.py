@@ -1,0 +1,129 @@
+"""A router as a table of predictions: for people who have scores and no Python to hand over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.matrix import codes, dense
+from pipelines.routers.base import Examples, Floats, Queries
+
+
+class Predictions:
+    """Looks scores up instead of computing them.
+
+    Three layouts are understood:
+
+    * `query_id, model_id, score`: a score for every query and model;
+    * `query_id` and one column per model: the same, wide;
+    * `query_id, model_id`: only the choice. It counts as score 1 for the
+      chosen model and 0 for the others, so under a growing weight of cost it
+      gives way to the cheapest.
+    """
+
+    def __init__(self, table: pa.Table, name: str):
+        self.name = name
+        self._table = table
+
+    def fit(self, train: Examples) -> Predictions:
+        self._models = pa.array(train.model_ids, pa.string())
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        """Raises BadInput: a query, model or score is missing, or a cell is not a number."""
+        table, ids = self._table, pa.array(queries.query_ids, pa.string())
+        if "query_id" not in table.column_names:
+            raise self._broken("has no column 'query_id'")
+        rows = codes(table.column("query_id").cast(pa.string()), ids)
+        missing = sorted(set(range(len(ids))) - set(rows.tolist()))
+        if missing:
+            raise self._broken(
+                f"lacks {len(missing)} of the {len(ids)} questions, such as {ids[missing[0]]}"
+            )
+        shape = (len(ids), len(self._models))
+        if "model_id" in table.column_names:
+            columns = codes(table.column("model_id").cast(pa.string()), self._models)
+            if np.any(columns < 0):
+                wrong = table.column("model_id")[int(np.argmin(columns))].as_py()
+                raise self._broken(f"names a model that is not in the release: {wrong!r}")
+            if "score" not in table.column_names:
+                use = rows >= 0
+                if np.any(np.bincount(rows[use], minlength=len(ids)) > 1):
+                    raise self._broken("chooses more than one model for a question")
+                out = np.zeros(shape)
+                out[rows[use], columns[use]] = 1.0
+                return out
+            out = dense(rows, columns, self._numbers("score"), shape)
+        else:
+            absent = sorted(set(self._models.to_pylist()) - set(table.column_names))
+            if absent:
+                raise self._broken(f"has no column for model {absent[0]!r}")
+            out = np.full(shape, np.nan)
+            use = rows >= 0
+            for column, model in enumerate(self._models.to_pylist()):
+                values = self._numbers(model).to_numpy(zero_copy_only=False)
+                out[rows[use], column] = values[use]
+        if np.isnan(out).any():
+            row, column = (int(k) for k in np.argwhere(np.isnan(out))[0])
+            raise self._broken(
+                f"has no score for model {self._models[column]} on question {ids[row]}"
+            )
+        return out
+
+    def _numbers(self, column: str) -> pa.ChunkedArray:
+        try:
+            return self._table.column(column).cast(pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._broken(f"column {column!r} holds something that is no number") from error
+
+    def _broken(self, what: str) -> BadInput:
+        return BadInput(
+            f"the predictions table {what}",
+            where=self.name,
+            next_step="columns: query_id, model_id, score; or query_id and one column per model; "
+            "or query_id, model_id for choices alone",
+        )
+
+
+def leaderboard(results: dict[str, pa.Table], *, split: str = "test") -> pa.Table:
+    """One row per (result file, router) with the metrics as columns, best accuracy first.
+
+    Args:
+        results: name of a result → its metrics table.
+    """
+    names = sorted(
+        {
+            row
+            for table in results.values()
+            for row in table.filter(pc.equal(table.column("split"), split))
+            .column("metric")
+            .to_pylist()
+        }
+    )
+    rows: list[dict[str, object]] = []
+    for result in sorted(results):
+        table = results[result]
+        part = table.filter(pc.equal(table.column("split"), split)).to_pylist()
+        for router in sorted({row["router"] for row in part}):
+            values = {row["metric"]: row for row in part if row["router"] == router}
+            line: dict[str, object] = {"result": result, "router": router}
+            for name in names:
+                row = values.get(name)
+                line[name] = None if row is None else row["value"]
+            if "accuracy" in values:
+                line["accuracy_low"] = values["accuracy"]["low"]
+                line["accuracy_high"] = values["accuracy"]["high"]
+            rows.append(line)
+    rows.sort(key=_place)
+    return pa.Table.from_pylist(rows) if rows else pa.table({"result": [], "router": []})
+
+
+def _place(row: dict[str, object]) -> tuple[float, str, str]:
+    accuracy = row.get("accuracy")
+    return (
+        -accuracy if isinstance(accuracy, float) else 1.0,
+        str(row["result"]),
+        str(row["router"]),
+    )

@@ -1,0 +1,137 @@
+"""What an evaluation is made of: metric, curve, comparison, profile and OOD rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.evaluate.bootstrap import interval
+
+Floats = NDArray[np.float64]
+
+METRICS_SCHEMA = pa.schema(
+    [
+        ("router", pa.string()),
+        ("metric", pa.string()),
+        ("split", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("reason", pa.string()),
+    ]
+)
+CURVES_SCHEMA = pa.schema(
+    [
+        ("router", pa.string()),
+        ("curve", pa.string()),
+        ("measure", pa.string()),
+        ("split", pa.string()),
+        ("point", pa.int32()),
+        ("setting", pa.float64()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+COMPARISONS_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("split", pa.string()),
+        ("first", pa.string()),
+        ("second", pa.string()),
+        ("difference", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("p", pa.float64()),
+        ("p_adjusted", pa.float64()),
+        ("significant", pa.bool_()),
+    ]
+)
+PROFILES_SCHEMA = pa.schema(
+    [
+        ("router", pa.string()),
+        ("split", pa.string()),
+        ("model_id", pa.string()),
+        ("share", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row of metrics.parquet; a null value comes with a reason."""
+
+    router: str
+    metric: str
+    split: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+def metric(
+    router: str,
+    name: str,
+    split: str,
+    value: float | None,
+    replicates: Floats | None = None,
+    reason: str = "undefined here",
+) -> Metric:
+    """Row from a value and its replicates; NaN becomes null with the reason."""
+    if value is None or math.isnan(value):
+        return Metric(router, name, split, None, reason=reason)
+    low, high = interval(replicates) if replicates is not None else (math.nan, math.nan)
+    return Metric(
+        router,
+        name,
+        split,
+        float(value),
+        None if math.isnan(low) else low,
+        None if math.isnan(high) else high,
+    )
+
+
+def table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
+    """Arrow table from dataclass rows or dictionaries."""
+    plain = [row if isinstance(row, dict) else asdict(row) for row in rows]
+    return pa.Table.from_pylist(plain, schema=schema)
+
+
+def curve_rows(
+    router: str,
+    curve: str,
+    measure: str | None,
+    split: str,
+    setting: Floats,
+    x: Floats,
+    y: Floats,
+    replicates: Floats | None,
+) -> list[dict[str, Any]]:
+    """Rows of one curve; the band is the 95 % interval of y at each point."""
+    if replicates is None:
+        low, high = np.full(len(y), np.nan), np.full(len(y), np.nan)
+    else:
+        low, high = np.quantile(replicates, [0.025, 0.975], axis=0)
+    return [
+        {
+            "router": router,
+            "curve": curve,
+            "measure": measure,
+            "split": split,
+            "point": k,
+            "setting": float(setting[k]),
+            "x": float(x[k]),
+            "y": float(y[k]),
+            "low": None if math.isnan(low[k]) else float(low[k]),
+            "high": None if math.isnan(high[k]) else float(high[k]),
+        }
+        for k in range(len(y))
+    ]

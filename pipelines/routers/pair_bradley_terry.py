@@ -1,0 +1,66 @@
+"""Similarity-weighted Bradley-Terry: a ranking of models fitted anew for every question."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Floats, Queries
+from pipelines.routers.battles import Battles
+
+#: Questions ranked at once.
+BLOCK = 256
+
+
+class SimilarityBradleyTerry:
+    """Each battle counts γ^(1+s), s its question's similarity over the greatest one.
+
+    RouteLLM (arXiv 2406.18665), section 4.2, "similarity-weighted ranking", with
+    its γ = 10. The strengths maximise the weighted Bradley-Terry likelihood;
+    they are found by Hunter's MM iteration (2004), all questions together. A
+    tie is half a win for each. Nothing is trained, so nothing is chosen.
+    """
+
+    name = "pair-bt"
+
+    def __init__(self, gamma: float = 10.0, iterations: int = 200):
+        self.gamma, self.iterations = gamma, iterations
+
+    def fit(self, train: Battles, small: str, large: str) -> SimilarityBradleyTerry:
+        self._pair = (train.position(small), train.position(large))
+        self._vectors = train.vectors
+        m = len(train.model_ids)
+        wins = np.zeros((len(train.outcome), m * m))
+        rows = np.arange(len(train.outcome))
+        wins[rows, train.first * m + train.second] = train.outcome
+        wins[rows, train.second * m + train.first] = 1 - train.outcome
+        self._wins, self._m = wins, m
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        vectors = queries.vectors()
+        parts = [
+            self._block(vectors[first : first + BLOCK]) for first in range(0, len(vectors), BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def _block(self, vectors: NDArray[np.float32]) -> Floats:
+        similarity = (vectors @ self._vectors.T).astype(np.float64)
+        top = np.maximum(similarity.max(axis=1, keepdims=True), 1e-12)
+        weights = self.gamma ** (1 + similarity / top)
+        won = (weights @ self._wins).reshape(-1, self._m, self._m)
+        # Half a win each way between models that met keeps every strength finite.
+        met = (won + won.transpose(0, 2, 1)) > 0
+        won = won + 0.5 * met
+        games = won + won.transpose(0, 2, 1)
+        strength = np.ones(won.shape[:2])
+        for _ in range(self.iterations):
+            pairs = strength[:, :, None] + strength[:, None, :]
+            new = won.sum(axis=2) / np.maximum((games / pairs).sum(axis=2), 1e-300)
+            new /= np.exp(np.log(np.maximum(new, 1e-300)).mean(axis=1, keepdims=True))
+            if np.allclose(new, strength, rtol=1e-10, atol=0):
+                strength = new
+                break
+            strength = new
+        small, large = self._pair
+        return np.asarray(strength[:, large] / (strength[:, large] + strength[:, small]))

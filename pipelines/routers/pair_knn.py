@@ -1,0 +1,42 @@
+"""kNN on preference data: how often the large model won nearby."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.routers.base import Floats, Queries
+from pipelines.routers.battles import Battles
+from pipelines.routers.knn import nearest
+
+
+class PairKNN:
+    """Mean outcome of the k nearest battles between the two models.
+
+    k is chosen on the validation battles by squared error; without any the
+    middle of `choices` is taken. The mean over all battles counts as one more
+    neighbour.
+    """
+
+    name = "pair-knn"
+
+    def __init__(self, choices: tuple[int, ...] = (10, 20, 40, 80, 160, 320)):
+        self.choices = choices
+
+    def fit(self, train: Battles, small: str, large: str) -> PairKNN:
+        self._vectors, self._won = train.between(small, large)
+        self.k = self.choices[len(self.choices) // 2]
+        if train.validation is not None:
+            vectors, won = train.validation.between(small, large)
+            near = self._won[nearest(vectors, self._vectors, max(self.choices))[0]]
+            self.k = min(
+                self.choices, key=lambda k: (float(np.mean((self._mean(near, k) - won) ** 2)), k)
+            )
+        return self
+
+    def _mean(self, near: Floats, k: int) -> Floats:
+        some = near[:, :k]
+        return np.asarray((some.sum(axis=1) + self._won.mean()) / (some.shape[1] + 1))
+
+    def scores(self, queries: Queries) -> Floats:
+        near = nearest(queries.vectors(), self._vectors, self.k)[0]
+        return self._mean(self._won[near], self.k)

@@ -1,0 +1,86 @@
+"""Matrix factorisation on preference data: every model has a vector, every battle counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Floats, Queries
+from pipelines.routers.battles import Battles
+from pipelines.routers.gradient import probabilities, train_network
+
+
+class PairMatrixFactorisation:
+    """P(a beats b on q) = σ(δ(a, q) − δ(b, q)), δ(m, q) = w·(v_m ⊙ (W q + b)) + β_m.
+
+    RouteLLM (arXiv 2406.18665), section 4.2, "matrix factorization". Battles of
+    other models help to place the two. The dimension is chosen on the
+    validation battles by loss.
+    """
+
+    name = "pair-mf"
+
+    def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
+        self.dimensions, self.seed = dimensions, seed
+
+    def fit(self, train: Battles, small: str, large: str) -> PairMatrixFactorisation:
+        self._pair = (train.position(large), train.position(small))
+        inputs = _inputs(train.vectors, train.first, train.second)
+        held = None
+        if train.validation is not None:
+            other = train.validation
+            held = (
+                _inputs(other.vectors, other.first, other.second),
+                other.outcome[:, None],
+            )
+        best = float("inf")
+        for dimension in self.dimensions if held is not None else self.dimensions[:1]:
+            network, loss = train_network(
+                _factors(train.vectors.shape[1], dimension, len(train.model_ids)),
+                inputs,
+                train.outcome[:, None],
+                held,
+                seed=self.seed,
+                learning_rate=1e-2,
+                weight_decay=1e-2,
+            )
+            if loss < best:
+                best, self.dimension, self._network = loss, dimension, network
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        vectors = queries.vectors()
+        first, second = (np.full(len(vectors), at, dtype=np.int64) for at in self._pair)
+        return probabilities(self._network, _inputs(vectors, first, second))[:, 0]
+
+
+def _inputs(
+    vectors: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Embedding and, in the last two columns, the two models' positions."""
+    return np.column_stack([vectors, first, second]).astype(np.float32)
+
+
+def _factors(inputs: int, dimension: int, models: int) -> Any:
+    def build() -> Any:
+        import torch
+        from torch import nn
+
+        class Difference(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.project = nn.Linear(inputs, dimension)
+                self.models = nn.Parameter(torch.randn(models, dimension) / dimension**0.5)
+                self.bias = nn.Parameter(torch.zeros(models))
+
+            def forward(self, x: Any) -> Any:
+                question = self.project(x[:, :-2])
+                a, b = x[:, -2].long(), x[:, -1].long()
+                interaction = (question * (self.models[a] - self.models[b])).sum(dim=1)
+                return (interaction + self.bias[a] - self.bias[b])[:, None]
+
+        return Difference()
+
+    return build
