@@ -8,6 +8,17 @@ from pydantic import Field, model_validator
 
 from schemas.recipe.base import Strict
 
+#: What a request may carry beside model and messages; `null` takes a default away.
+Parameter = (
+    str
+    | int
+    | float
+    | bool
+    | list[str]
+    | dict[str, str | int | float | bool | list[str] | None]
+    | None
+)
+
 
 class RecordedFields(Strict):
     """Which column of the recorded file says what. `query` matches `source_id`."""
@@ -31,11 +42,90 @@ class Recorded(Strict):
 
     path: str
     format: Literal["parquet", "csv", "jsonl"] | None = None
-    #: Source whose `source_id`s the file names; needed when a recipe has several sources.
     source: str | None = None
-    #: What to do with rows of a model that is not in the pool.
-    other_models: Literal["error", "ignore"] = "error"
     fields: RecordedFields
+
+
+class Limits(Strict):
+    """What a provider or a model may be asked at once and per minute."""
+
+    #: Calls in flight at most; the adaptive window moves between 1 and this.
+    concurrency: int = Field(default=64, ge=1, le=4096)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+
+
+class Retry(Strict):
+    """When a failed call is asked again, and when a model is given up for this run."""
+
+    #: Attempts per pair and run, the first included.
+    attempts: int = Field(default=6, ge=1)
+    first_wait_s: float = Field(default=0.5, ge=0)
+    longest_wait_s: float = Field(default=60.0, ge=0)
+    #: A Retry-After above this pauses the model instead of holding the run.
+    longest_retry_after_s: float = Field(default=600.0, ge=0)
+    #: Pairs in a row that failed for good before a model is paused.
+    pause_after: int = Field(default=20, ge=1)
+
+
+class Budget(Strict):
+    """Hard limits in USD; a call is sent only when its worst case still fits."""
+
+    usd: float | None = Field(default=None, gt=0)
+    #: For each model that `models` does not name.
+    per_model_usd: float | None = Field(default=None, gt=0)
+    models: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def is_set(self) -> bool:
+        return self.usd is not None or self.per_model_usd is not None or bool(self.models)
+
+
+class Coverage(Strict):
+    """Share of the pool that each query is asked of, balanced over models and tasks."""
+
+    share: float = Field(default=1.0, gt=0, le=1)
+    seed: int = 0
+
+
+class Batch(Strict):
+    """Batch endpoints (`/v1/files`, `/v1/batches`) instead of one call per answer."""
+
+    requests_per_batch: int = Field(default=5000, ge=1, le=50_000)
+    poll_s: float = Field(default=30.0, gt=0)
+    completion_window: str = "24h"
+
+
+class Metering(Strict):
+    """Thresholds of the metering audit (`routeyard audit metering`)."""
+
+    #: Share of a model's answers that may lack usage.
+    usage_missing: float = Field(default=0.0, ge=0, le=1)
+    #: A completion count shared by more than this share of answers with different lengths.
+    constant_count: float = Field(default=0.5, gt=0, le=1)
+    #: Answers a model needs before shares and rates are judged.
+    min_answers: int = Field(default=20, ge=1)
+    #: Fewest characters per token a text can have, and most.
+    chars_per_token_low: float = Field(default=0.25, gt=0)
+    chars_per_token_high: float = Field(default=40.0, gt=0)
+    #: Tokens of slack around both bounds (stop and template tokens).
+    token_slack: int = Field(default=16, ge=0)
+    truncated: float = Field(default=0.05, ge=0, le=1)
+    refused: float = Field(default=0.05, ge=0, le=1)
+    #: Modified z-score of log latency above which a call is an outlier, and their share.
+    latency_z: float = Field(default=8.0, gt=0)
+    latency_outliers: float = Field(default=0.02, ge=0, le=1)
+    #: Share of canary prompts whose answer may differ between start and end.
+    canary_drift: float = Field(default=0.5, ge=0, le=1)
+    #: Names a model may be served under, beside the one asked for.
+    served_as: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class Canary(Strict):
+    """Fixed prompts asked at temperature 0 at the start and again at the end."""
+
+    prompts: list[str] = Field(default_factory=list)
+    max_tokens: int = Field(default=64, ge=1)
 
 
 class Collect(Strict):
@@ -43,14 +133,38 @@ class Collect(Strict):
 
     provider: Literal["openai", "recorded"] = "openai"
     recorded: list[Recorded] = Field(default_factory=list)
-    samples: int = Field(default=1, ge=1)
-    temperature: float | None = None
+    transport: Literal["live", "batch"] = "live"
+    system: str | None = None
+    samples: int = Field(default=1, ge=1, le=1000)
+    temperature: float | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, ge=1)
     seed: int = 0
-    parameters: dict[str, str | int | float | bool | list[str]] = Field(default_factory=dict)
+    logprobs: bool = False
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    stream: bool = False
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    #: Ask truncated answers again with this limit.
+    reask_truncated: int | None = Field(default=None, ge=1)
+    #: Outcomes that a plan counts as missing although they are permanent.
+    reask: list[Literal["error", "refused"]] = Field(default_factory=list)
+    deadline_s: float = Field(default=600.0, gt=0)
+    #: Limits of each model that states none of its own.
+    limits: Limits = Limits()
+    retry: Retry = Retry()
+    budget: Budget = Budget()
+    coverage: Coverage = Coverage()
+    batch: Batch = Batch()
+    metering: Metering = Metering()
+    canary: Canary = Canary()
 
     @model_validator(mode="after")
     def _recorded_given(self) -> Collect:
         if self.provider == "recorded" and not self.recorded:
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("'top_logprobs' needs 'logprobs: true'")
+        if self.reask_truncated is not None and (
+            self.max_tokens is None or self.reask_truncated <= self.max_tokens
+        ):
+            raise ValueError("'reask_truncated' needs to be larger than 'max_tokens'")
         return self

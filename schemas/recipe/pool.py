@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.recipe.base import Strict
+from schemas.recipe.collect import Limits, Parameter
 
 
 class Model(Strict):
@@ -21,11 +23,14 @@ class Model(Strict):
     price_out: float | None = Field(default=None, ge=0)
     price_date: str | None = None
     price_source: str | None = None
+    #: Day of the last price change that is known; a price read before it is stale.
+    price_changed: str | None = None
     context_window: int | None = Field(default=None, gt=0)
     simulated: bool = False
-    parameters: dict[
-        str, str | int | float | bool | list[str] | dict[str, str | int | float | bool | list[str]]
-    ] = Field(default_factory=dict)
+    #: Path of a `tokenizer.json`, for exact token counts before anything is sent.
+    tokenizer: str | None = None
+    limits: Limits | None = None
+    parameters: dict[str, Parameter] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _price_has_date(self) -> Model:
@@ -41,6 +46,20 @@ class Provider(Strict):
     base_url: str
     api_key_env: str | None = None
     price_list: Literal["openrouter"] | None = None
+    #: True where one request may ask for `n` answers.
+    supports_n: bool = False
+    #: Limits of all its models together.
+    limits: Limits = Limits(concurrency=1024)
+
+    @field_validator("base_url")
+    @classmethod
+    def _no_secrets(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("'base_url' must look like https://host/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("'base_url' may hold no credentials: name the key in 'api_key_env'")
+        return url
 
 
 class Pool(Strict):

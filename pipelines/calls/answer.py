@@ -1,0 +1,271 @@
+"""What a server sent, read as untrusted bytes: choices and usage, or a named fault.
+
+Nothing is invented: a body that cannot be read is a fault, a count that is not a
+whole number is unknown, and a text is the text that was sent (lone surrogates,
+which no file can hold, become U+FFFD).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation", "prohibited_content"})
+_TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_TOKENS = 2**40
+
+
+class Fault(Exception):
+    """An attempt without an answer.
+
+    Attributes:
+        kind: Error class for people and for counting (`http_429`, `timeout`, …).
+        status: HTTP status, when there was one.
+        permanent: Asking again cannot succeed.
+        lane: The model or the key is refused, not this prompt.
+        throttled: The server asks to slow down.
+        retry_after: Seconds the server asks to wait.
+        maybe_billed: The server may have done the work: a budget must count it.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        status: int | None = None,
+        permanent: bool = False,
+        lane: bool = False,
+        throttled: bool = False,
+        retry_after: float | None = None,
+        maybe_billed: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.permanent = permanent
+        self.lane = lane
+        self.throttled = throttled
+        self.retry_after = retry_after
+        self.maybe_billed = maybe_billed
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer: `status` is `ok`, `truncated` or `refused`."""
+
+    text: str | None
+    status: str
+    finish_reason: str | None
+    logprobs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Metered counts of one call; null where the server gave none that can be read."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    total_tokens: int | None = None
+    #: The provider's own figure in USD.
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A completion: its choices in order, without repeats of one index."""
+
+    choices: tuple[Choice, ...]
+    usage: Usage
+    served_model: str | None
+    provider: str | None
+    system_fingerprint: str | None
+
+
+def read_reply(body: bytes) -> Reply:
+    """Read a chat completion.
+
+    Raises:
+        Fault: the body is empty, is no JSON, carries an error, or has no answer.
+    """
+    return reply_from(read_json(body))
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """A JSON object, or a `Fault` that says what stood there instead."""
+    if not body.strip():
+        raise Fault("empty_body", "the server answered 200 with an empty body", status=200)
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Fault("invalid_json", f"the body is no JSON: {error}", status=200) from None
+    if not isinstance(data, dict):
+        raise Fault("invalid_json", "the body is JSON but no object", status=200)
+    return data
+
+
+def reply_from(data: Mapping[str, Any]) -> Reply:
+    """As `read_reply`, from the decoded object."""
+    error = data.get("error")
+    if error:
+        raise _error_in_body(error)
+    raw = data.get("choices")
+    choices: dict[int, Choice] = {}
+    for position, item in enumerate(raw if isinstance(raw, list) else []):
+        if not isinstance(item, dict):
+            continue
+        if item.get("error") or item.get("finish_reason") == "error":
+            raise _error_in_body(item.get("error"))
+        index = _count(item.get("index"))
+        # The first choice of an index stands; a repeat is not another sample.
+        choices.setdefault(position if index is None else index, _choice(item))
+    found = tuple(choices[index] for index in sorted(choices))
+    if not found:
+        raise Fault("no_choices", "the server answered 200 without a choice", status=200)
+    if all(choice.text is None and choice.status == "ok" for choice in found):
+        raise Fault("no_content", "the answer has neither text nor refusal", status=200)
+    return Reply(
+        choices=tuple(c for c in found if not (c.text is None and c.status == "ok")),
+        usage=_usage(data.get("usage")),
+        served_model=_text(data.get("model")),
+        provider=_text(data.get("provider")),
+        system_fingerprint=_text(data.get("system_fingerprint")),
+    )
+
+
+def _choice(item: Mapping[str, Any]) -> Choice:
+    message = item.get("message")
+    message = message if isinstance(message, dict) else {}
+    text = _content(message.get("content"))
+    refusal = _content(message.get("refusal"))
+    finish = _text(item.get("finish_reason"))
+    if refusal or (finish or "").lower() in _REFUSED:
+        status = "refused"
+        text = text or refusal
+    elif (finish or "").lower() in _TRUNCATED:
+        status = "truncated"
+    else:
+        status = "ok"
+    return Choice(text, status, finish, _logprobs(item.get("logprobs")))
+
+
+def _content(value: Any) -> str | None:
+    """Text of a message; a list of parts is joined as it stands."""
+    if isinstance(value, list):
+        parts = [p.get("text") for p in value if isinstance(p, dict)]
+        value = "".join(p for p in parts if isinstance(p, str)) if parts else None
+    return _text(value)
+
+
+def _text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return _SURROGATE.sub("�", value) if not value.isascii() else value
+
+
+def _logprobs(value: Any) -> str | None:
+    """`[{token, logprob, top: [[token, logprob], …]}]` as JSON, or null."""
+    content = value.get("content") if isinstance(value, dict) else None
+    if not isinstance(content, list) or not content:
+        return None
+    rows = []
+    for item in content:
+        token, logprob = _token(item)
+        if token is None:
+            return None
+        top = item.get("top_logprobs")
+        pairs = [_token(entry) for entry in top] if isinstance(top, list) else []
+        rows.append(
+            {
+                "token": token,
+                "logprob": logprob,
+                "top": [[t, lp] for t, lp in pairs if t is not None],
+            }
+        )
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def _token(item: Any) -> tuple[str | None, float | None]:
+    if not isinstance(item, dict):
+        return None, None
+    return _text(item.get("token")), _number(item.get("logprob"), low=-math.inf)
+
+
+def _usage(value: Any) -> Usage:
+    if not isinstance(value, dict):
+        return Usage()
+    details = value.get("completion_tokens_details")
+    details = details if isinstance(details, dict) else {}
+    return Usage(
+        prompt_tokens=_count(value.get("prompt_tokens")),
+        completion_tokens=_count(value.get("completion_tokens")),
+        reasoning_tokens=_count(details.get("reasoning_tokens")),
+        total_tokens=_count(value.get("total_tokens")),
+        cost_usd=_number(value.get("cost"), low=0.0),
+    )
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _MOST_TOKENS else None
+
+
+def _number(value: Any, *, low: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= low else None
+
+
+def _error_in_body(error: Any) -> Fault:
+    """An error that came with HTTP 200, as some gateways send it."""
+    detail = error if isinstance(error, dict) else {"message": error}
+    code = detail.get("code")
+    message = str(detail.get("message") or "the server reported an error")[:500]
+    if isinstance(code, int) and 400 <= code < 600:
+        return from_status(code, message, code_name=None, retry_after=None)
+    return Fault("error_in_body", message, status=200)
+
+
+#: What may succeed when it is asked again.
+_RETRYABLE = frozenset({408, 409, 425, 429})
+#: The key, the account or the model is refused: no other prompt will fare better.
+_LANE = frozenset({401, 402, 403, 404})
+
+
+def from_status(
+    status: int, message: str, *, code_name: str | None, retry_after: float | None
+) -> Fault:
+    """The fault an HTTP status means."""
+    if code_name == "insufficient_quota":
+        # OpenAI sends 429 for an empty account; no waiting fills it.
+        return Fault(
+            "insufficient_quota",
+            message,
+            status=status,
+            permanent=True,
+            lane=True,
+            maybe_billed=False,
+        )
+    retryable = status in _RETRYABLE or status >= 500
+    return Fault(
+        f"http_{status}",
+        message,
+        status=status,
+        permanent=not retryable,
+        lane=status in _LANE,
+        throttled=status == 429,
+        retry_after=retry_after if retryable else None,
+        maybe_billed=status >= 500 or status == 408,
+    )

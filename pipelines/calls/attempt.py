@@ -1,0 +1,57 @@
+"""One row of the ledger: what one attempt sent and what came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+#: Outcomes that give a response; a plan asks for nothing more.
+USABLE = ("ok", "truncated", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt for one sample. Null is unknown, never zero or free."""
+
+    request_hash: str
+    sample: int
+    query_id: str
+    model_id: str
+    settings_hash: str
+    run: str
+    purpose: str
+    #: `ok`, `truncated`, `refused` or `error`
+    status: str
+    #: true when asking again cannot succeed
+    permanent: bool
+    requested_at: str
+    http_status: int | None = None
+    error_class: str | None = None
+    error: str | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+    served_model: str | None = None
+    provider: str | None = None
+    system_fingerprint: str | None = None
+    #: Choices that shared this call; their completion tokens are not told apart.
+    choices: int = 1
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    total_tokens: int | None = None
+    cost_usd: float | None = None
+    cost_source: str | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
+    logprobs: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        return self.status in USABLE
+
+    @property
+    def final(self) -> bool:
+        """Nothing more is asked: a response, or an error that cannot go away."""
+        return self.usable or self.permanent
+
+
+COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Attempt))

@@ -1,0 +1,109 @@
+"""What every ledger can do: keep attempts, say what is settled, hand out claims.
+
+A ledger is append-only at attempt level. An answer is acknowledged after it is
+durable, never before. A claim makes sure that of several processes on one
+workspace only one sends a request; the claims of a dead process lapse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pipelines.calls.attempt import Attempt
+
+#: (request_hash, sample): what one answer is kept under.
+Key = tuple[str, int]
+
+#: Called from the ledger's thread once the attempts are durable, or with the fault.
+Acknowledge = Callable[[BaseException | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The attempt that stands for a key: newest `ok`, else newest usable, else newest."""
+
+    attempt_id: int
+    status: str
+    permanent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Answer to `claim`: ours to send, answered since the plan, or held by another process."""
+
+    granted: list[Key] = field(default_factory=list)
+    settled: list[Key] = field(default_factory=list)
+    held: list[Key] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The attempt that stands for a key, and how many were made."""
+
+    attempt: Attempt
+    attempts: int
+
+
+class Ledger(Protocol):
+    """Durable store of attempts; every method may be called from any thread."""
+
+    def position(self) -> int:
+        """Id of the newest attempt; a plan remembers it."""
+        ...
+
+    def settled(self, hashes: Sequence[str]) -> dict[Key, Settled]:
+        """What stands for each key of these request hashes."""
+        ...
+
+    def answered(self, hashes: Sequence[str]) -> dict[Key, Answered]:
+        """As `settled`, with the whole attempt."""
+        ...
+
+    def claim(self, keys: Sequence[Key], *, after: int) -> Future[Claim]:
+        """Claim keys that no attempt newer than `after` has settled."""
+        ...
+
+    def release(self, keys: Sequence[Key]) -> None:
+        """Give up claims without an answer."""
+        ...
+
+    def append(self, attempts: Sequence[Attempt], *, settles: bool, done: Acknowledge) -> None:
+        """Queue attempts for the next group commit.
+
+        `settles` ends the claims on their keys in the same transaction.
+        """
+        ...
+
+    def remember(self, settings: Mapping[str, str]) -> None:
+        """Keep settings_hash → JSON of what was asked, once each."""
+        ...
+
+    def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
+        """All attempts in the order they were made."""
+        ...
+
+    def flush(self) -> None:
+        """Return when everything appended so far is durable."""
+        ...
+
+    def close(self) -> None:
+        """Flush, give up this process's claims and close."""
+        ...
+
+
+def standing(rows: Iterable[tuple[int, str, bool]]) -> Settled | None:
+    """The attempt that stands among (id, status, permanent) in any order."""
+    best: Settled | None = None
+    for attempt_id, status, permanent in rows:
+        row = Settled(attempt_id, status, permanent)
+        if best is None or _rank(row) > _rank(best):
+            best = row
+    return best
+
+
+def _rank(row: Settled) -> tuple[int, int]:
+    level = {"ok": 2, "truncated": 1, "refused": 1}.get(row.status, 0)
+    return level, row.attempt_id

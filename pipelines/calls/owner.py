@@ -1,0 +1,85 @@
+"""Who holds a claim, and whether that process still lives.
+
+On the same host a process is known by its id and start time, so that the claims
+of one that was killed lapse at once. Across hosts a heartbeat decides.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One open ledger of one process."""
+
+    name: str
+    host: str
+    pid: int
+    started: str | None
+
+    HEARTBEAT_S: ClassVar[float] = 10.0
+    LEASE_S: ClassVar[float] = 120.0
+
+    @classmethod
+    def this_process(cls) -> Owner:
+        pid = os.getpid()
+        return cls(uuid.uuid4().hex, _host(), pid, _started(pid))
+
+    def beat(self, connection: sqlite3.Connection) -> None:
+        """Say that this owner lives."""
+        connection.execute(
+            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
+            (self.name, self.host, self.pid, self.started, time.time()),
+        )
+
+    @staticmethod
+    def is_alive(connection: sqlite3.Connection, name: str) -> bool:
+        """False when the owner is gone, was killed, or has been silent for two minutes."""
+        row = connection.execute(
+            "SELECT host, pid, started, seen FROM owners WHERE owner = ?", (name,)
+        ).fetchone()
+        if row is None:
+            return False
+        host, pid, started, seen = row
+        if host == _host():
+            return _started(pid) == started if started is not None else _runs(pid)
+        return bool(time.time() - seen < Owner.LEASE_S)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _host() -> str:
+    """Host name and boot, so that a process id is never taken across a restart."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()} {boot}"
+
+
+def _started(pid: int) -> str | None:
+    """Start time of a living process in clock ticks; null where unknown or dead."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command name may hold spaces and brackets: read behind the last one.
+    state, *rest = text[text.rindex(")") + 2 :].split()
+    # A killed child that its parent has not waited for answers nothing any more.
+    return None if state in ("Z", "X") else rest[18]

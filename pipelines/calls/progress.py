@@ -1,0 +1,121 @@
+"""What a run knows of itself while it runs: one snapshot, for whoever shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Tally:
+    """Counts of one model's lane; `done` grows when an answer is durable."""
+
+    wanted: int
+    #: Answers that were there before this run.
+    before: int = 0
+    asked: int = 0
+    in_flight: int = 0
+    ok: int = 0
+    truncated: int = 0
+    refused: int = 0
+    #: Pairs that ended as an error in this run.
+    failed: int = 0
+    #: Attempts that failed, by class.
+    errors: Counter[str] = field(default_factory=Counter)
+    spent_usd: float = 0.0
+    #: Answers whose cost is not known.
+    unpriced: int = 0
+    #: Answered by another process meanwhile.
+    elsewhere: int = 0
+    #: Why nothing more is asked of this model in this run.
+    paused: str | None = None
+
+    @property
+    def done(self) -> int:
+        return self.before + self.answered + self.elsewhere
+
+    @property
+    def answered(self) -> int:
+        return self.ok + self.truncated + self.refused
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.wanted - self.done - self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One model in a snapshot; rates per second of this run, money in USD."""
+
+    model_id: str
+    wanted: int
+    done: int
+    failed: int
+    in_flight: int
+    rate: float
+    errors: Mapping[str, int]
+    spent_usd: float
+    #: Null while no answer of this run had a known cost.
+    projected_usd: float | None
+    unpriced: int
+    #: Seconds to go; null when nothing has come yet.
+    eta_s: float | None
+    paused: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole run at one moment."""
+
+    elapsed_s: float
+    lanes: tuple[Lane, ...]
+    finished: bool
+
+    @property
+    def wanted(self) -> int:
+        return sum(lane.wanted for lane in self.lanes)
+
+    @property
+    def done(self) -> int:
+        return sum(lane.done for lane in self.lanes)
+
+    @property
+    def spent_usd(self) -> float:
+        return sum(lane.spent_usd for lane in self.lanes)
+
+
+OnProgress = Callable[[Snapshot], None]
+
+
+def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> Snapshot:
+    """Freeze the tallies (model_id → tally)."""
+    return Snapshot(
+        elapsed_s,
+        tuple(_lane(model_id, tally, elapsed_s) for model_id, tally in tallies.items()),
+        finished,
+    )
+
+
+def _lane(model_id: str, tally: Tally, elapsed_s: float) -> Lane:
+    ended = tally.answered + tally.failed
+    rate = ended / elapsed_s if elapsed_s > 0 else 0.0
+    priced = tally.answered - tally.unpriced
+    left = tally.missing
+    projected = None
+    if priced > 0:
+        projected = tally.spent_usd + tally.spent_usd / priced * left
+    return Lane(
+        model_id=model_id,
+        wanted=tally.wanted,
+        done=tally.done,
+        failed=tally.failed,
+        in_flight=tally.in_flight,
+        rate=rate,
+        errors=dict(tally.errors),
+        spent_usd=tally.spent_usd,
+        projected_usd=projected,
+        unpriced=tally.unpriced,
+        eta_s=None if tally.paused or (left and not rate) else (left / rate if left else 0.0),
+        paused=tally.paused,
+    )

@@ -1,0 +1,92 @@
+"""Server-sent events of a completion, put together into the object they stand for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pipelines.calls.answer import Fault, Reply, reply_from
+
+
+class Assembled:
+    """Collects `data:` lines; `reply` reads the whole like an unstreamed body."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._choices: dict[int, dict[str, Any]] = {}
+        self._events = 0
+        self._ended = False
+
+    def add(self, line: str) -> bool:
+        """Take one line; true when it carried text."""
+        if not line.startswith("data:"):
+            return False
+        data = line[5:].strip()
+        if data == "[DONE]":
+            self._ended = True
+            return False
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise Fault("invalid_json", f"an event is no JSON: {error}", status=200) from None
+        if not isinstance(event, dict):
+            raise Fault("invalid_json", "an event is JSON but no object", status=200)
+        self._events += 1
+        if event.get("error"):
+            self._head["error"] = event["error"]
+        for name in ("model", "provider", "system_fingerprint", "usage"):
+            if event.get(name) is not None:
+                self._head[name] = event[name]
+        choices = event.get("choices")
+        spoke = False
+        for choice in choices if isinstance(choices, list) else []:
+            spoke = self._take(choice) or spoke
+        return spoke
+
+    def _take(self, choice: Any) -> bool:
+        if not isinstance(choice, dict):
+            return False
+        index = choice.get("index")
+        index = index if isinstance(index, int) else 0
+        kept = self._choices.setdefault(
+            index, {"index": index, "parts": {"content": [], "refusal": []}, "logprobs": []}
+        )
+        delta = choice.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
+        spoke = False
+        for name, parts in kept["parts"].items():
+            piece = delta.get(name)
+            if isinstance(piece, str):
+                parts.append(piece)
+                spoke = spoke or bool(piece)
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+            kept["logprobs"] += logprobs["content"]
+        if choice.get("finish_reason") is not None:
+            kept["finish_reason"] = choice["finish_reason"]
+        return spoke
+
+    def reply(self) -> Reply:
+        """The completion.
+
+        Raises:
+            Fault: nothing came, or the stream broke off before its end.
+        """
+        if not self._events:
+            raise Fault("empty_body", "the stream ended without an event", status=200)
+        unfinished = any("finish_reason" not in kept for kept in self._choices.values())
+        if not self._ended and unfinished and "error" not in self._head:
+            # Half an answer is not an answer, and not a truncated one either.
+            raise Fault("broken_stream", "the stream broke off before its end", status=200)
+        choices = [
+            {
+                "index": kept["index"],
+                "message": {
+                    name: "".join(parts) if parts else None for name, parts in kept["parts"].items()
+                },
+                "finish_reason": kept.get("finish_reason"),
+                "logprobs": {"content": kept["logprobs"]},
+            }
+            for kept in self._choices.values()
+        ]
+        return reply_from({**self._head, "choices": choices})

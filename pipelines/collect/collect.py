@@ -1,0 +1,228 @@
+"""Plan → calls → responses: what a run asked, and the table it leaves.
+
+plan = collect.plan(queries, pool, recipe.collect, ledger)
+collected = collect.collect(plan, ledger, on_progress=show)
+responses = collect.responses_table(plan, ledger)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.calls.asking import Asked, Lane, ask
+from pipelines.calls.attempt import Attempt
+from pipelines.calls.ledger import Answered, Ledger
+from pipelines.calls.progress import OnProgress
+from pipelines.collect.plan import CHUNK, ModelPlan, Plan, hashes, plan, requests
+from schemas import RESPONSES
+from schemas.recipe.pool import Pool
+
+
+@dataclass(frozen=True)
+class Collected:
+    """How a run ended.
+
+    Attributes:
+        missing: Answers still missing, per model that misses any.
+        paused: Why a model was given up in this run, by model.
+        stopped: Why the whole run stopped early, or null.
+        figures: JSON-ready counts per model.
+    """
+
+    missing: dict[str, int]
+    paused: dict[str, str]
+    stopped: str | None
+    figures: dict[str, Any]
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing
+
+
+def collect(
+    plan: Plan,
+    ledger: Ledger,
+    *,
+    on_progress: OnProgress | None = None,
+    on_stored: Callable[[Sequence[Attempt]], None] | None = None,
+) -> Collected:
+    """Ask for everything the plan misses; what arrives is in the ledger.
+
+    Ends normally when a model was paused or a budget was reached: `Collected`
+    says what is missing, and the same call on a new plan goes on from there.
+
+    Raises:
+        BadInput: a provider's key is not set.
+        DiskFull: the ledger can keep no more.
+    """
+    return asyncio.run(acollect(plan, ledger, on_progress=on_progress, on_stored=on_stored))
+
+
+async def acollect(
+    plan: Plan,
+    ledger: Ledger,
+    *,
+    on_progress: OnProgress | None = None,
+    on_stored: Callable[[Sequence[Attempt]], None] | None = None,
+) -> Collected:
+    """As `collect`, inside a running event loop."""
+    collected = await _once(plan, ledger, on_progress, on_stored)
+    if plan.collect.reask_truncated is not None and collected.stopped is None:
+        # Answers that this run got truncated are asked again in the same run.
+        again = await asyncio.to_thread(replan, plan, ledger)
+        if any(m.truncated.any() and m.missing.any() for m in again.models):
+            second = await _once(again, ledger, on_progress, on_stored)
+            collected = dataclasses.replace(second, paused=collected.paused | second.paused)
+    return collected
+
+
+def replan(made: Plan, ledger: Ledger) -> Plan:
+    """The same plan, with what the ledger has now."""
+    pool = Pool(
+        models=[m.model for m in made.models],
+        providers=list({m.provider.name: m.provider for m in made.models}.values()),
+    )
+    return plan(made.queries, pool, made.collect, ledger, rows=[m.rows for m in made.models])
+
+
+async def _once(
+    plan: Plan,
+    ledger: Ledger,
+    on_progress: OnProgress | None,
+    on_stored: Callable[[Sequence[Attempt]], None] | None,
+) -> Collected:
+    lanes = [_lane(plan, model) for model in plan.models]
+    await asyncio.to_thread(ledger.remember, _settings(plan))
+    asked = await ask(
+        lanes,
+        ledger,
+        after=plan.position,
+        run=uuid.uuid4().hex[:12],
+        retry=plan.collect.retry,
+        budget=plan.collect.budget,
+        deadline_s=plan.collect.deadline_s,
+        stream=plan.collect.stream,
+        on_progress=on_progress,
+        on_stored=on_stored,
+    )
+    return _collected(asked)
+
+
+def _lane(plan: Plan, model: ModelPlan) -> Lane:
+    return Lane(
+        model_id=model.model.model_id,
+        provider=model.provider,
+        requests=requests(plan, model),
+        wanted=model.wanted,
+        before=model.settled,
+        limits=model.model.limits or plan.collect.limits,
+        price=model.price,
+        max_tokens=model.model.context_window,
+    )
+
+
+def _settings(plan: Plan) -> dict[str, str]:
+    both = [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
+    return {settings.settings_hash: settings.identity.decode() for settings in both}
+
+
+def _collected(asked: Asked) -> Collected:
+    tallies = asked.tallies
+    models = {
+        model_id: {
+            "wanted": t.wanted,
+            "before": t.before,
+            "ok": t.ok,
+            "truncated": t.truncated,
+            "refused": t.refused,
+            "failed": t.failed,
+            "attempts": t.asked,
+            "errors": dict(sorted(t.errors.items())),
+            "spent_usd": t.spent_usd,
+            "cost_unknown": t.unpriced,
+            "paused": t.paused,
+        }
+        for model_id, t in tallies.items()
+    }
+    return Collected(
+        missing={m: t.wanted - t.done for m, t in tallies.items() if t.wanted > t.done},
+        paused={m: t.paused for m, t in tallies.items() if t.paused},
+        stopped=asked.stopped,
+        figures={"elapsed_s": asked.elapsed_s, "models": models},
+    )
+
+
+def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:
+    """`responses` of the plan's pairs, sorted by model, query and sample.
+
+    The newest `ok` attempt of each pair, else the newest truncated or refused
+    one, else the newest error. A pair that was never asked has no row.
+
+    Args:
+        models: Model ids to read; all of the plan by default.
+    """
+    batches = [
+        batch
+        for model in plan.models
+        if models is None or model.model.model_id in models
+        for batch in _batches(plan, model, ledger)
+    ]
+    table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
+    return RESPONSES.check(
+        table.sort_by(
+            [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
+        )
+    )
+
+
+def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(model.rows), CHUNK):
+        first = hashes(plan, model, model.settings, start, start + CHUNK)
+        found = ledger.answered(first)
+        second = hashes(plan, model, model.larger, start, start + CHUNK) if model.larger else []
+        larger = ledger.answered(second) if model.larger else {}
+        rows = []
+        for offset, request_hash in enumerate(first):
+            for sample in range(plan.collect.samples):
+                answer = found.get((request_hash, sample))
+                if answer is None:
+                    continue
+                again = larger.get((second[offset], sample)) if second else None
+                query_id = plan.query_id(int(model.rows[start + offset]))
+                rows.append(_row(query_id, model.model.model_id, sample, answer, again))
+        columns = [
+            pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
+
+
+_SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
+
+
+def _row(
+    query_id: str, model_id: str, sample: int, answer: Answered, again: Answered | None
+) -> dict[str, Any]:
+    """A response; the one with the larger token limit where it is usable."""
+    attempts = answer.attempts + (again.attempts if again else 0)
+    kept = again.attempt if again and again.attempt.usable else answer.attempt
+    row = {name: getattr(kept, name) for name in _SAME}
+    error = None
+    if kept.status == "error":
+        error = f"{kept.error_class}: {kept.error}" if kept.error else kept.error_class
+    return row | {
+        # The hash knows nothing of ids: two sources may hold the same question.
+        "query_id": query_id,
+        "model_id": model_id,
+        "sample": sample,
+        "attempts": attempts,
+        "error": error,
+        "given_score": None,
+        "graded_against": None,
+    }

@@ -1,0 +1,354 @@
+"""What is wanted, what is there already, and what the rest will cost.
+
+Wanted = covered (query, model) pairs × samples. Missing = wanted minus what the
+ledger has settled: a response, or an error that cannot go away. Retryable
+errors are missing. Nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.calls.ledger import Key, Ledger, Settled
+from pipelines.calls.pricing import Price
+from pipelines.calls.request import CHAT_COMPLETIONS, Message, Request, Settings
+from pipelines.collect.coverage import Rows, covered
+from pipelines.collect.estimate import Estimate, estimate, metered_by_model
+from pipelines.errors import RecipeError, did_you_mean
+from schemas.recipe.collect import Collect
+from schemas.recipe.pool import Model, Pool, Provider
+
+#: Pairs looked up in the ledger at a time.
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """One model's share of the plan.
+
+    Attributes:
+        settings: What its requests say; `larger` with the larger token limit, if
+            truncated answers are asked again.
+        rows: Row numbers in the plan's queries that this model is asked, int32 [q].
+        missing: True where an answer is missing, bool [q, samples].
+        truncated: True where the larger limit is to be asked, bool [q, samples].
+        settled: Answers and permanent errors that are there.
+    """
+
+    model: Model
+    provider: Provider
+    settings: Settings
+    larger: Settings | None
+    rows: np.ndarray[Any, np.dtype[np.int32]]
+    missing: np.ndarray[Any, np.dtype[np.bool_]]
+    truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    settled: int
+    estimate: Estimate
+
+    @property
+    def wanted(self) -> int:
+        return int(self.missing.size)
+
+    @property
+    def calls(self) -> int:
+        """Requests to send: with `n`, one asks for all missing samples of a query."""
+        if self.provider.supports_n:
+            plain = self.missing & ~self.truncated
+            return int(plain.any(axis=1).sum()) + int(self.truncated.any(axis=1).sum())
+        return int(self.missing.sum())
+
+    @property
+    def price(self) -> Price:
+        model = self.model
+        return Price(model.price_in, model.price_out, model.price_date, model.price_source)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs to know; made by `plan`.
+
+    Attributes:
+        queries: The queries, as given (`query_id`, `prompt`, `task`, …).
+        position: Newest attempt the plan took into account.
+    """
+
+    queries: pa.Table
+    collect: Collect
+    models: tuple[ModelPlan, ...]
+    position: int
+
+    @property
+    def wanted(self) -> int:
+        return sum(model.wanted for model in self.models)
+
+    @property
+    def missing(self) -> int:
+        return sum(int(model.missing.sum()) for model in self.models)
+
+    @property
+    def calls(self) -> int:
+        return sum(model.calls for model in self.models)
+
+    @cached_property
+    def _prompts(self) -> pa.ChunkedArray:
+        return self.queries.column("prompt")
+
+    @cached_property
+    def _ids(self) -> pa.ChunkedArray:
+        return self.queries.column("query_id")
+
+    def messages(self, row: int) -> list[Message]:
+        """The messages that ask the query in that row."""
+        return messages(self._prompts[row].as_py(), self.collect.system)
+
+    def query_id(self, row: int) -> str:
+        return str(self._ids[row].as_py())
+
+    def only(self, model_ids: Sequence[str]) -> Plan:
+        """The part of the plan that asks these models (one task per model)."""
+        kept = tuple(m for m in self.models if m.model.model_id in set(model_ids))
+        return Plan(self.queries, self.collect, kept, self.position)
+
+    def figures(self) -> dict[str, Any]:
+        """JSON-ready: counts, tokens and USD, per model and in total. Unknown is null."""
+        models = [_figures(model) for model in self.models]
+        costs = [m["cost_usd"] for m in models if m["calls"]]
+        worst = [m["worst_cost_usd"] for m in models if m["calls"]]
+        return {
+            "queries": self.queries.num_rows,
+            "models": models,
+            "wanted": self.wanted,
+            "settled": self.wanted - self.missing,
+            "missing": self.missing,
+            "calls": self.calls,
+            "cost_usd": None if None in costs else sum(costs),
+            "worst_cost_usd": None if None in worst else sum(worst),
+        }
+
+
+def plan(
+    queries: pa.Table,
+    pool: Pool,
+    collect: Collect,
+    ledger: Ledger | None,
+    *,
+    rows: Sequence[Rows] | None = None,
+) -> Plan:
+    """Plan the collection of a pool's answers.
+
+    Args:
+        queries: `queries` table (columns `query_id`, `prompt` and `task` are read).
+        pool: Models and providers; its `file` is already read into `models`.
+        ledger: What is there; null for an empty one.
+        rows: Rows of `queries` that each model is asked; drawn from
+            `collect.coverage` by default.
+
+    Raises:
+        RecipeError: a model names no provider the pool lists, or a budget is set
+            and a model's worst case cannot be known.
+    """
+    position = ledger.position() if ledger else 0
+    metered = metered_by_model(ledger.attempts(purpose="collect"), queries) if ledger else {}
+    drawn = covered(queries, len(pool.models), collect.coverage) if rows is None else rows
+    plans = []
+    for model, asked in zip(pool.models, drawn, strict=True):
+        provider = provider_of(model, pool)
+        _check_budget(model, collect)
+        settings = settings_of(model, provider, collect)
+        larger = None
+        if collect.reask_truncated is not None:
+            larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
+        missing, truncated = _missing(queries, asked, settings, larger, collect, ledger)
+        plans.append(
+            ModelPlan(
+                model=model,
+                provider=provider,
+                settings=settings,
+                larger=larger,
+                rows=asked,
+                missing=missing,
+                truncated=truncated,
+                settled=int(missing.size - missing.sum()),
+                estimate=estimate(
+                    queries, asked, missing, model, settings, collect, metered.get(model.model_id)
+                ),
+            )
+        )
+    return Plan(queries, collect, tuple(plans), position)
+
+
+def messages(prompt: str, system: str | None) -> list[Message]:
+    """The messages that ask one prompt."""
+    asked: list[Message] = [{"role": "user", "content": prompt}]
+    return [{"role": "system", "content": system}, *asked] if system else asked
+
+
+def provider_of(model: Model, pool: Pool) -> Provider:
+    """The provider that serves a model: the one it names, or the only one there is."""
+    known = {provider.name: provider for provider in pool.providers}
+    if model.provider in known:
+        return known[model.provider]
+    if len(known) == 1 and model.provider is None:
+        return next(iter(known.values()))
+    raise RecipeError(
+        f"model {model.model_id!r} is served by "
+        + (f"{model.provider!r}, which 'pool.providers' does not list" if model.provider else "?"),
+        where=f"pool.models, {model.model_id}",
+        next_step=did_you_mean(model.provider or "", known)
+        if known
+        else "add 'providers: [{name: …, base_url: …}]' to the pool",
+    )
+
+
+def settings_of(
+    model: Model, provider: Provider, collect: Collect, *, max_tokens: int | None = None
+) -> Settings:
+    """Everything a model's requests say beside the messages.
+
+    The recipe's parameters, overridden by the model's; a null takes one away.
+    """
+    parameters: dict[str, Any] = {"seed": collect.seed}
+    if collect.temperature is not None:
+        parameters["temperature"] = collect.temperature
+    if collect.max_tokens is not None:
+        parameters["max_tokens"] = collect.max_tokens
+    if collect.logprobs:
+        parameters["logprobs"] = True
+        if collect.top_logprobs is not None:
+            parameters["top_logprobs"] = collect.top_logprobs
+    parameters |= collect.parameters
+    parameters |= model.parameters
+    if max_tokens is not None:
+        limit = "max_completion_tokens"
+        parameters[limit if parameters.get(limit) is not None else "max_tokens"] = max_tokens
+    return Settings(
+        provider=provider.name,
+        endpoint=CHAT_COMPLETIONS,
+        endpoint_model=model.endpoint_model or model.model_id,
+        parameters={name: value for name, value in parameters.items() if value is not None},
+    )
+
+
+def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
+    """The requests that are missing, made one at a time."""
+    tokens = model.estimate.prompt_tokens_each
+    for index in np.flatnonzero(model.missing.any(axis=1)):
+        row = int(model.rows[index])
+        asked = plan.messages(row)
+        again = model.truncated[index]
+        for settings, wanted in (
+            (model.settings, model.missing[index] & ~again),
+            (model.larger, model.missing[index] & again),
+        ):
+            samples = [int(s) for s in np.flatnonzero(wanted)]
+            if settings is None or not samples:
+                continue
+            groups = [tuple(samples)] if model.provider.supports_n else [(s,) for s in samples]
+            for group in groups:
+                yield Request(
+                    query_id=plan.query_id(row),
+                    model_id=model.model.model_id,
+                    settings=settings,
+                    messages=asked,
+                    samples=group,
+                    request_hash=settings.request_hash(asked),
+                    tokens_expected=int(tokens[index]),
+                )
+
+
+def hashes(plan: Plan, model: ModelPlan, settings: Settings, start: int, stop: int) -> list[str]:
+    """Request hashes of the model's covered queries `start` to `stop`."""
+    return [settings.request_hash(plan.messages(int(row))) for row in model.rows[start:stop]]
+
+
+def _missing(
+    queries: pa.Table,
+    rows: np.ndarray[Any, np.dtype[np.int32]],
+    settings: Settings,
+    larger: Settings | None,
+    collect: Collect,
+    ledger: Ledger | None,
+) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], np.ndarray[Any, np.dtype[np.bool_]]]:
+    shape = (len(rows), collect.samples)
+    missing = np.ones(shape, dtype=bool)
+    truncated = np.zeros(shape, dtype=bool)
+    if ledger is None:
+        return missing, truncated
+    prompts = queries.column("prompt")
+    for start in range(0, len(rows), CHUNK):
+        asked = [
+            messages(prompts[int(row)].as_py(), collect.system)
+            for row in rows[start : start + CHUNK]
+        ]
+        first = [settings.request_hash(m) for m in asked]
+        found = ledger.settled(first)
+        second = [larger.request_hash(m) for m in asked] if larger else []
+        found_larger = ledger.settled(second) if larger else {}
+        for offset, request_hash in enumerate(first):
+            for sample in range(collect.samples):
+                row = found.get((request_hash, sample))
+                missing[start + offset, sample] = not _settles(row, collect)
+                if larger and row is not None and row.status == "truncated":
+                    again: Key = (second[offset], sample)
+                    truncated[start + offset, sample] = True
+                    missing[start + offset, sample] = not _settles(found_larger.get(again), collect)
+    return missing, truncated
+
+
+def _settles(row: Settled | None, collect: Collect) -> bool:
+    if row is None:
+        return False
+    if row.status == "error":
+        return row.permanent and "error" not in collect.reask
+    return not (row.status == "refused" and "refused" in collect.reask)
+
+
+def _check_budget(model: Model, collect: Collect) -> None:
+    """A hard budget needs a worst case, and that needs prices and a token limit."""
+    if not collect.budget.is_set:
+        return
+    where = f"pool.models, {model.model_id}"
+    if model.price_in is None or model.price_out is None:
+        raise RecipeError(
+            f"a budget is set, and the price of {model.model_id!r} is not known",
+            where=where,
+            next_step="give 'price_in', 'price_out' and 'price_date', or take the budget away",
+        )
+    limits = (*collect.parameters, *model.parameters)
+    if (
+        collect.max_tokens is None
+        and model.context_window is None
+        and not {"max_tokens", "max_completion_tokens"} & set(limits)
+    ):
+        raise RecipeError(
+            f"a budget is set, and the longest answer of {model.model_id!r} is not known",
+            where=where,
+            next_step="set 'collect.max_tokens' or the model's 'context_window'",
+        )
+
+
+def _figures(model: ModelPlan) -> dict[str, Any]:
+    asked = model.estimate
+    missing = int(model.missing.sum())
+    return {
+        "model_id": model.model.model_id,
+        "provider": model.provider.name,
+        "wanted": model.wanted,
+        "settled": model.settled,
+        "missing": missing,
+        "calls": model.calls,
+        "prompt_tokens": asked.prompt_tokens,
+        "prompt_tokens_error": asked.prompt_error,
+        "prompt_tokens_source": asked.prompt_source,
+        "completion_tokens": asked.completion_tokens,
+        "completion_tokens_source": asked.completion_source,
+        "cost_usd": asked.cost_usd,
+        "worst_cost_usd": asked.worst_cost_usd,
+        "price_date": model.model.price_date,
+    }
