@@ -42,7 +42,10 @@ class Recorded(Strict):
 
     path: str
     format: Literal["parquet", "csv", "jsonl"] | None = None
+    #: Source whose `source_id`s the file names; needed when a recipe has several sources.
     source: str | None = None
+    #: What to do with rows of a model that is not in the pool.
+    other_models: Literal["error", "ignore"] = "error"
     fields: RecordedFields
 
 
