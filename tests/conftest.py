@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +30,51 @@ def data() -> Path:
     if os.environ.get("ROUTEYARD_REQUIRE_DATA") == "1":
         pytest.fail(reason + ", and ROUTEYARD_REQUIRE_DATA=1 requires it")
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a PostgreSQL server: `ROUTEYARD_TEST_POSTGRES`, or one started for the session."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra 'postgres')")
+    if given := os.environ.get("ROUTEYARD_TEST_POSTGRES"):
+        yield given
+        return
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    found = str(programs[-1]) if programs else shutil.which("initdb")
+    if not found:
+        reason = "no PostgreSQL server here (apt-get install postgresql)"
+        if os.environ.get("ROUTEYARD_REQUIRE_POSTGRES") == "1":
+            pytest.fail(reason + ", and ROUTEYARD_REQUIRE_POSTGRES=1 requires it")
+        pytest.skip(reason)
+    # The server refuses to run as root: hand it to the account its package makes.
+    folder = Path(tempfile.mkdtemp(prefix="routeyard-pg-"))
+    run = []
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres")
+        run = ["runuser", "-u", "postgres", "--"]
+    data, programs_dir = folder / "data", Path(found).parent
+    initdb = [found, "-D", data, "-U", "routeyard", "-A", "trust", "-E", "UTF8", "--no-sync"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    control = [*run, str(programs_dir / "pg_ctl"), "-D", str(data), "-w"]
+    options = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off"
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/"}
+    try:
+        subprocess.run([*run, *map(str, initdb)], **quiet)
+        subprocess.run([*control, "-l", str(folder / "log"), "-o", options, "start"], **quiet)
+        yield f"postgresql://routeyard@127.0.0.1:{port}/postgres"
+        subprocess.run([*control, "-m", "immediate", "stop"], **quiet)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> str:
+    """Address of an empty database."""
+    import psycopg
+
+    name = f"t{uuid.uuid4().hex[:16]}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return postgres_server.rpartition("/")[0] + f"/{name}"

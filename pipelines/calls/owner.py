@@ -49,9 +49,16 @@ class Owner:
         if row is None:
             return False
         host, pid, started, seen = row
+        return Owner.lives(host, pid, started, time.time() - seen)
+
+    @staticmethod
+    def lives(host: str | None, pid: int | None, started: str | None, silent_s: float) -> bool:
+        """Whether the process that last said it lives `silent_s` seconds ago still does."""
+        if host is None or pid is None:
+            return False
         if host == _host():
             return _started(pid) == started if started is not None else _runs(pid)
-        return bool(time.time() - seen < Owner.LEASE_S)
+        return silent_s < Owner.LEASE_S
 
 
 def _runs(pid: int) -> bool:
