@@ -13,6 +13,7 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
+from pipelines.label.keywords import lowered, occurrences
 from pipelines.label.runon import end_of_answer
 
 #: A stated answer is read no further than this, but for the digits of one long
@@ -35,25 +36,31 @@ class Committed:
     text: str
 
 
-# Every repeat below is bounded or cannot overlap with what follows it.
-_MARKER = re.compile(
-    r"""
-      (?P<field>\\?["']?\b(?:final_?)?answer\\?["']\ {0,4}:)      # "answer":  \"answer\":
-    | (?P<boxed>\\(?:boxed|fbox)\s{0,3}\{|\\boxed\ (?=[0-9A-Za-z]))
-    | (?P<hash>\#{4}(?!\#)(?=[ ]{0,3}[^\s\#A-Za-z]))
-    | (?P<stated>\b(?:answer|result|solution)\**\s{1,3}
-        (?:(?:to|for|of)\ [^\n.:]{1,80}?\s)?
-        (?:is|was|would\ be|should\ be|must\ be|will\ be|equals|comes\ (?:out\ )?to|=)\b
-        (?!\s{1,3}(?:not|n't|never|incorrect|wrong)\b)
-        (?:\s{1,3}(?:therefore|thus|simply|then|approximately|about|exactly|just)\b)?
-        \s{0,3}[:：]?)
-    | (?P<label>\b(?:final\ |correct\ )?(?:answer|ans)\b(?:\ \([^)\n]{0,40}\))?
-        [*_]{0,3}\ {0,2}[:：=][*_]{0,3}
-        |(?:^|\n)[ \t]{0,8}[*_]{0,3}A[*_]{0,3}:
-        |(?:最终)?答案(?:是|为|：|:))
-    """,
-    re.VERBOSE | re.IGNORECASE,
+_HOW = (
+    r"\**\s{1,3}(?:(?:to|for|of)\s[^\n.:]{1,80}?\s)?"
+    r"(?:is|was|would be|should be|must be|will be|equals|comes (?:out )?to|=)(?!\w)"
+    r"(?!\s{1,3}(?:not|n't|never|incorrect|wrong)\b)"
+    r"(?:\s{1,3}(?:therefore|thus|simply|then|approximately|about|exactly|just)\b)?\s{0,3}[:：]?"
 )
+# Keyword → (kind, pattern that matches from the keyword on), in order of preference.
+_MARKS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
+    keyword: tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in marks)
+    for keyword, marks in {
+        "answer": (
+            ("field", r"answer\\?[\"'] {0,4}:"),
+            ("label", r"answer(?: \([^)\n]{0,40}\))?[*_]{0,3} {0,2}[:：=][*_]{0,3}"),
+            ("stated", "answer" + _HOW),
+        ),
+        "result": (("stated", "result" + _HOW),),
+        "solution": (("stated", "solution" + _HOW),),
+        "boxed": (("boxed", r"boxed(?:\s{0,3}\{| (?=[0-9A-Za-z]))"),),
+        "fbox": (("boxed", r"fbox\s{0,3}\{"),),
+        "####": (("hash", r"#{4}(?!#)(?= {0,3}[^\s#A-Za-z])"),),
+        "ans:": (("label", "ans:"),),
+        "a:": (("label", "a:"),),
+        "答案": (("label", "答案(?:是|为|：|:)"),),
+    }.items()
+}
 _DIGITS = re.compile(r"[\d,]*")
 _IF = re.compile(r"\b(?:if|in which case|had|were)\b", re.IGNORECASE)
 # A JSON string, and one whose quotes are themselves escaped because it stands in another.
@@ -67,15 +74,30 @@ def committed(text: str) -> list[Committed]:
     """Commitments in the order of the text; run-on questions are left out."""
     end = end_of_answer(text)
     found: deque[Committed] = deque(maxlen=MOST)
-    position = 0
-    while match := _MARKER.search(text, position, end):
-        kind = str(match.lastgroup)
-        start, stop = _extent(kind, text, match.end(), end, boxed_bare=text[match.end() - 1] == " ")
-        if start < stop and not (kind == "stated" and _hypothetical(text, match.start())):
-            found.append(Committed(kind, start, stop, text[start:stop]))
-        # A field or box is read as a whole; sentences may hold a further marker.
-        position = max(match.end(), stop if kind in ("field", "boxed") else match.end())
+    floor = 0
+    for position, keyword in occurrences(lowered(text), _MARKS, end):
+        if position < floor or not _starts_word(text, position, keyword):
+            continue
+        for kind, pattern in _MARKS[keyword]:
+            mark = pattern.match(text, position, end)
+            if mark is None:
+                continue
+            start, stop = _extent(kind, text, mark.end(), end)
+            if start < stop and not (kind == "stated" and _hypothetical(text, position)):
+                found.append(Committed(kind, start, stop, text[start:stop]))
+                # A field or box is read as a whole; sentences may hold a further mark.
+                floor = stop if kind in ("field", "boxed") else mark.end()
+            break
     return list(found)
+
+
+def _starts_word(text: str, position: int, keyword: str) -> bool:
+    before = text[position - 1 : position]
+    if keyword == "a:":  # only at the beginning of a line: "A: 45"
+        return text[position] == "A" and not text[max(0, position - 8) : position].rpartition("\n")[
+            2
+        ].strip(" \t*_")
+    return not before.isalnum() if keyword.isascii() else True
 
 
 def _hypothetical(text: str, start: int) -> bool:
@@ -84,11 +106,11 @@ def _hypothetical(text: str, start: int) -> bool:
     return bool(_IF.search(before[before.rfind(". ") + 1 :].rpartition("\n")[2]))
 
 
-def _extent(kind: str, text: str, start: int, end: int, *, boxed_bare: bool) -> tuple[int, int]:
+def _extent(kind: str, text: str, start: int, end: int) -> tuple[int, int]:
     if kind == "field":
         return _field_extent(text, start, end)
     if kind == "boxed":
-        if boxed_bare:
+        if text[start - 1] == " ":  # \\boxed 5
             return start, start + 1
         stop = closing_brace(text, start, end)
         return trim(text, start, stop if stop is not None else _line_end(text, start, end))

@@ -21,7 +21,7 @@ def read(asked: Asked, output: str) -> Reading:
         return Reading("error", reason="no reference has any word left after normalisation")
     found = short_answer(output)
     if found is None:
-        return Reading("abstain", reason="empty output")
+        return Reading("abstain", reason="no short answer")
     answer, span, conflict = found
     normal = normalise(answer)
     right = normal in known

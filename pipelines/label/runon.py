@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import re
 
-# Each alternative starts with literal text and has bounded repeats: linear time.
-_MARKER = re.compile(
+_TOKENS = re.compile(
     r"<\|(?:im_end|im_start|eot_id|endoftext|end|user|start_header_id)\|>"
-    r"|</s>|<end_of_turn>|<eos>|\[/?INST\]"
-    r"|\n[ \t]{0,8}[#*]{0,4} {0,2}"
-    r"(?:Question|QUESTION|Q|Problem|Exercise|User|Human|Instruction|问题|题目)"
-    r"(?: {0,2}#?\d{1,4})?[*]{0,2} {0,2}[:：]"
+    r"|</s>|<end_of_turn>|<eos>|<EOS_TOKEN>|\[/?INST\]"
+)
+_WORDS = (
+    "Question", "QUESTION", "Q", "Problem", "Exercise", "User", "Human", "Instruction",
+    "问题", "题目",
+)  # fmt: skip
+# Bounded repeats that cannot take each other's characters: linear time.
+_NEXT = re.compile(
+    r"\n[ \t]{0,8}[#*]{0,4} {0,2}(?:"
+    + "|".join(_WORDS)
+    + r")(?: {0,2}#?\d{1,4})?[*]{0,2} {0,2}[:：]"
 )
 
 
@@ -25,7 +31,16 @@ def end_of_answer(text: str) -> int:
     A marker before any content is the model repeating the question it was
     asked, and does not end the answer.
     """
-    for found in _MARKER.finditer(text):
+    end = len(text)
+    if "<" in text or "[" in text:
+        end = _first(_TOKENS, text, end)
+    if any(word in text for word in _WORDS):
+        end = _first(_NEXT, text, end)
+    return end
+
+
+def _first(pattern: re.Pattern[str], text: str, end: int) -> int:
+    for found in pattern.finditer(text, 0, end):
         if text[: found.start()].strip():
             return found.start()
-    return len(text)
+    return end

@@ -12,12 +12,14 @@ import re
 from pipelines.label.committed import committed, trim
 from pipelines.label.runon import end_of_answer
 
+#: An unmarked output longer than this is no short answer.
+LONGEST_WHOLE = 20_000
 _QUOTES = "\"'`*_“”‘’「」《》$ \t"
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf)\{([^{}]*)\}")
 
 
 def short_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
-    """(answer, span, conflict), or None for an empty output.
+    """(answer, span, conflict), or None for an empty or endless output.
 
     `conflict`: marked answers differ.
     """
@@ -29,7 +31,7 @@ def short_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
             answers = {clean(one.text) for one in marked}
             return clean(output[start:end]), (start, end), len(answers) > 1
     start, end = _unquoted(output, 0, end_of_answer(output))
-    if start >= end:
+    if not start < end <= start + LONGEST_WHOLE:
         return None
     return clean(output[start:end]), (start, end), False
 

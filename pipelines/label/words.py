@@ -11,13 +11,15 @@ _CJK = re.compile(
     "([\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f])"
 )
+_THOUSANDS = re.compile(r",\d{3}(?!\d)")
 #: Signs that change what a formula says: √2+√3 is not √2·√3. Category "Sm"
 #: (mathematical symbol) is kept as well.
 _OPERATORS = frozenset("+-*/^=<>%·√°|&@#")
-_DIGIT_SEPARATOR = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_DECIMAL_POINT = re.compile(r"(?<=\d)\.(?=\d)")
 _MINUS = str.maketrans("−–—‐‑⋅∙•×÷", "-----···*/")
-_SPACED_OPERATOR = re.compile(r"\s*([+*/^=<>·√])\s*")
+_QUOTE = "'’‘`\"“”"
+# A sign with one character either side, which decides what it means.
+_SIGN = re.compile(r"[^\w\s]|_")
+_SPACED_OPERATOR = re.compile(r" ?([+*/^=<>·√]) ?")
 
 
 def normalise(text: str) -> str:
@@ -25,44 +27,31 @@ def normalise(text: str) -> str:
 
     Differences to the SQuAD script (Rajpurkar et al. 2016), each of which made
     different answers equal or equal answers different: operators and decimal
-    points stay (a hyphen between letters is still a space), thousands separators
-    go, and Unicode is compatibility-folded.
+    points stay (a hyphen between words is a space), thousands separators go,
+    and Unicode is compatibility-folded.
     """
-    text = unicodedata.normalize("NFKC", text.translate(_MINUS)).casefold().translate(_MINUS)
-    text = _DIGIT_SEPARATOR.sub("", text)
-    text = _DECIMAL_POINT.sub("\0", text)
-    if not text.isascii() or not text.replace(" ", "").isalnum():
-        text = "".join(_kept(text, index) for index in range(len(text)))
-    text = _SPACED_OPERATOR.sub(r"\1", text).replace("\0", ".")
-    return " ".join(_ARTICLE.sub(" ", text).split()) or " ".join(text.split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_MINUS)).translate(_MINUS)
+    text = _SIGN.sub(_kept, text.casefold())
+    text = _SPACED_OPERATOR.sub(r"\1", " ".join(text.split()))
+    return " ".join(_ARTICLE.sub(" ", text).split()) or text
 
 
-def _kept(text: str, index: int) -> str:
-    sign = text[index]
-    if sign.isalnum() or sign.isspace() or sign == "\0":
+def _kept(found: re.Match[str]) -> str:
+    sign, text, index = found[0], found.string, found.start()
+    before, after = text[index - 1 : index], text[index + 1 : index + 2]
+    if sign == "." and after.isdigit():  # 3.5 and .5 keep their point
         return sign
-    if sign == "-":
-        before, after = text[index - 1 : index], text[index + 1 : index + 2]
-        # well-known → well known; 3-2, -5, x-1 keep their minus.
-        joins = before.isalpha() and after.isalpha() and (len(_word(text, index - 1, -1)) > 1)
-        dash = (not after or after.isspace()) and not before.isdigit()
-        return " " if joins or dash else sign
-    if sign in _OPERATORS or unicodedata.category(sign) == "Sm":
-        return sign
-    category = unicodedata.category(sign)
-    if category[0] == "M":
-        return sign
-    if sign in "'’`\"":
+    if sign == "," and before.isdigit() and _THOUSANDS.match(text, index):
         return ""
-    return " " if category[0] == "P" else sign
-
-
-def _word(text: str, index: int, step: int) -> str:
-    word = ""
-    while 0 <= index < len(text) and text[index].isalpha() and len(word) < 2:
-        word += text[index]
-        index += step
-    return word
+    if sign == "-":
+        word = before.isalpha() and after.isalpha() and text[max(0, index - 2) : index].isalpha()
+        dash = (not after or after.isspace()) and not before.strip().isdigit()
+        # well-known → well known; 3-2, -5 and x-1 keep their minus.
+        return " " if (word and index > 1) or dash else sign
+    if sign in _OPERATORS or unicodedata.category(sign)[0] in "MS":
+        return "" if sign == "`" else sign
+    return "" if sign in _QUOTE else " "
 
 
 def tokens(text: str) -> list[str]:
