@@ -12,7 +12,9 @@ import json
 import sys
 
 #: name → one line for people; the module has the same name.
-BENCHMARKS: dict[str, str] = {}
+BENCHMARKS: dict[str, str] = {
+    "entropy": "meaning clusters against the plain loop through the same scorer",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

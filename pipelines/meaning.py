@@ -41,6 +41,13 @@ class Entailment(Protocol):
     @property
     def symmetric(self) -> bool: ...
 
+    def canonical(self, scorer: str, answer: str) -> Hashable | None:
+        """A form that decides without asking: two answers that have one are equal iff it is.
+
+        None for an answer (or a backend) without such a form.
+        """
+        ...
+
     def key(self, pair: Pair) -> Hashable:
         """What the decision depends on; pairs with one key are asked once."""
         ...

@@ -44,7 +44,8 @@ class Clustering:
             (n answers,), numbered in order of formation; None where the backend
             could not decide a pair that the clustering needed.
         calls: Entailment questions put to the backend.
-        calls_naive: Questions the plain loop asks: no cheap equality, no cache.
+        calls_naive: Questions the plain loop asks: no cheap equality, no cache. A
+            lower bound where canonical forms told answers apart.
         rounds: Batches put to the backend.
     """
 
@@ -151,12 +152,24 @@ def _greedy(group: Group, entailment: Entailment | None) -> _Steps:
     for key, answer in zip(group.keys, group.answers, strict=True):
         answer_of.setdefault(key, answer)
     representatives: list[str | None] = []
+    forms: list[Hashable | None] = []
     cluster_of: dict[Hashable, int] = {}
     naive = 0
     for key, answer in answer_of.items():
         questions = 0
+        form = None
+        if entailment is not None and answer is not None:
+            form = entailment.canonical(group.scorer, answer)
         for number, representative in enumerate(representatives):
             if entailment is None or answer is None or representative is None:
+                continue
+            if form is not None and forms[number] is not None:
+                # The plain loop asks at least once, twice where the answers are equal.
+                equal = form == forms[number]
+                questions += 2 if equal and not entailment.symmetric else 1
+                if equal:
+                    cluster_of[key] = number
+                    break
                 continue
             forward = yield _pair(group, representative, answer)
             same, questions = forward, questions + 1
@@ -172,6 +185,7 @@ def _greedy(group: Group, entailment: Entailment | None) -> _Steps:
         if key not in cluster_of:
             cluster_of[key] = len(representatives)
             representatives.append(answer)
+            forms.append(form)
             if entailment is not None and answer is not None:
                 # Each repetition of a representative meets itself in the plain loop.
                 naive += (repeats[key] - 1) * (1 if entailment.symmetric else 2)

@@ -60,6 +60,9 @@ class CrossEncoderEntailment:
         self._batch_size = batch_size
         self._label = entailment_label(self._encoder.config.id2label, where=model)
 
+    def canonical(self, scorer: str, answer: str) -> None:
+        return None
+
     def key(self, pair: Pair) -> Hashable:
         return self._texts(pair)
 

@@ -41,6 +41,9 @@ class JudgeEntailment:
     def name(self) -> str:
         return f"judge:{self.model}"
 
+    def canonical(self, scorer: str, answer: str) -> None:
+        return None
+
     def key(self, pair: Pair) -> Hashable:
         return pair.question, pair.premise, pair.hypothesis
 

@@ -28,6 +28,9 @@ class Table:
     def decide(self, premise: str, hypothesis: str) -> bool:
         return (premise, hypothesis) in self.true
 
+    def canonical(self, scorer: str, answer: str) -> Hashable | None:
+        return None
+
     def key(self, pair: Pair) -> Hashable:
         return pair.premise, pair.hypothesis
 
@@ -147,6 +150,31 @@ def test_an_unreadable_answer_is_alone_and_never_asked_about():
     result = cluster([Group("q", answers, keys)], table)
     assert result.assignments[0].tolist() == [0, 1, 1, 2]
     assert {pair.premise for pair in table.asked} == {"a", "b"}
+
+
+class Numbers(Table):
+    """Equal values are one answer; `#` marks answers without a canonical form."""
+
+    def decide(self, premise, hypothesis):
+        return float(premise.strip("#")) == float(hypothesis.strip("#"))
+
+    def canonical(self, scorer, answer):
+        return None if "#" in answer else float(answer)
+
+
+numerals = st.sampled_from(["1", "1.0", "2", "#1", "#2", "2.0#", "3", "03"])
+
+
+@settings(deadline=None, max_examples=200)
+@given(groups=st.lists(st.lists(numerals, max_size=8), max_size=4))
+def test_canonical_forms_decide_what_the_backend_would_have(groups):
+    table = Numbers(set())
+    result = cluster([group(g) for g in groups], table)
+    loops = [naive(g, Numbers(set())) for g in groups]
+    assert [a.tolist() for a in result.assignments] == [clusters for clusters, _ in loops]
+    assert result.calls <= result.calls_naive <= sum(questions for _, questions in loops)
+    for pair in table.asked:
+        assert "#" in pair.premise + pair.hypothesis
 
 
 def test_without_a_backend_equality_decides():
