@@ -8,6 +8,10 @@ RULES = Registry(
     kind="curation rule",
     group="routeyard.rules",
     builtin={
+        "dedup": "pipelines.curate.dedup:dedup",
+        "dense_sparse": "pipelines.curate.split:dense_sparse",
+        "out_of_distribution": "pipelines.curate.split:out_of_distribution",
         "preference": "pipelines.curate.preference:preference",
+        "unseen_models": "pipelines.curate.split:unseen_models",
     },
 )

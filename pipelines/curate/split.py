@@ -1,0 +1,312 @@
+"""Splits: seeded by each question's own hash, duplicates together, tasks in proportion.
+
+A question's place depends on its id, the seed and its task's size, not on row order,
+so adding questions moves only a few that lie at the borders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.curate.result import Curated, removals
+from pipelines.errors import RecipeError
+from schemas import MODEL_SPLITS, SPLITS
+
+#: Task names (lower case) of the out-of-distribution groups that can be asked for by name.
+OOD_GROUPS: dict[str, tuple[str, ...]] = {
+    "math": (
+        "math", "gsm8k", "hendrycks_math", "aqua_rat", "mathqa", "asdiv", "mawps", "svamp",
+        "abstract_algebra", "college_mathematics", "elementary_mathematics",
+        "high_school_mathematics", "high_school_statistics", "formal_logic",
+    ),
+    "medical": (
+        "health", "medqa", "medmcqa", "pubmedqa", "bioasq", "anatomy", "clinical_knowledge",
+        "college_medicine", "medical_genetics", "nutrition", "professional_medicine", "virology",
+        "human_aging",
+    ),
+    "stem": (
+        "math", "physics", "chemistry", "biology", "engineering", "computer science", "gsm8k",
+        "abstract_algebra", "astronomy", "college_biology", "college_chemistry",
+        "college_computer_science", "college_mathematics", "college_physics", "computer_security",
+        "conceptual_physics", "electrical_engineering", "elementary_mathematics",
+        "high_school_biology", "high_school_chemistry", "high_school_computer_science",
+        "high_school_mathematics", "high_school_physics", "high_school_statistics",
+        "machine_learning",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Questions that stay together: a group of duplicates, or one question."""
+
+    place: float
+    name: str
+    stratum: str
+    members: tuple[str, ...]
+
+
+def split(
+    queries: pa.Table,
+    duplicates: pa.Table | None = None,
+    *,
+    scheme: str = "dense",
+    train: float = 0.7,
+    validation: float = 0.1,
+    test: float = 0.2,
+    stratify: bool = True,
+    seed: int = 0,
+) -> pa.Table:
+    """SPLITS rows of one scheme with the given shares.
+
+    Args:
+        queries: QUERIES.
+        duplicates: DUPLICATES; members of a group get the same split.
+        stratify: Keep the shares within each task.
+
+    Raises:
+        RecipeError: shares do not add up to 1.
+    """
+    if min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-9:
+        raise RecipeError(
+            f"split shares add up to {train + validation + test:g}, not 1",
+            where="split",
+            next_step="give train, validation and test shares that add up to 1",
+        )
+    strata: dict[str, list[_Unit]] = defaultdict(list)
+    for unit in _units(queries, duplicates, f"{scheme}|{seed}"):
+        strata[unit.stratum if stratify else ""].append(unit)
+    rows: list[tuple[str, str]] = []
+    for stratum in sorted(strata):
+        units = sorted(strata[stratum], key=lambda unit: (unit.place, unit.name))
+        total = sum(len(unit.members) for unit in units)
+        # A seeded remainder, so that many small tasks do not all lose their test.
+        chance = _hash01(f"{scheme}|{seed}|stratum|{stratum}")
+        before = 0
+        for unit in units:
+            if before < int(test * total + chance):
+                name = "test"
+            elif before < int((test + validation) * total + chance):
+                name = "validation"
+            else:
+                name = "train"
+            rows += [(member, name) for member in unit.members]
+            before += len(unit.members)
+    return _splits({scheme: rows})
+
+
+def dense_sparse(
+    tables: Mapping[str, pa.Table],
+    *,
+    slice_share: float = 0.1,
+    validation: int = 3000,
+    test: int = 5000,
+    stratify: bool = True,
+    seed: int = 0,
+) -> Curated:
+    """Schemes `dense` and `sparse`: a slice asked of all models, and the rest.
+
+    A seeded slice (10 % of 300,000 prompts are 30,000) holds validation, test and
+    the dense train set. The complement is the sparse train extension, with the
+    same validation and test.
+    """
+    queries = tables["queries"]
+    n = len(queries)
+    room = slice_share * n
+    if not 0 < slice_share < 1 or validation + test >= room:
+        raise RecipeError(
+            f"a slice of {slice_share:g} of {n} queries ({int(room)}) cannot hold validation "
+            f"({validation}), test ({test}) and a train set",
+            where="curate: dense_sparse",
+            next_step="raise slice_share or lower validation and test",
+        )
+    shares = (validation / n, test / n)
+    parts = split(
+        queries,
+        tables.get("duplicates"),
+        scheme="dense",
+        train=1 - sum(shares),
+        validation=shares[0],
+        test=shares[1],
+        stratify=stratify,
+        seed=seed,
+    )
+    where = dict(zip(*(parts.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
+    rest = queries.filter(pa.array([where[q] == "train" for q in _ids(queries)]))
+    # Among what is left, the dense train set is a seeded share as well.
+    share = (room - validation - test) / max(1, len(rest))
+    cut = split(
+        rest,
+        tables.get("duplicates"),
+        scheme="dense-slice",
+        train=1 - share,
+        validation=0.0,
+        test=share,
+        stratify=stratify,
+        seed=seed,
+    )
+    inside = dict(zip(*(cut.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
+    rows: dict[str, list[tuple[str, str]]] = {"dense": [], "sparse": []}
+    for query in _ids(queries):
+        if where[query] != "train":
+            rows["dense"].append((query, where[query]))
+            rows["sparse"].append((query, where[query]))
+        else:
+            rows["dense" if inside[query] == "test" else "sparse"].append((query, "train"))
+    return _added(tables, _splits(rows))
+
+
+def out_of_distribution(
+    tables: Mapping[str, pa.Table],
+    *,
+    groups: Sequence[str] | Mapping[str, Sequence[str]] = ("math", "medical", "stem"),
+    validation: float = 0.1,
+    seed: int = 0,
+) -> Curated:
+    """Schemes `ood:<group>`: the group's tasks are the test, all others train and validation.
+
+    A question outside the group that is a near-duplicate of one inside stands in
+    no split of the scheme: it would leak.
+
+    Args:
+        groups: Names in `OOD_GROUPS`, or {name: [task, …]}.
+    """
+    queries = tables["queries"]
+    named = groups if isinstance(groups, Mapping) else {name: _known(name) for name in groups}
+    tasks = dict(zip(_ids(queries), queries.column("task").to_pylist(), strict=True))
+    rows: dict[str, list[tuple[str, str]]] = {}
+    figures: dict[str, Any] = {}
+    for name, listed in named.items():
+        held = {task.lower() for task in listed}
+        inside = {query for query, task in tasks.items() if task.lower() in held}
+        if not inside or len(inside) == len(tasks):
+            figures[name] = "left out: no task of the group, or nothing else, is in the queries"
+            continue
+        scheme = f"ood:{name}"
+        leaking = {
+            member
+            for unit in _units(queries, tables.get("duplicates"), scheme)
+            if inside & set(unit.members)
+            for member in unit.members
+        } - inside
+        rest = queries.filter(
+            pa.array([q not in inside and q not in leaking for q in _ids(queries)])
+        )
+        seen = split(
+            rest,
+            tables.get("duplicates"),
+            scheme=scheme,
+            train=1 - validation,
+            validation=validation,
+            test=0.0,
+            seed=seed,
+        )
+        rows[scheme] = [(query, "test") for query in sorted(inside)]
+        rows[scheme] += list(
+            zip(*(seen.column(c).to_pylist() for c in ("query_id", "split")), strict=True)
+        )
+        figures[name] = {"test": len(inside), "left_out_as_duplicates": len(leaking)}
+    return _added(tables, _splits(rows), figures)
+
+
+def unseen_models(
+    tables: Mapping[str, pa.Table],
+    *,
+    seen_share: float = 2 / 3,
+    scheme: str = "unseen_models",
+    seed: int = 0,
+) -> Curated:
+    """`model_splits`: two thirds of the pool may be seen in training, the rest may not."""
+    models = tables["models"]
+    ids = sorted(
+        models.column("model_id").to_pylist(),
+        key=lambda model: (_hash01(f"{scheme}|{seed}|{model}"), model),
+    )
+    seen = round(seen_share * len(ids))
+    table = MODEL_SPLITS.from_rows(
+        {"scheme": scheme, "model_id": model, "split": "seen" if place < seen else "unseen"}
+        for place, model in enumerate(ids)
+    ).sort_by("model_id")
+    if "model_splits" in tables:
+        table = pa.concat_tables([tables["model_splits"], table])
+    return Curated(
+        kept={},
+        removed=removals("curate.unseen_models", "model", []),
+        added={"model_splits": table},
+        figures={"seen": seen, "unseen": len(ids) - seen},
+    )
+
+
+def _units(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[_Unit]:
+    tasks = dict(zip(_ids(queries), queries.column("task").to_pylist(), strict=True))
+    group: dict[str, str] = {}
+    if duplicates is not None:
+        # Groups of several thresholds can overlap; what is linked stays together.
+        for query, name in zip(
+            duplicates.column("query_id").to_pylist(),
+            duplicates.column("group_id").to_pylist(),
+            strict=True,
+        ):
+            a, b = _root(group, query), _root(group, name)
+            group[max(a, b)] = min(a, b)
+    members: dict[str, list[str]] = defaultdict(list)
+    for query in sorted(tasks):
+        members[_root(group, query)].append(query)
+    return [
+        _Unit(_hash01(f"{salt}|{name}"), name, tasks[rows[0]], tuple(rows))
+        for name, rows in members.items()
+    ]
+
+
+def _root(group: dict[str, str], name: str) -> str:
+    while group.get(name, name) != name:
+        group[name] = group.get(group[name], group[name])
+        name = group[name]
+    return name
+
+
+def _hash01(text: str) -> float:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7]) / 2**56
+
+
+def _known(name: str) -> Sequence[str]:
+    if name not in OOD_GROUPS:
+        raise RecipeError(
+            f"there is no out-of-distribution group {name!r}",
+            where="curate: out_of_distribution",
+            next_step=f"known: {', '.join(OOD_GROUPS)}; or write groups: {{{name}: [task, …]}}",
+        )
+    return OOD_GROUPS[name]
+
+
+def _ids(queries: pa.Table) -> list[str]:
+    ids: list[str] = queries.column("query_id").to_pylist()
+    return ids
+
+
+def _splits(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
+    return SPLITS.from_rows(
+        {"scheme": scheme, "query_id": query, "split": name}
+        for scheme in sorted(rows)
+        for query, name in sorted(rows[scheme])
+    )
+
+
+def _added(
+    tables: Mapping[str, pa.Table], splits: pa.Table, figures: Mapping[str, Any] | None = None
+) -> Curated:
+    """Schemes stand side by side: the new ones are appended to those there are."""
+    if "splits" in tables:
+        splits = pa.concat_tables([tables["splits"], splits])
+    return Curated(
+        kept={},
+        removed=removals("curate.split", "query", []),
+        added={"splits": splits},
+        figures=dict(figures or {}),
+    )

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipelines.curate
+from pipelines.curate import RULES
+from pipelines.curate.apply import check_rules, curate, rule_defaults
+from pipelines.errors import RecipeError, UnknownName
+
+
+@pytest.fixture
+def tables(make_queries: Any, make_embeddings: Any, make_labels: Any, qid: Any) -> dict[str, Any]:
+    ids = [qid(name) for name in "abc"]
+    return {
+        "queries": make_queries([{"name": name} for name in "abc"]),
+        "embeddings": make_embeddings(ids, np.array([[1, 0], [1, 0], [0, 1]])),
+        "labels": make_labels([(query, "m", True) for query in ids]),
+    }
+
+
+def test_rows_of_removed_queries_leave_every_table(tables: dict[str, Any], qid: Any) -> None:
+    applied = curate(tables, [("dedup", {"threshold": 0.99})])
+    for name in ("queries", "embeddings", "labels"):
+        assert applied.tables[name].column("query_id").to_pylist() == [qid("a"), qid("c")]
+    # The record of the group keeps both members.
+    assert len(applied.tables["duplicates"]) == 2
+    assert applied.removals.column("key").to_pylist() == [qid("b")]
+    assert applied.figures[0]["parameters"]["threshold"] == 0.99
+
+
+@pytest.mark.parametrize(
+    ("rules", "error", "says"),
+    [
+        ([("dedupe", {})], UnknownName, "dedup"),
+        ([("dedup", {"treshold": 0.9})], RecipeError, "threshold"),
+        ([("dedup", {"threshold": "high"})], RecipeError, "cannot be 'high'"),
+        ([("dedup", {"keep": "some"})], RecipeError, "representative"),
+        ([("dedup", {"threshold": True})], RecipeError, "cannot be True"),
+        ([("dedup", {"prefer_sources": "abc"})], RecipeError, "cannot be 'abc'"),
+    ],
+)
+def test_parameters_are_checked_before_anything_runs(rules: Any, error: Any, says: str) -> None:
+    with pytest.raises(error) as caught:
+        check_rules(rules)
+    assert says in str(caught.value)
+
+
+def test_defaults_are_readable() -> None:
+    assert rule_defaults("dedup")["threshold"] == 0.999
+
+
+def test_every_rule_module_is_listed() -> None:
+    """A module that defines `rule(tables, *, …) -> Curated` must stand in RULES."""
+    folder = Path(next(iter(pipelines.curate.__path__)))
+    listed = {target.partition(":")[0] for target in RULES.builtin.values()}
+    for path in folder.glob("*.py"):
+        text = path.read_text()
+        if ") -> Curated:" in text.replace("_added(\n", "") and "tables: Mapping" in text:
+            assert f"pipelines.curate.{path.stem}" in listed
+    for name in RULES.builtin:
+        assert callable(RULES.get(name))
