@@ -154,6 +154,7 @@ class Client:
 
     def fault(self, error: Exception) -> Fault:
         """What an exception of the library means."""
+        import aiohttp
         import openai
 
         if isinstance(error, Fault):
@@ -167,15 +168,18 @@ class Client:
                 code_name=code,
                 retry_after=retry_after(response.headers),
             )
-        if isinstance(error, openai.APITimeoutError):
-            return Fault("timeout", "the connection timed out")
-        if isinstance(error, openai.OpenAIError):
-            cause = error.__cause__ or error
-            return Fault("connection", self.key.hide(f"{type(cause).__name__}: {cause}") or "")
         if isinstance(error, TypeError | ValueError | AttributeError | KeyError):
             # Ours, not the server's: never dressed up as a bad connection.
             raise error
-        return Fault("connection", self.key.hide(f"{type(error).__name__}: {error}") or "")
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            # The library calls a reset a time-out; the first cause knows better.
+            cause = cause.__cause__
+        kind = "timeout" if isinstance(cause, TimeoutError) else "connection"
+        message = self.key.hide(f"{type(cause).__name__}: {cause}") or kind
+        # Where no connection came about nothing was asked, so nothing is billed.
+        refused = isinstance(cause, ConnectionRefusedError | aiohttp.ClientConnectorError)
+        return Fault(kind, message, maybe_billed=not refused)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
