@@ -1,0 +1,68 @@
+"""A key in the environment stands in no file, no error, no repr and no log."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from pipelines.calls.client import Client, Key
+from pipelines.calls.sqlite_ledger import SqliteLedger
+from pipelines.collect.collect import collect, responses_table
+from pipelines.collect.plan import plan
+from pipelines.errors import BadInput
+from schemas.recipe.collect import Collect, Retry
+from schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.loopback import Do, Loopback, answer, completion, error
+from tests.calls.test_faults import table
+
+SECRET = "sk-canary-3f9a7c51"
+
+
+def test_the_key_is_sent_and_kept_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", SECRET)
+    caplog.set_level(logging.DEBUG)
+
+    def behave(body: object, seen: int) -> Do:
+        # A server that says the key back, in answers and in errors.
+        prompt = str(body["messages"][0]["content"])  # type: ignore[index]
+        if prompt == "error":
+            return error(400, f"bad key {SECRET}")
+        if prompt == "html":
+            return Do(status=500, body=f"<p>{SECRET}</p>".encode())
+        return answer(completion(f"your key is {SECRET}", model=SECRET))
+
+    with (
+        Loopback(behave) as server,
+        SqliteLedger(tmp_path / "ledger" / "l.sqlite") as ledger,
+    ):
+        provider = Provider(name="p", base_url=server.base_url, api_key_env="SOME_API_KEY")
+        pool = Pool(models=[Model(model_id="m")], providers=[provider])
+        settings = Collect(retry=Retry(attempts=2, first_wait_s=0))
+        made = plan(table(["error", "html", "fine"]), pool, settings, ledger)
+        collected = collect(made, ledger)
+        responses = responses_table(made, ledger)
+        assert any(SECRET.encode() in head for head in server.headers)
+        # The write-ahead log too, while it is there.
+        for path in (tmp_path / "ledger").iterdir():
+            assert SECRET.encode() not in path.read_bytes(), path.name
+        client = Client(provider, connections=1, deadline_s=1)
+    seen = [caplog.text, repr(collected), repr(made), str(responses.to_pylist())]
+    seen += [repr(client.key), repr(vars(client)), repr(provider)]
+    assert not any(SECRET in text for text in seen)
+
+
+def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    provider = Provider(name="p", base_url="https://example.org/v1", api_key_env="NO_SUCH_KEY")
+    with pytest.raises(BadInput, match="NO_SUCH_KEY"):
+        Key.of(provider)
+
+
+@pytest.mark.parametrize("url", ["https://user:pw@host/v1", "https://host/v1?key=1", "host/v1"])
+def test_a_base_url_holds_no_credentials(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url"):
+        Provider(name="p", base_url=url)
