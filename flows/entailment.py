@@ -5,6 +5,8 @@ Curation and scorers live in rooms that do not know each other; here they meet.
 
 from __future__ import annotations
 
+from functools import cache
+
 from pipelines.entailment.equivalence import Equivalence
 from pipelines.meaning import Pair
 
@@ -18,8 +20,10 @@ def scorer_equivalence() -> Equivalence:
     from pipelines.label import SCORERS
     from pipelines.label.reading import Asked
 
+    scorer_of = cache(SCORERS.get)
+
     def equivalent(pair: Pair) -> bool | None:
-        scorer = SCORERS.get(pair.scorer)
+        scorer = scorer_of(pair.scorer)
         if scorer.threshold is not None or not scorer.needs_reference or pair.scorer == "code":
             return None
         asked = Asked(pair.question, (pair.premise,), pair.choices)

@@ -19,6 +19,10 @@ from pipelines.meaning import Pair
 _NUMERAL = re.compile(r"(-?)(\d{1,30}|[1-9]\d{0,2}(?:,\d{3}){1,9})(\.\d{1,5})?", re.ASCII)
 _LETTER = re.compile(r"[A-Z]")
 
+#: Scorers that compare values, whichever of the two is the reference: one question
+#: settles both directions. (Percent signs are the exception: they are forgiven in one.)
+SYMMETRIC = frozenset({"numeric", "mcq"})
+
 
 def canonical(scorer: str, answer: str) -> Hashable | None:
     """What the scorer would compare, where that is plain: a numeral's value, an option's letter.
@@ -59,7 +63,10 @@ class Equivalence:
 
     def key(self, pair: Pair) -> Hashable:
         # The wording of the question decides nothing, its scorer and choices do.
-        return pair.scorer, pair.choices, pair.premise, pair.hypothesis
+        first, second = pair.premise, pair.hypothesis
+        if second < first and pair.scorer in SYMMETRIC and "%" not in first + second:
+            first, second = second, first
+        return pair.scorer, pair.choices, first, second
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         return [self.equivalent(pair) for pair in pairs]

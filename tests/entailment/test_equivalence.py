@@ -55,6 +55,28 @@ def test_canonical_forms_agree_with_the_numeric_scorer(a, b):
     assert (canonical("numeric", a) == canonical("numeric", b)) is same(a, b, "numeric")
 
 
+forms = st.sampled_from(
+    ["{}", "{:,}", "${}", "{}.0", "{} apples", "{}/3", "{}.333", "{}e2", "x = {}", "-{}", "{} 1/2"]
+)
+written = st.tuples(st.sampled_from([1, 2, 3, 10, 100, 1000]), forms).map(
+    lambda drawn: drawn[1].format(drawn[0])
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(a=written, b=written)
+def test_numeric_says_the_same_in_both_directions(a, b):
+    # The two directions share one question; that is only right while this holds.
+    first, second = Pair("q", a, b, "numeric"), Pair("q", b, a, "numeric")
+    assert BACKEND.key(first) == BACKEND.key(second)
+    assert BACKEND.equivalent(first) == BACKEND.equivalent(second)
+
+
+def test_directions_stay_apart_where_a_scorer_may_tell_them_apart():
+    for scorer, a, b in (("math", "x", "1"), ("numeric", "50%", "1/2"), ("em", "a", "b")):
+        assert BACKEND.key(Pair("q", a, b, scorer)) != BACKEND.key(Pair("q", b, a, scorer))
+
+
 def test_what_is_not_plain_has_no_canonical_form():
     for answer in ("1/2", "50%", "0,111", "12 apples", "1.234567", "²", "٣", "", "1,00", "9" * 40):
         assert canonical("numeric", answer) is None
