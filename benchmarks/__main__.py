@@ -13,6 +13,7 @@ import sys
 
 #: name → one line for people; the module has the same name.
 BENCHMARKS: dict[str, str] = {
+    "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "entropy": "meaning clusters against the plain loop through the same scorer",
 }
 
