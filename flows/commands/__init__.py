@@ -12,6 +12,10 @@ import keyword
 #: command → the one line that `routeyard --help` shows. The order is the order of the help.
 COMMANDS: dict[str, str] = {
     "demo": "Build a small benchmark end to end, offline, with a simulated pool.",
+    "plan": "Say what a build would ask and cost; calls no model.",
+    "build": "Build a benchmark release from a recipe.",
+    "status": "Say what is fresh, what is stale and why.",
+    "recipe show": "Print a recipe with every default.",
 }
 
 #: first word → what the group is for.
