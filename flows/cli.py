@@ -105,7 +105,7 @@ def _call(name: str, rest: list[str]) -> int:
     import typer
 
     module = importlib.import_module(module_of(name))
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name=name)(module.command)
     command: Any = typer.main.get_command(app)
     # Bad options exit 2 and `typer.Exit(code)` exits with its code.
