@@ -8,9 +8,10 @@ from typing import Any
 from prefect import flow
 
 from flows import say
+from flows.demo.serve import surroundings
 from flows.collect import collect_stage
 from flows.load import load
-from flows.release import certify_task, gate, release_task, summarise
+from flows.release import audit_task, certify_task, check_gate, release_task
 from flows.run import call, each, publish_markdown, start
 from flows.stages import (
     curate_task,
@@ -21,6 +22,7 @@ from flows.stages import (
     response_files,
     verdicts_task,
 )
+from flows.summary import markdown
 from flows.workspace import Done, write_json
 from schemas.recipe import Recipe
 
@@ -47,6 +49,13 @@ def build(
     checked, base = load(recipe)
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
+    with surroundings(checked.name, root):
+        return _stages(checked, recipe, base, root, jobs=jobs, until=until)
+
+
+def _stages(
+    checked: Recipe, recipe: str, base: Path, root: Path, *, jobs: int, until: str
+) -> dict[str, Any]:
     done: dict[str, Done] = {}
 
     def finished(name: str, stage: Done, text: str) -> None:
@@ -91,15 +100,20 @@ def build(
     if until == "curate":
         return _summary(done)
 
-    gate(checked, curated, collected)
-    certified = call(certify_task, recipe=checked, root=str(root), curated=curated)
+    audited = call(audit_task, recipe=checked, root=str(root), curated=curated)
+    problems = [f"{finding['model_id']}: {finding['check']}" for finding in audited.figures["findings"]]
+    finished("audit", audited, f"{len(problems)} findings on metering")
+    check_gate("metering", checked, problems)
+    certified = call(
+        certify_task, recipe=checked, root=str(root), curated=curated, embedded=embedded
+    )
     finished("certify", certified, str(certified.figures.get("verdict", "")))
     if until == "certify":
         return _summary(done)
 
     released = call(release_task, recipe=checked, root=str(root), stages=done)
     say.line("release", f"{released['path']} ({released['status']})")
-    publish_markdown("summary", summarise(Path(released["path"])), f"{checked.name} summary")
+    publish_markdown("summary", markdown(Path(released["path"])), f"{checked.name} summary")
     return {**_summary(done), "release": released}
 
 
