@@ -1,0 +1,123 @@
+"""The collect stage: ask what the ledger lacks, or import what was recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from flows.run import call
+from flows.stages import recorded_task, write_by_model
+from flows.tables import read
+from flows.workspace import PROBING, Done, Stale, run_stage
+from pipelines.errors import BudgetReached, ProviderError, RecipeError
+from schemas.recipe import Pool, Recipe
+
+
+def collect_stage(recipe: Recipe, base: Path, root: Path, queries: Done, pool: Done) -> Done:
+    """Responses of the recipe's provider."""
+    if recipe.collect.provider == "recorded":
+        return call(  # type: ignore[no-any-return]
+            recorded_task,
+            recipe=recipe,
+            base=str(base),
+            root=str(root),
+            queries=queries,
+            pool=pool,
+        )
+    return call(ask_task, recipe=recipe, root=str(root), queries=queries, pool=pool)  # type: ignore[no-any-return]
+
+
+@task(name="collect", persist_result=True, retries=1, retry_delay_seconds=5)
+def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
+    """Ask the pool for what the ledger lacks; write one response file per model."""
+    from flows.progress import display
+    from pipelines.collect.collect import collect, responses_table
+    from pipelines.collect.plan import plan
+
+    table = read(queries, "queries")
+    with ledger_of(Path(root)) as ledger:
+        planned = plan(table, with_addresses(recipe.pool), recipe.collect, ledger)
+        if planned.missing and PROBING.get():
+            raise Stale("collect", {"parameters": {}, "inputs": {}, "missing": planned.missing})
+        if planned.missing:
+            with display(planned) as on_progress:
+                collected = collect(planned, ledger, on_progress=on_progress)
+            _check_complete(recipe, root, collected)
+        responses = responses_table(planned, ledger)
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        write_by_model(responses, folder)
+        return {"responses": responses.num_rows}
+
+    return run_stage(
+        Path(root),
+        "collect",
+        parameters=recipe.collect.model_dump(mode="json"),
+        inputs={
+            "queries": queries.fingerprint,
+            "pool": pool.fingerprint,
+            "answers": answers_fingerprint(responses),
+        },
+        rooms=("schemas", "pipelines.collect"),
+        make=make,
+    )
+
+
+def answers_fingerprint(responses: Any) -> str:
+    """What was answered, whenever it was: measured times do not enter."""
+    from pipelines.release.fingerprint import content
+    from schemas.manifest import MEASURED_COLUMNS
+
+    return content(responses, without=MEASURED_COLUMNS)
+
+
+@contextmanager
+def ledger_of(root: Path) -> Iterator[Any]:
+    """The workspace's ledger, opened and closed."""
+    from pipelines.calls.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger(root / "ledger" / "ledger.sqlite") as ledger:
+        yield ledger
+
+
+def with_addresses(pool: Pool) -> Pool:
+    """The pool with `$NAME` in providers' addresses read from the environment.
+
+    Raises:
+        RecipeError: a variable is not set.
+    """
+    providers = []
+    for provider in pool.providers:
+        for name in re.findall(r"\$\{?(\w+)\}?", provider.base_url):
+            if name not in os.environ:
+                raise RecipeError(
+                    f"the address of provider {provider.name!r} needs the environment variable "
+                    f"{name}, which is not set",
+                    where=f"pool.providers, {provider.name}",
+                    next_step=f"export {name}=https://… and run the same command",
+                )
+        address = os.path.expandvars(provider.base_url)
+        providers.append(provider.model_copy(update={"base_url": address}))
+    return pool.model_copy(update={"providers": providers})
+
+
+def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:
+    """Stop when answers are missing: a label matrix with holes must be asked for, not met."""
+    if not collected.missing:
+        return
+    total = sum(collected.missing.values())
+    models = ", ".join(f"{model} {n:,}" for model, n in sorted(collected.missing.items()))
+    why = "; ".join([*([collected.stopped] if collected.stopped else []), *collected.paused.values()])
+    kind = BudgetReached if collected.stopped else ProviderError
+    raise kind(
+        f"{total:,} answers are still missing ({models}): {why or 'calls failed'}",
+        where=f"benchmark {recipe.name}; what arrived is in the ledger",
+        next_step=f"mend the cause and run the same command again (--workspace {root}): only "
+        "what is missing will be asked",
+    )
