@@ -101,7 +101,9 @@ def _stages(
         return _summary(done)
 
     audited = call(audit_task, recipe=checked, root=str(root), curated=curated)
-    problems = [f"{finding['model_id']}: {finding['check']}" for finding in audited.figures["findings"]]
+    problems = [
+        f"{finding['model_id']}: {finding['check']}" for finding in audited.figures["findings"]
+    ]
     finished("audit", audited, f"{len(problems)} findings on metering")
     check_gate("metering", checked, problems)
     certified = call(
@@ -138,9 +140,9 @@ def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, j
 
 def needs_embeddings(recipe: Recipe) -> bool:
     """True when some curation rule reads the `embeddings` table."""
-    from pipelines.curate.apply import needs
+    from pipelines.curate import READS_EMBEDDINGS
 
-    return any("embeddings" in needs(rule.rule) for rule in recipe.curate)
+    return any(rule.rule in READS_EMBEDDINGS for rule in recipe.curate)
 
 
 def run_build(recipe: str, workspace: str, *, jobs: int, until: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def collect_stage(recipe: Recipe, base: Path, root: Path, queries: Done, pool: D
 @task(name="collect", persist_result=True, retries=1, retry_delay_seconds=5)
 def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     """Ask the pool for what the ledger lacks; write one response file per model."""
-    from flows.progress import display
+    from flows.say import counter
     from pipelines.collect.collect import collect, responses_table
     from pipelines.collect.plan import plan
 
@@ -46,8 +46,10 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
         if planned.missing and PROBING.get():
             raise Stale("collect", {"parameters": {}, "inputs": {}, "missing": planned.missing})
         if planned.missing:
-            with display(planned) as on_progress:
-                collected = collect(planned, ledger, on_progress=on_progress)
+            with counter("collect", "answers") as count:
+                collected = collect(
+                    planned, ledger, on_progress=lambda now: count(now.done, now.wanted)
+                )
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
 
@@ -113,7 +115,9 @@ def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:
         return
     total = sum(collected.missing.values())
     models = ", ".join(f"{model} {n:,}" for model, n in sorted(collected.missing.items()))
-    why = "; ".join([*([collected.stopped] if collected.stopped else []), *collected.paused.values()])
+    why = "; ".join(
+        [*([collected.stopped] if collected.stopped else []), *collected.paused.values()]
+    )
     kind = BudgetReached if collected.stopped else ProviderError
     raise kind(
         f"{total:,} answers are still missing ({models}): {why or 'calls failed'}",

@@ -29,9 +29,7 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
-        found = audit(
-            tables["responses"], tables["models"], thresholds=recipe.collect.metering
-        )
+        found = audit(tables["responses"], tables["models"], thresholds=recipe.collect.metering)
         findings = [asdict(finding) for finding in found]
         write_json(folder / "findings.json", findings)
         return {"findings": findings}

@@ -259,7 +259,7 @@ def curate_task(
             result["splits"] = split(result["queries"], result.get("duplicates"), **shares)
         for name, table in result.items():
             write_table(table, folder / f"{name}.parquet")
-        return applied.figures
+        return {"rules": [dict(one) for one in applied.figures]}
 
     return run_stage(
         Path(root),

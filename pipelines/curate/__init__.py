@@ -15,3 +15,6 @@ RULES = Registry(
         "unseen_models": "pipelines.curate.split:unseen_models",
     },
 )
+
+#: Rules that read the `embeddings` table; a build computes it only for them.
+READS_EMBEDDINGS = frozenset({"dedup"})

@@ -54,6 +54,8 @@ class Provider(Strict):
     @field_validator("base_url")
     @classmethod
     def _no_secrets(cls, url: str) -> str:
+        if url.startswith("$"):  # read from the environment when the pool is asked
+            return url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("'base_url' must look like https://host/v1")
