@@ -8,8 +8,8 @@ from typing import Any
 from prefect import flow
 
 from flows import say
-from flows.demo.serve import surroundings
 from flows.collect import collect_stage
+from flows.demo.serve import surroundings
 from flows.load import load
 from flows.release import audit_task, certify_task, check_gate, release_task
 from flows.run import call, each, publish_markdown, start

@@ -17,7 +17,7 @@ from schemas.recipe import Recipe
 #: Gates a recipe can waive by name (`release.waivers`).
 GATES = ("metering",)
 #: Tables that only help building; a release does not repeat them.
-_NOT_RELEASED = frozenset({"signals"})
+_NOT_RELEASED = frozenset({"embeddings"})
 
 
 @task(name="metering audit", persist_result=True)

@@ -229,6 +229,7 @@ def curate_task(
 ) -> Done:
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
+
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
 

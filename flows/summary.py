@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled
 FROM labels JOIN queries USING (query_id) GROUP BY ALL ORDER BY ALL
@@ -92,33 +94,63 @@ def markdown(release: Path) -> str:
 
 
 def console_summary(release: Path, status: str) -> None:
-    """Print the summary for a person."""
+    """Print the summary for a person: models, then tasks, then what to try."""
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     said = figures(release)
-    tasks = sorted({row["task"] for row in said["per_task"]})
-    table = Table(title=f"{release.parent.name} {release.name}: accuracy in percent")
-    table.add_column("model")
-    for heading in ("all", "cost USD", *(tasks if len(tasks) <= 12 else ())):
-        table.add_column(heading, justify="right", overflow="fold")
-    by_pair = {(row["model"], row["task"]): row["accuracy"] for row in said["per_task"]}
-    for row in said["per_model"]:
-        cells = [_percent(by_pair.get((row["model"], task))) for task in tasks]
-        table.add_row(
-            row["model"],
-            _percent(row["accuracy"]),
-            _money(row["cost_usd"]),
-            *(cells if len(tasks) <= 12 else ()),
-        )
-    console.print(table)
+    console.print(_models(release, said))
+    console.print(_tasks(said))
     for text in _facts(said):
         console.print(text)
     console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
     console.print("\nTry:")
     for sql in TO_TRY:
         console.print(f'  routeyard query {release} "{sql}"', soft_wrap=True, markup=False)
+
+
+def _models(release: Path, said: dict[str, Any]) -> Table:
+    table = Table(title=f"{release.parent.name} {release.name}", title_justify="left")
+    for heading, justify in (("", "left"), ("model", "left"), ("accuracy %", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    table.add_column("labelled", justify="right")
+    table.add_column("cost USD", justify="right")
+    for sign, row in zip(_signs(said), said["per_model"], strict=True):
+        accuracy, cost = _percent(row["accuracy"]), _money(row["cost_usd"])
+        table.add_row(sign, row["model"], accuracy, f"{row['labelled']:,}", cost)
+    return table
+
+
+def _tasks(said: dict[str, Any]) -> Table:
+    """Accuracy per task and model; for large pools the best model of each task."""
+    by_task: dict[str, dict[str, float | None]] = {}
+    for row in said["per_task"]:
+        by_task.setdefault(row["task"], {})[row["model"]] = row["accuracy"]
+    models = [row["model"] for row in said["per_model"]]
+    table = Table(title="accuracy in percent, by task", title_justify="left")
+    table.add_column("task")
+    if len(models) <= 12:
+        for sign in _signs(said):
+            table.add_column(sign, justify="right")
+        for task, row in sorted(by_task.items()):
+            table.add_row(task, *(_percent(row.get(model)) for model in models))
+        return table
+    table.add_column("best model")
+    table.add_column("accuracy %", justify="right")
+    for task, row in sorted(by_task.items()):
+        known = {model: value for model, value in row.items() if value is not None}
+        best = min(known, key=lambda model: (-known[model], model), default=None)
+        table.add_row(task, best or "-", _percent(known[best] if best else None))
+    return table
+
+
+def _signs(said: dict[str, Any]) -> list[str]:
+    """a, b, …, aa: short names of the models, in order of accuracy."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return [
+        letters[i] if i < 26 else letters[i // 26 - 1] + letters[i % 26]
+        for i in range(len(said["per_model"]))
+    ]
 
 
 def _facts(said: dict[str, Any]) -> list[str]:

@@ -20,9 +20,9 @@ def command(
         routeyard recipe show zeroeval_gsm
     """
     import yaml
-    from pipelines.curate.apply import rule_defaults
 
     from flows.load import load
+    from pipelines.curate.apply import rule_defaults
     from pipelines.ingest.catalog import from_catalog
 
     checked, _ = load(recipe)
