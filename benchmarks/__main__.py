@@ -15,6 +15,8 @@ import sys
 BENCHMARKS: dict[str, str] = {
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "entropy": "meaning clusters against the plain loop through the same scorer",
+    "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
+    "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
 }
 
 
