@@ -16,6 +16,9 @@ COMMANDS: dict[str, str] = {
     "build": "Build a benchmark release from a recipe.",
     "status": "Say what is fresh, what is stale and why.",
     "recipe show": "Print a recipe with every default.",
+    "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",
+    "certify": "Say whether a release can tell routers apart, and how surely.",
+    "leaderboard": "One table from many evaluations.",
 }
 
 #: first word → what the group is for.

@@ -136,7 +136,7 @@ def certify(
         )
     core = core.take(usable)
     measure = _measure(core, measure)
-    scheme = _scheme(core, scheme)
+    scheme = None if scheme is None and not core.splits else default_scheme(core, scheme)
     cost = core.costs[measure] if measure else None
     price = mean_costs(cost) if cost is not None else None
     single = best_single(core.labels, price)
@@ -182,12 +182,21 @@ def _measure(core: Core, asked: str | None) -> str | None:
     return asked or (known[0] if known else None)
 
 
-def _scheme(core: Core, asked: str | None) -> str | None:
+def default_scheme(core: Core, asked: str | None = None) -> str:
+    """The scheme asked for, else `dense`, else the first in order.
+
+    Raises:
+        BadInput: it does not exist, its test is empty, or there is no scheme.
+    """
+    if not core.splits:
+        raise BadInput(
+            "the release has no split into train and test questions",
+            next_step="give the recipe a `split` section",
+        )
+    chosen = asked or ("dense" if "dense" in core.splits else min(core.splits))
     if asked is not None:
         core.rows(asked, "test")
-        return asked
-    names = sorted(core.splits)
-    return "dense" if "dense" in names else (names[0] if names else None)
+    return chosen
 
 
 def _clusters(core: Core, cluster: str | None) -> NDArray[np.int64] | None:

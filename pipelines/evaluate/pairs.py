@@ -63,11 +63,16 @@ def pair_of(test: Core, small: str, large: str) -> Pair:
     return Pair(rows, columns[0][rows], columns[1][rows], (small, large))
 
 
-def default_pair(core: Core, price: Floats) -> tuple[str, str] | None:
-    """The two models of a pool of two, small first: by cost where it differs, else accuracy."""
+def default_pair(core: Core) -> tuple[str, str] | None:
+    """The two models of a pool of two, small first: by cost where known, else accuracy."""
     if core.n_models != 2:
         return None
-    key = price if price[0] != price[1] else single_means(core.labels)
+    key = single_means(core.labels)
+    for name in ("usd", "params"):
+        if name in core.costs:
+            price = single_means(core.costs[name])
+            key = price if price[0] != price[1] else key
+            break
     return (
         (core.model_ids[0], core.model_ids[1])
         if key[0] <= key[1]

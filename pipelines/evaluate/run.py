@@ -120,7 +120,7 @@ def evaluate(
         curves += mix_curve(ground, name)
     comparisons = _comparisons(ground, measured)
     traded: list[Traded] = []
-    chosen = pair or default_pair(ground.test, ground.price)
+    chosen = pair or default_pair(core)
     if chosen is not None:
         on = pair_of(ground.test, *chosen)
         traded = _trade(ground, on, scores, pair_routers or {}, bands)

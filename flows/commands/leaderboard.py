@@ -1,0 +1,60 @@
+"""`routeyard leaderboard`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    results: Annotated[
+        list[Path], typer.Argument(help="metrics.parquet files, or folders that hold one.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Also write the whole table as CSV.")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option(help="Column to show; again for more.")
+    ] = None,
+) -> None:
+    """One table from many evaluations, best accuracy first.
+
+    Compare only evaluations of the same release and split: the table says from
+    which result each row is, not that they are comparable.
+
+    Example:
+
+        routeyard leaderboard results/* --metric 'audc[usd]' --out board.csv
+    """
+    import pyarrow.parquet as pq
+    from pyarrow import csv
+
+    from pipelines.errors import BadInput, did_you_mean
+    from pipelines.evaluate.predictions import leaderboard
+    from pipelines.evaluate.rows import METRICS_SCHEMA
+
+    found = {}
+    for path in results:
+        file = path / "metrics.parquet" if path.is_dir() else path
+        if not file.is_file():
+            raise BadInput("there is no metrics.parquet", where=str(path))
+        table = pq.read_table(file)
+        if table.schema.names != METRICS_SCHEMA.names:
+            raise BadInput("this is no metrics table of an evaluation", where=str(file))
+        found[file.parent.name if file.parent.name else str(file)] = table
+    board = leaderboard(found)
+    shown = ["accuracy", *(metric or [])]
+    for name in shown:
+        if name not in board.column_names:
+            raise BadInput(
+                f"no result has the metric {name!r}",
+                next_step=did_you_mean(name, board.column_names),
+            )
+    if out is not None:
+        csv.write_csv(board, out)
+    print(f"{'result':<24} {'router':<28} " + " ".join(f"{name:>18}" for name in shown))
+    for row in board.to_pylist():
+        values = " ".join(
+            f"{'–':>18}" if row[name] is None else f"{row[name]:>18.4f}" for name in shown
+        )
+        print(f"{row['result']:<24} {row['router']:<28} {values}")
