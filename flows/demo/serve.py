@@ -12,10 +12,13 @@ URL = "ROUTEYARD_DEMO_URL"
 
 
 @contextmanager
-def surroundings(benchmark: str, root: Path) -> Iterator[None]:
+def surroundings(benchmark: str, root: Path, *, serve: bool = True) -> Iterator[None]:
     """Bank and simulated pool for the benchmark `demo`; nothing for any other.
 
     A server that is already named by ROUTEYARD_DEMO_URL is used as it is.
+
+    Args:
+        serve: Start the server; a plan asks nothing and needs none.
     """
     if benchmark != "demo":
         yield
@@ -27,7 +30,7 @@ def surroundings(benchmark: str, root: Path) -> Iterator[None]:
     try:
         if not before[BANK]:
             os.environ[BANK] = str(write(root / "demo" / "bank.jsonl"))
-        if before[URL]:
+        if before[URL] or not serve:
             yield
         else:
             with running() as base_url:
