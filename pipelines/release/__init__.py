@@ -1,1 +1,16 @@
-"""The release room."""
+"""Release: tables → a versioned folder that answers questions and can be checked."""
+
+from __future__ import annotations
+
+from pipelines.release.build import Released, write_release
+from pipelines.release.opened import OpenRelease, open_release
+from pipelines.release.verify import Finding, verify_release
+
+__all__ = [
+    "Finding",
+    "OpenRelease",
+    "Released",
+    "open_release",
+    "verify_release",
+    "write_release",
+]

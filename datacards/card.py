@@ -1,0 +1,89 @@
+"""`README.md` of a release: words from the recipe, every number from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from datacards.front_matter import front_matter
+from datacards.numbers import card_numbers
+from schemas.manifest import MEASURED_COLUMNS
+from schemas.recipe.release import Release
+
+
+def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
+    """The card: front matter for the hub, then Markdown for people.
+
+    Args:
+        tables: Released tables in contract form.
+        facts: name, version, recipe, sources, waivers, figures, files and
+            fingerprints, as `write_release` gives them.
+    """
+    numbers = card_numbers(tables)
+    words = Release.model_validate(facts["recipe"].get("release") or {})
+    body = _environment().get_template("card.md.j2").render(
+        **{**facts, "sources": _sources(facts["sources"], numbers)},
+        n=numbers,
+        # The size of a table with measured times differs between runs that are otherwise equal.
+        timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
+        release=words.model_dump(),
+    )
+    return front_matter(tables, facts) + "\n" + body.strip() + "\n"
+
+
+def _sources(
+    stated: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    counted = {row["source"]: row["queries"] for row in numbers["sources"]}
+    return [
+        {
+            "name": source["source"],
+            "queries": counted.get(source["source"], 0),
+            "license": source.get("license") or "NOASSERTION",
+            "withheld": source.get("redistribute_text") is False,
+            "where": source.get("url") or source.get("hub_id"),
+        }
+        for source in stated
+    ]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("datacards", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  Markdown, not HTML; cells are escaped by `cell`
+    )
+    environment.filters |= {
+        "count": lambda value: "–" if value is None else f"{value:,}",
+        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
+        "usd": lambda value: "–" if value is None else f"${value:,.4f}",
+        "plain": lambda value: "–" if value is None else f"{value:g}",
+        "cell": cell,
+        "size": size,
+    }
+    return environment
+
+
+def cell(value: Any) -> str:
+    """Text that stays in one cell of a Markdown table and makes no markup of its own."""
+    if value is None:
+        return "–"
+    text = " ".join(str(value).split())
+    for sign in "\\|<>`":
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def size(value: int) -> str:
+    """Bytes for people."""
+    amount = float(value)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

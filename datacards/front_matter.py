@@ -1,0 +1,107 @@
+"""The YAML head of a card: what a dataset hub and `datasets.load_dataset` read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+#: Upper bound of rows → the hub's size category.
+_SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
+    (1_000_000_000, "100M<n<1B"),
+)
+#: SPDX ids the hub writes the same way, in lower case.
+_HUB_LICENSES = frozenset(
+    "apache-2.0 mit bsd-3-clause cc0-1.0 cc-by-4.0 cc-by-sa-4.0 cc-by-nc-4.0 cc-by-nc-sa-4.0 "
+    "cc-by-nc-nd-4.0 cc-by-3.0 cc-by-sa-3.0 odc-by gpl-3.0 pddl openrail".split()
+)
+_HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
+
+
+def front_matter(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
+    """YAML between two `---` lines.
+
+    `configs` names one configuration per table, so that
+    `datasets.load_dataset(<folder>, "labels")` loads it, also without a network.
+    """
+    release = facts["recipe"].get("release") or {}
+    licence, name = hub_license(
+        release.get("license"), [source.get("license") for source in facts["sources"]]
+    )
+    head: dict[str, Any] = {
+        "pretty_name": release.get("title") or facts["name"],
+        "license": licence,
+    }
+    if name:
+        head["license_name"] = name
+    head |= {
+        "language": list(release.get("languages") or ["en"]),
+        "tags": sorted({"llm-routing", "routeyard", *(release.get("tags") or [])}),
+        "size_categories": [size_category(max(t.num_rows for t in tables.values()))],
+        "configs": [
+            {
+                "config_name": table,
+                "data_files": [{"split": "train", "path": f"data/{table}.parquet"}],
+                **({"default": True} if table == "labels" else {}),
+            }
+            for table in tables
+        ],
+        "dataset_info": [_info(table, rows) for table, rows in tables.items()],
+    }
+    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+    return f"---\n{text}---\n"
+
+
+def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str, str | None]:
+    """The hub's licence id, and a name for the card when the id is `other`.
+
+    A release without a licence of its own takes its sources' when they agree;
+    nothing stated is `unknown`, never a guess.
+    """
+    stated = own if own and own != "NOASSERTION" else None
+    if stated is None:
+        found = {licence or "NOASSERTION" for licence in of_sources}
+        if len(found) != 1:
+            return ("other", "licences-of-the-sources") if found else ("unknown", None)
+        stated = found.pop()
+    plain = stated.lower()
+    plain = _HUB_NAMES.get(plain, plain)
+    if plain in _HUB_LICENSES or plain == "unknown":
+        return plain, None
+    return "other", re.sub(r"[^a-z0-9.]+", "-", plain).strip("-") or "other"
+
+
+def size_category(rows: int) -> str:
+    """The hub's size category of a number of rows."""
+    return next((name for limit, name in _SIZES if rows < limit), "n>1B")
+
+
+def _info(name: str, table: pa.Table) -> dict[str, Any]:
+    # No byte sizes: those of a table with measured times differ between equal runs.
+    return {
+        "config_name": name,
+        "features": [_feature(field.name, field.type) for field in table.schema],
+    }
+
+
+def _feature(name: str, kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_fixed_size_list(kind):
+        item = {"list": _dtype(kind.value_type), "length": kind.list_size}
+        return {"name": name, **item}
+    if pa.types.is_list(kind):
+        return {"name": name, "list": _dtype(kind.value_type)}
+    return {"name": name, "dtype": _dtype(kind)}
+
+
+def _dtype(kind: pa.DataType) -> str:
+    names = {"double": "float64", "float": "float32"}
+    return names.get(str(kind), str(kind))

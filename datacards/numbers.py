@@ -1,0 +1,101 @@
+"""Every number of a card, computed from the tables of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+_COUNTS = """
+SELECT count(*) AS pairs, count(score) AS labelled,
+       count(*) FILTER (contested) AS contested,
+       count(*) FILTER (decided_by = 'unreadable') AS unreadable,
+       count(*) FILTER (score IS NULL) AS undecided,
+       avg(score) AS mean_score
+FROM labels
+"""
+_MODELS = """
+SELECT m.model_id, m.provider, m.params_b, m.price_in, m.price_out, m.kind, m.simulated,
+       count(l.score) AS labelled, avg(l.score) AS accuracy
+FROM models m LEFT JOIN labels l USING (model_id) GROUP BY ALL
+ORDER BY accuracy DESC NULLS LAST, m.model_id
+"""
+_TASKS = """
+SELECT q.task, q.domain, any_value(q.scorer) AS scorer, count(DISTINCT q.query_id) AS queries,
+       count(l.score) AS labelled, avg(l.score) AS accuracy
+FROM queries q LEFT JOIN labels l USING (query_id) GROUP BY q.task, q.domain ORDER BY ALL
+"""
+_ORACLE = """
+WITH best AS (SELECT query_id, max(score) AS top, min(score) AS low FROM labels
+              WHERE score IS NOT NULL GROUP BY query_id)
+SELECT avg(top) AS oracle, avg(CAST(top < 0.5 AS INT)) AS unsolved,
+       avg(CAST(low >= 0.5 AS INT)) AS solved_by_all, count(*) AS judged FROM best
+"""
+_DECIDED = """
+SELECT coalesce(decided_by, 'undecided') AS decided_by, count(*) AS labels
+FROM labels GROUP BY ALL ORDER BY labels DESC, decided_by
+"""
+_COST = """
+SELECT count(*) AS responses, count(cost_usd) AS priced, sum(cost_usd) AS cost_usd,
+       sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+       count(completion_tokens) AS metered
+FROM responses
+"""
+_SOURCES = "SELECT source, count(*) AS queries FROM queries GROUP BY ALL ORDER BY source"
+_STATUS = "SELECT status, count(*) AS n FROM responses GROUP BY ALL ORDER BY status"
+_SPLITS = """
+SELECT scheme, split, count(*) AS queries FROM splits GROUP BY ALL
+ORDER BY scheme, min(array_position(['train', 'validation', 'test'], split))
+"""
+_DUPLICATES = """
+SELECT encoder, threshold, count(DISTINCT group_id) AS groups, count(*) AS queries,
+       count(DISTINCT group_id) FILTER (label_conflict) AS conflicts
+FROM duplicates GROUP BY ALL ORDER BY ALL
+"""
+_REMOVALS = """
+SELECT stage, entity, reason, count(*) AS n FROM removals GROUP BY ALL ORDER BY ALL
+"""
+
+_QUERIES = {
+    "labels": {"counts": _COUNTS, "oracle": _ORACLE, "decided": _DECIDED},
+    "responses": {"cost": _COST, "status": _STATUS},
+    "splits": {"splits": _SPLITS},
+    "duplicates": {"duplicates": _DUPLICATES},
+    "removals": {"removals": _REMOVALS},
+}
+_ONE_ROW = {"counts", "oracle", "cost"}
+
+
+def card_numbers(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Counts, accuracies, costs, splits, duplicates and removals of a release.
+
+    A table the release does not hold gives an empty list, or None where one
+    row is expected. Sums run in one thread over rows in their released order,
+    so the last digit does not depend on the machine.
+    """
+    import duckdb
+
+    found: dict[str, Any] = {"counts": None, "oracle": None, "cost": None}
+    with duckdb.connect(config={"threads": 1}) as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        for table in ("labels",):
+            if table not in tables:
+                connection.execute("CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, "
+                                   "score DOUBLE)")
+        queries = {"models": _MODELS, "tasks": _TASKS, "sources": _SOURCES}
+        for table, of_table in _QUERIES.items():
+            if table in tables:
+                queries |= of_table
+            else:
+                found |= {name: [] for name in of_table if name not in _ONE_ROW}
+        for name, sql in queries.items():
+            rows = connection.sql(sql).to_arrow_table().to_pylist()
+            found[name] = rows[0] if name in _ONE_ROW else rows
+    found["rows"] = {name: table.num_rows for name, table in tables.items()}
+    found["best_single"] = next(
+        (model for model in found["models"] if model["accuracy"] is not None), None
+    )
+    found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
+    return found

@@ -1,0 +1,55 @@
+"""`routeyard query`: SQL over a release."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """How the answer is printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    sql: Annotated[str, typer.Argument(help="One SQL statement, or @name of a saved query.")] = "",
+    format: Annotated[Format, typer.Option(help="How the answer is printed.")] = Format.table,
+    out: Annotated[
+        Path | None, typer.Option(help="Write .csv, .json, .md or .parquet instead.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Longest time, in seconds.")] = 60.0,
+    memory: Annotated[str, typer.Option(help="Most memory.")] = "4GB",
+) -> None:
+    """Ask a release in SQL: read-only, and nothing outside the release can be read.
+
+        routeyard query yard/releases/demo/1.0.0 "SELECT model_id, avg(score) FROM labels GROUP BY ALL"
+
+        routeyard query yard/releases/demo/1.0.0 @accuracy --format markdown
+
+    Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
+    """
+    from pipelines.release.answers import to_text, write_answer
+    from pipelines.release.query import query_release
+    from pipelines.release.saved import SAVED, saved
+
+    if not sql:
+        width = max(map(len, SAVED))
+        print("Saved queries (routeyard query RELEASE @name):")
+        for name, query in SAVED.items():
+            print(f"  @{name:<{width}}  {query.asks}")
+        return
+    text = saved(sql[1:]).sql if sql.startswith("@") else sql
+    answer = query_release(release, text, timeout_s=timeout, memory_limit=memory)
+    if out is not None:
+        write_answer(answer, out)
+        print(f"{answer.num_rows:,} rows → {out}")
+    else:
+        print(to_text(answer, format.value), end="")

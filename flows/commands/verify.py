@@ -1,0 +1,48 @@
+"""`routeyard verify`: does a release hold?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def command(
+    release: Annotated[str, typer.Argument(help="Release folder or URL.")],
+) -> None:
+    """Check a release against itself; exits 0 when it holds and 3 when it does not.
+
+    Every file is compared with its SHA-256, every table with its contract and
+    fingerprint, ids between tables are followed, and each number of the card is
+    computed again from the data.
+
+        routeyard verify yard/releases/demo/1.0.0
+
+        routeyard verify s3://bucket/releases/demo/1.0.0
+    """
+    from datacards.card import render
+    from pipelines.errors import GateFailed
+    from pipelines.release.manifest import read_manifest
+    from pipelines.release.storage import local_copy
+    from pipelines.release.verify import verify_release
+    from pipelines.release.yank import yanked
+
+    with local_copy(release) as folder:
+        findings = verify_release(folder, render_card=render)
+        for finding in findings:
+            print(f"{finding.check}: {finding.where}: {finding.says}")
+        if findings:
+            raise GateFailed(
+                f"{len(findings)} thing(s) in the release do not hold",
+                where=release,
+                next_step="fetch it again from where it was published; "
+                "if it was never moved, build it again under a new version",
+            )
+        manifest = read_manifest(folder)
+        rows = sum(entry.rows for entry in manifest.tables.values())
+        print(
+            f"{manifest.name} {manifest.version} holds: {len(manifest.files) + 2} files, "
+            f"{len(manifest.tables)} tables, {rows:,} rows"
+        )
+        if note := yanked(folder):
+            print(f"yanked: {note.reason}")

@@ -1,0 +1,195 @@
+"""Writes a release: tables, database, card and manifest, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+
+from pipelines.errors import VersionExists
+from pipelines.release.database import write_database
+from pipelines.release.fingerprint import combine, content
+from pipelines.release.manifest import MANIFEST, code_version, read_manifest
+from pipelines.release.staging import place, sha256, staging
+from pipelines.release.tables import (
+    ADD_ONS,
+    IN_DATABASE,
+    contract_of,
+    in_order,
+    released_names,
+    write_parquet,
+)
+from pipelines.release.versions import existing, next_version
+from pipelines.release.withhold import withhold
+from schemas.manifest import (
+    MEASURED_COLUMNS,
+    DatabaseEntry,
+    FileEntry,
+    Manifest,
+    TableEntry,
+    digest_of,
+)
+
+
+class RenderCard(Protocol):
+    """Text of `README.md`; `datacards.card.render` is one."""
+
+    def __call__(self, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str: ...
+
+
+class RenderFiles(Protocol):
+    """Further files of the release, by path; `datacards.files.render` is one."""
+
+    def __call__(
+        self, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]
+    ) -> Mapping[str, bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Where a release lies, and whether this call made it."""
+
+    path: Path
+    status: Literal["created", "unchanged"]
+    fingerprint: str
+
+
+def write_release(
+    tables: Mapping[str, pa.Table],
+    *,
+    recipe: Mapping[str, Any],
+    root: Path,
+    render_card: RenderCard,
+    render_files: RenderFiles | None = None,
+    figures: Mapping[str, Any] | None = None,
+    fingerprints: Mapping[str, str] | None = None,
+    sources: Sequence[Mapping[str, Any]] = (),
+    waivers: Sequence[Mapping[str, str]] = (),
+    code: str | None = None,
+) -> Released:
+    """Write `root/<name>/<version>/` from tables in contract form.
+
+    Every table is checked against its contract, its rows are put in order, and
+    text that a source's licence keeps back is withheld. Two calls with the same
+    arguments write byte-identical files, except the `.duckdb`.
+
+    Args:
+        tables: Contract name → table; an unknown name is an error.
+        recipe: The recipe with every default, JSON-ready and without paths of this machine.
+        root: The `releases` folder of the workspace.
+        render_card: Called with the released tables and the manifest's facts.
+        render_files: Further files (path → bytes): plots, Croissant metadata.
+        figures: JSON-ready figures of the stages.
+        fingerprints: Stage → fingerprint.
+        sources: Provenance of each source, as the ingest stage gives it.
+        waivers: `{gate, reason}` of each gate that was waived.
+        code: Version of the code; None takes that of the installed distribution.
+
+    Raises:
+        VersionExists: this version exists with other content.
+        ContractError: a table breaks its contract.
+        DiskFull: no room; nothing is left behind.
+    """
+    name, version = str(recipe["name"]), str(recipe["version"])
+    target = root / name / version
+    opened = withhold(tables, sources)
+    released = {
+        table: in_order(contract_of(table), contract_of(table).check(opened[table], where="release"))
+        for table in _known(opened)
+    }
+    with staging(target) as folder:
+        entries = _write_tables(released, folder)
+        facts: dict[str, Any] = {
+            "name": name,
+            "version": version,
+            "recipe": dict(recipe),
+            "stages": dict(sorted((fingerprints or {}).items())),
+            "sources": [dict(source) for source in sources],
+            "waivers": [dict(waiver) for waiver in waivers],
+            "figures": dict(figures or {}),
+            "code_version": code or code_version(),
+            "content": combine({table: entry.content for table, entry in entries.items()}),
+            "content_without_times": combine(
+                {table: entry.content_without_times for table, entry in entries.items()}
+            ),
+        }
+        files = _entries(folder)
+        told = {**facts, "files": {path: entry.model_dump() for path, entry in files.items()}}
+        card = render_card(released, told)
+        (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+        fingerprint = digest_of(
+            [name, version, facts["content"], facts["recipe"], facts["waivers"], card]
+        )
+        if target.exists():
+            return _settle(target, fingerprint, entries, version)
+        for path, data in (render_files(released, told) if render_files else {}).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        write_database(released, folder / f"{name}.duckdb")
+        held = [table for table in IN_DATABASE if table in released]
+        manifest = Manifest(
+            **facts,
+            fingerprint=fingerprint,
+            tables=entries,
+            files=_entries(folder, leave_out={f"{name}.duckdb"}),
+            database=DatabaseEntry(
+                file=f"{name}.duckdb",
+                tables=held,
+                content=combine({table: entries[table].content for table in held}),
+            ),
+        ).sealed()
+        (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8", newline="\n")
+        place(folder, target)
+    return Released(target, "created", fingerprint)
+
+
+def _known(tables: Mapping[str, pa.Table]) -> list[str]:
+    for table in tables:
+        if table not in released_names([table]):
+            raise KeyError(f"there is no contract {table!r}")
+    return released_names(list(tables))
+
+
+def _write_tables(released: Mapping[str, pa.Table], folder: Path) -> dict[str, TableEntry]:
+    (folder / "data").mkdir()
+    entries = {}
+    for name, table in released.items():
+        path = folder / "data" / f"{name}.parquet"
+        write_parquet(table, path)
+        full = content(table)
+        timed = any(column in MEASURED_COLUMNS for column in table.column_names)
+        entries[name] = TableEntry(
+            file=f"data/{name}.parquet",
+            rows=table.num_rows,
+            content=full,
+            content_without_times=content(table, without=MEASURED_COLUMNS) if timed else full,
+            kind="add_on" if name in ADD_ONS else "core",
+        )
+    return entries
+
+
+def _entries(folder: Path, leave_out: set[str] | None = None) -> dict[str, FileEntry]:
+    return {
+        path.relative_to(folder).as_posix(): FileEntry(
+            sha256=sha256(path), size=path.stat().st_size
+        )
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in (leave_out or set())
+    }
+
+
+def _settle(
+    target: Path, fingerprint: str, entries: Mapping[str, TableEntry], version: str
+) -> Released:
+    there = read_manifest(target)
+    if there.fingerprint == fingerprint:
+        return Released(target, "unchanged", fingerprint)
+    following = next_version(version, there.tables, entries, existing(target.parent))
+    raise VersionExists(
+        f"release {there.name} {version} exists with other content",
+        where=str(target),
+        next_step=f"set 'version: {following}' in the recipe; a released version is never changed",
+    )

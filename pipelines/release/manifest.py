@@ -1,0 +1,54 @@
+"""Reading `manifest.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pipelines.errors import SourceError
+from schemas.manifest import Manifest
+
+MANIFEST = "manifest.json"
+
+
+def read_manifest(release: Path) -> Manifest:
+    """The manifest of a release folder.
+
+    Raises:
+        SourceError: the folder is no release, or its manifest is damaged.
+    """
+    path = release / MANIFEST
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SourceError(
+            f"{release} is not a release: it has no {MANIFEST}",
+            where=str(path),
+            next_step="give the folder releases/<name>/<version>",
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from error
+    try:
+        return Manifest.model_validate(json.loads(text))
+    except (ValueError, ValidationError, RecursionError) as error:
+        raise _damaged(path, error) from error
+
+
+def code_version() -> str:
+    """Version of the installed distribution, or `source` in a bare checkout."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("routeyard")
+    except PackageNotFoundError:
+        return "source"
+
+
+def _damaged(path: Path, error: Exception) -> SourceError:
+    return SourceError(
+        f"the manifest cannot be read: {str(error).splitlines()[0]}",
+        where=str(path),
+        next_step="fetch the release again",
+    )

@@ -1,0 +1,107 @@
+"""The Python door to a release: DuckDB relation, Arrow, pandas and NumPy in one call each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.errors import UnknownName, did_you_mean
+from pipelines.release.connection import connect
+from pipelines.release.manifest import read_manifest
+from pipelines.release.matrix import Matrix, scatter
+from pipelines.release.query import answer
+from pipelines.release.tables import contract_of, read_parquet
+from schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class OpenRelease:
+    """One release, read-only. Use as a context manager or call `close`.
+
+        with open_release("releases/demo/1.0.0") as release:
+            labels = release.pandas("labels")
+            scores = release.matrix("score")      # queries × models, NaN = no label
+    """
+
+    path: Path
+    manifest: Manifest
+    connection: Any
+
+    def __enter__(self) -> OpenRelease:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables that lie here (add-ons may not have been fetched)."""
+        return [n for n, e in self.manifest.tables.items() if (self.path / e.file).exists()]
+
+    def sql(self, sql: str, *, timeout_s: float = 60.0) -> pa.Table:
+        """Answer of one read-only statement; errors as in `query_release`."""
+        return answer(self.connection, sql, timeout_s=timeout_s)
+
+    def relation(self, table: str) -> Any:
+        """A table as a DuckDB relation, evaluated when it is read."""
+        return self.connection.table(self._known(table))
+
+    def arrow(self, table: str) -> pa.Table:
+        """A table in contract form, in the release's order."""
+        name = self._known(table)
+        return read_parquet(contract_of(name), self.path / self.manifest.tables[name].file)
+
+    def pandas(self, table: str) -> pd.DataFrame:
+        """A table as a data frame; ids are categories, null stays null."""
+        ids = [c for c in ("query_id", "model_id", "scorer", "decided_by", "split") if c]
+        columns = self.arrow(table)
+        return columns.to_pandas(categories=[c for c in ids if c in columns.column_names])
+
+    def matrix(self, value: Literal["score", "correct", "cost_usd"] = "score") -> Matrix:
+        """Values as (queries × models) float32; NaN where there is none.
+
+        `cost_usd` is the sum over samples, NaN when any of them is unknown.
+        """
+        queries = self.arrow("queries").column("query_id").to_pylist()
+        models = self.arrow("models").column("model_id").to_pylist()
+        if value == "cost_usd":
+            rows = self.sql(
+                "SELECT query_id, model_id, CASE WHEN count(cost_usd) = count(*) "
+                "THEN sum(cost_usd) END AS cost_usd FROM responses GROUP BY ALL"
+            )
+        else:
+            rows = self.arrow("labels").select(["query_id", "model_id", value])
+        return scatter(rows, value, queries=queries, models=models, dtype=np.float32)
+
+    def labels_wide(self) -> pa.Table:
+        """Labels as one row per query and one float column per model; null = no label."""
+        return self.matrix("score").to_table()
+
+    def _known(self, table: str) -> str:
+        if table not in self.tables:
+            raise UnknownName(
+                f"the release holds no table {table!r}",
+                where=str(self.path),
+                next_step=did_you_mean(table, self.tables),
+            )
+        return table
+
+
+def open_release(path: str | Path, *, memory_limit: str = "4GB") -> OpenRelease:
+    """Open a release folder, from any working directory, also a read-only one.
+
+    Raises:
+        SourceError: the folder is no release, or it is damaged.
+    """
+    folder = Path(path).resolve()
+    return OpenRelease(folder, read_manifest(folder), connect(folder, memory_limit=memory_limit))

@@ -1,0 +1,156 @@
+"""Releases on any storage that fsspec knows: the manifest is written last and read first."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pipelines.errors import SourceError, VersionExists
+from pipelines.release.manifest import MANIFEST, read_manifest
+from pipelines.release.yank import MARK
+from schemas.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a release went, which files were sent and which lay there already."""
+
+    url: str
+    sent: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def is_url(place: str) -> bool:
+    """Whether `place` names a storage (`s3://…`, `memory://…`) rather than a local path."""
+    return "://" in place
+
+
+def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
+    """Copy a release to `<url>/<name>/<version>/`, its manifest last.
+
+    A reader looks for the manifest first, so it never sees half a release. A
+    copy that was cut off is continued: files that lie there with the right
+    content are kept.
+
+    Raises:
+        VersionExists: that version lies there with other content.
+    """
+    manifest = read_manifest(release)
+    system, root = _filesystem(url)
+    folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
+    if system.exists(f"{folder}/{MANIFEST}"):
+        there = Manifest.model_validate_json(system.cat_file(f"{folder}/{MANIFEST}"))
+        if there.fingerprint != manifest.fingerprint:
+            raise VersionExists(
+                f"{manifest.name} {manifest.version} lies there with other content",
+                where=f"{url}/{manifest.name}/{manifest.version}",
+                next_step="set a new 'version' in the recipe and build again",
+            )
+    sent, kept = [], []
+    for name in names(release, manifest):
+        target = f"{folder}/{name}"
+        if _same(system, target, release / name):
+            kept.append(name)
+            continue
+        sent.append(name)
+        if not dry_run:
+            system.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
+            system.put_file(str(release / name), target)
+    return Stored(f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,))
+
+
+def names(release: Path, manifest: Manifest) -> list[str]:
+    """Files of a release in the order to send them; add-ons that lie here are among them."""
+    marks = [MARK] if (release / MARK).exists() else []
+    inside = [name for name in manifest.files if (release / name).exists()]
+    return [*inside, manifest.database.file, *marks, MANIFEST]
+
+
+@contextmanager
+def local_copy(place: str, *, add_ons: bool = True) -> Iterator[Path]:
+    """The release as a local folder: itself, or a temporary copy of a URL.
+
+    Raises:
+        SourceError: there is no release at that place.
+    """
+    if not is_url(place):
+        yield Path(place)
+        return
+    target = Path(tempfile.mkdtemp(prefix="routeyard-release-"))
+    try:
+        fetch(place, target, add_ons=add_ons)
+        yield target
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
+    """Copy a release from a URL into the folder `target`, manifest first.
+
+    Args:
+        add_ons: False leaves the large optional tables (embeddings, hidden states) where they are.
+    """
+    system, root = _filesystem(url)
+    _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
+    manifest = read_manifest(target)
+    left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
+    for name in [*manifest.files, manifest.database.file]:
+        if name not in left:
+            _get(system, f"{root}/{_inside(name, url)}", target / name, url)
+    if system.exists(f"{root}/{MARK}"):
+        _get(system, f"{root}/{MARK}", target / MARK, url)
+    return manifest
+
+
+def _inside(name: str, url: str) -> str:
+    """A file name of a stranger's manifest, kept inside the release."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name:
+        raise SourceError(f"the manifest names a file outside the release: {name!r}", where=url)
+    return name
+
+
+def _get(system: Any, source: str, target: Path, url: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        system.get_file(source, str(target))
+    except FileNotFoundError as error:
+        raise SourceError(
+            f"there is no {target.name} at that address",
+            where=url,
+            next_step="give the address of a release: …/<name>/<version>",
+        ) from error
+
+
+def _filesystem(url: str) -> tuple[Any, str]:
+    import fsspec
+
+    try:
+        system, root = fsspec.core.url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise SourceError(
+            f"no storage is known for {url.split('://')[0]}://: {error}",
+            where=url,
+            next_step="install the storage's package (s3fs, gcsfs, adlfs), or give a local path",
+        ) from error
+    return system, str(root)
+
+
+def _same(system: Any, target: str, path: Path) -> bool:
+    """Whether the storage holds exactly this file (compared by size, then by content)."""
+    if not system.exists(target) or system.size(target) != path.stat().st_size:
+        return False
+    digests = []
+    for stream in (system.open(target, "rb"), path.open("rb")):
+        with stream:
+            digest = hashlib.sha256()
+            while block := stream.read(1 << 20):
+                digest.update(block)
+            digests.append(digest.digest())
+    return digests[0] == digests[1]

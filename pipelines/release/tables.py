@@ -1,0 +1,104 @@
+"""Which tables a release holds, in which order its rows stand, and how Parquet is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas import CONTRACTS, Contract
+
+#: Small tables: they stand inside the `.duckdb` file as well as in Parquet.
+IN_DATABASE = (
+    "queries",
+    "models",
+    "labels",
+    "splits",
+    "model_splits",
+    "duplicates",
+    "removals",
+)
+#: Large optional tables: each can be left out of a download.
+ADD_ONS = frozenset({"embeddings", "hidden_states", "descriptors"})
+
+#: Sort order where it differs from the key. A reader mostly wants some models, so whole
+#: row groups of the others are skipped; the file is also a quarter smaller.
+ORDER: Mapping[str, tuple[str, ...]] = {
+    "labels": ("model_id", "query_id"),
+    "responses": ("model_id", "query_id", "sample"),
+    "verdicts": ("scorer", "scorer_version", "model_id", "query_id", "sample"),
+}
+ROWS_PER_GROUP = 131_072
+
+
+def order_of(contract: Contract) -> tuple[str, ...]:
+    """Columns that order the rows of a table; together they are its key."""
+    return tuple(ORDER.get(contract.name, tuple(contract.key)))
+
+
+def in_order(contract: Contract, table: pa.Table) -> pa.Table:
+    """Rows in the release's total order.
+
+    Text keys are ranked once per distinct value, so that 27 million rows are
+    sorted as integers.
+    """
+    if table.num_rows < 2:
+        return table
+    codes = [_ranks(table.column(name)) for name in order_of(contract)]
+    order = np.lexsort(codes[::-1])
+    if np.array_equal(order, np.arange(len(order))):
+        return table
+    return table.take(pa.array(order))
+
+
+def _ranks(column: pa.ChunkedArray) -> np.ndarray:
+    """Rank of each value among the distinct values of the column."""
+    if not pa.types.is_string(column.type):
+        return column.to_numpy()
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    by_rank = pc.array_sort_indices(encoded.dictionary).to_numpy()
+    rank = np.empty(len(by_rank), dtype=np.int32)
+    rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+    return rank[encoded.indices.to_numpy()]
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """One Parquet file: zstd, fixed row groups, descriptions of the columns kept."""
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=3,
+        row_group_size=ROWS_PER_GROUP,
+        use_dictionary=_dictionary_columns(table.schema),
+        write_statistics=True,
+        store_schema=True,
+    )
+
+
+def _dictionary_columns(schema: pa.Schema) -> list[str]:
+    """Low-cardinality columns; a dictionary of answers or prompts would only be built and dropped."""
+    long_text = {"text", "prompt", "question", "reason", "logprobs", "error", "vector"}
+    return [field.name for field in schema if field.name not in long_text]
+
+
+def read_parquet(contract: Contract, path: Path) -> pa.Table:
+    """A table as its contract defines it; rows are not checked."""
+    return contract.conform(pq.read_table(path), where=str(path))
+
+
+def contract_of(name: str) -> Contract:
+    return CONTRACTS[name]
+
+
+def released_names(names: Sequence[str]) -> list[str]:
+    """Names in the order of the contracts."""
+    return [name for name in CONTRACTS if name in names]

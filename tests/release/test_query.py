@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import SourceError, Unsafe
+from pipelines.release import open_release
+from pipelines.release.query import QueryError, QueryLimit, query_release
+
+PER_TASK = (
+    "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"
+)
+
+
+def test_answers_from_any_directory_while_read_only(release, tmp_path, monkeypatch):
+    for folder in (release, release / "data"):
+        folder.chmod(0o555)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    try:
+        relative = Path(os.path.relpath(release, elsewhere))
+        assert query_release(relative, PER_TASK).num_rows == 6
+        assert query_release(release, "SELECT count(*) n FROM responses").to_pylist() == [{"n": 17}]
+    finally:
+        release.chmod(0o755)
+        (release / "data").chmod(0o755)
+
+
+def test_bare_duckdb_file_answers_without_our_code(release, tmp_path, monkeypatch):
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(release / "tiny.duckdb"), read_only=True) as connection:
+        assert len(connection.execute(PER_TASK).fetchall()) == 6
+        assert connection.execute("SELECT count(*) FROM accuracy").fetchone() == (6,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/hostname'",
+        "SELECT * FROM read_text('{release}/manifest.json')",
+        "SELECT * FROM glob('/*')",
+        "COPY labels TO '/tmp/stolen.csv'",
+        "ATTACH '/tmp/other.duckdb'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "DELETE FROM labels",
+        "CREATE TABLE t AS SELECT 1",
+        "SET memory_limit = '64GB'",
+        "EXPLAIN ANALYZE COPY labels TO '{release}/data/labels.parquet'",
+    ],
+)
+def test_nothing_but_reading_the_release(release, sql):
+    before = (release / "data/labels.parquet").read_bytes()
+    with pytest.raises((Unsafe, QueryError)):
+        query_release(release, sql.replace("{release}", str(release)))
+    assert (release / "data/labels.parquet").read_bytes() == before
+
+
+def test_python_variables_are_not_tables(release):
+    import pandas as pd
+
+    secret = pd.DataFrame({"a": [1]})  # noqa: F841  DuckDB would find it by its name
+    with pytest.raises(QueryError):
+        query_release(release, "SELECT * FROM secret")
+
+
+def test_a_long_query_is_stopped(release):
+    started = time.monotonic()
+    with pytest.raises(QueryLimit, match=r"longer than 0\.5 s"):
+        query_release(
+            release, "SELECT count(*) FROM range(10000000000) a WHERE hash(a.range) % 7 = 9",
+            timeout_s=0.5,
+        )
+    assert time.monotonic() - started < 30
+
+
+def test_a_greedy_query_is_stopped(release):
+    sql = "SELECT list(range) FROM range(200000000)"
+    with pytest.raises(QueryLimit, match="memory"):
+        query_release(release, sql, memory_limit="100MB")
+
+
+def test_wrong_sql_names_the_tables(release):
+    with pytest.raises(QueryError) as error:
+        query_release(release, "SELECT * FROM label")
+    assert error.value.exit_code == 2
+    assert "labels" in str(error.value)
+    with pytest.raises(QueryError, match="2 statements"):
+        query_release(release, "SELECT 1; SELECT 2")
+
+
+def test_describe_and_pivot_work(release):
+    assert query_release(release, "DESCRIBE labels").num_rows == 7
+    wide = query_release(release, "PIVOT labels ON model_id USING any_value(score) GROUP BY query_id")
+    assert wide.num_rows == 6
+
+
+def test_a_folder_that_is_no_release(tmp_path):
+    with pytest.raises(SourceError, match="not a release"):
+        open_release(tmp_path)
