@@ -24,12 +24,16 @@ def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
     """
     numbers = card_numbers(tables)
     words = Release.model_validate(facts["recipe"].get("release") or {})
-    body = _environment().get_template("card.md.j2").render(
-        **{**facts, "sources": _sources(facts["sources"], numbers)},
-        n=numbers,
-        # The size of a table with measured times differs between runs that are otherwise equal.
-        timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
-        release=words.model_dump(),
+    body = (
+        _environment()
+        .get_template("card.md.j2")
+        .render(
+            **{**facts, "sources": _sources(facts["sources"], numbers)},
+            n=numbers,
+            # The size of a table with measured times differs between runs that are otherwise equal.
+            timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
+            release=words.model_dump(),
+        )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"
 

@@ -21,8 +21,9 @@ _SIZES = (
 )
 #: SPDX ids the hub writes the same way, in lower case.
 _HUB_LICENSES = frozenset(
-    "apache-2.0 mit bsd-3-clause cc0-1.0 cc-by-4.0 cc-by-sa-4.0 cc-by-nc-4.0 cc-by-nc-sa-4.0 "
-    "cc-by-nc-nd-4.0 cc-by-3.0 cc-by-sa-3.0 odc-by gpl-3.0 pddl openrail".split()
+    {"apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "cc-by-3.0", "cc-by-4.0", "cc-by-sa-3.0"}
+    | {"cc-by-sa-4.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0", "cc-by-nc-nd-4.0", "odc-by", "gpl-3.0"}
+    | {"pddl", "openrail"}
 )
 _HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
 

@@ -82,8 +82,9 @@ def card_numbers(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
             connection.register(name, table)
         for table in ("labels",):
             if table not in tables:
-                connection.execute("CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, "
-                                   "score DOUBLE)")
+                connection.execute(
+                    "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
+                )
         queries = {"models": _MODELS, "tasks": _TASKS, "sources": _SOURCES}
         for table, of_table in _QUERIES.items():
             if table in tables:

@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
+    "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
+    "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
 }
 
 #: first word → what the group is for.

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Ask a release in SQL: read-only, and nothing outside the release can be read.
 
-        routeyard query yard/releases/demo/1.0.0 "SELECT model_id, avg(score) FROM labels GROUP BY ALL"
+        routeyard query yard/releases/demo/1.0.0 "FROM accuracy WHERE n_labelled > 0"
 
         routeyard query yard/releases/demo/1.0.0 @accuracy --format markdown
 

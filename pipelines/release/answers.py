@@ -70,9 +70,7 @@ def _markdown(answer: pa.Table) -> str:
 def _table(answer: pa.Table) -> str:
     rows = [[_one_line(_short(value)) for value in row] for row in _rows(answer)]
     names = answer.column_names
-    widths = [
-        max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)
-    ]
+    widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)]
     numeric = [_is_number(field.type) for field in answer.schema]
 
     def line(cells: list[str]) -> str:

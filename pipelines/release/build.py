@@ -97,7 +97,9 @@ def write_release(
     target = root / name / version
     opened = withhold(tables, sources)
     released = {
-        table: in_order(contract_of(table), contract_of(table).check(opened[table], where="release"))
+        table: in_order(
+            contract_of(table), contract_of(table).check(opened[table], where="release")
+        )
         for table in _known(opened)
     }
     with staging(target) as folder:

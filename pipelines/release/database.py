@@ -39,9 +39,7 @@ def write_database(tables: Mapping[str, pa.Table], path: Path) -> None:
             connection.execute(f'COMMENT ON TABLE "{name}" IS {_quoted(contract.says)}')
             for column in contract.columns:
                 says = column.description + (f" [{column.unit}]" if column.unit else "")
-                connection.execute(
-                    f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}'
-                )
+                connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
         for name, (needs, sql) in VIEWS.items():
             if all(table in tables for table in needs):
                 connection.execute(f"CREATE VIEW {name} AS {sql}")

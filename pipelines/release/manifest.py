@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pipelines.errors import SourceError
+from pipelines.release.tables import released_names
 from schemas.manifest import Manifest
 
 MANIFEST = "manifest.json"
@@ -31,9 +32,13 @@ def read_manifest(release: Path) -> Manifest:
     except (OSError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
     try:
-        return Manifest.model_validate(json.loads(text))
+        manifest = Manifest.model_validate(json.loads(text))
     except (ValueError, ValidationError, RecursionError) as error:
         raise _damaged(path, error) from error
+    # JSON keys are sorted; tables stand in the order of the contracts.
+    order = [*released_names(list(manifest.tables)), *sorted(manifest.tables)]
+    tables = {name: manifest.tables[name] for name in order}
+    return manifest.model_copy(update={"tables": tables})
 
 
 def code_version() -> str:

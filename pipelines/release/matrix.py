@@ -48,4 +48,5 @@ def scatter(
 def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray[Any, Any]:
     """Position of each value among `names`, -1 when it is none of them."""
     found = pc.index_in(column, value_set=pa.array(names, pa.string()))
-    return pc.fill_null(found, -1).to_numpy()
+    codes: np.ndarray[Any, Any] = pc.fill_null(found, -1).to_numpy()
+    return codes

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class OpenRelease:
     """One release, read-only. Use as a context manager or call `close`.
 
-        with open_release("releases/demo/1.0.0") as release:
-            labels = release.pandas("labels")
-            scores = release.matrix("score")      # queries × models, NaN = no label
+    with open_release("releases/demo/1.0.0") as release:
+        labels = release.pandas("labels")
+        scores = release.matrix("score")      # queries × models, NaN = no label
     """
 
     path: Path
@@ -63,9 +63,10 @@ class OpenRelease:
 
     def pandas(self, table: str) -> pd.DataFrame:
         """A table as a data frame; ids are categories, null stays null."""
-        ids = [c for c in ("query_id", "model_id", "scorer", "decided_by", "split") if c]
         columns = self.arrow(table)
-        return columns.to_pandas(categories=[c for c in ids if c in columns.column_names])
+        ids = {"query_id", "model_id", "scorer", "decided_by", "split"} & set(columns.column_names)
+        frame: pd.DataFrame = columns.to_pandas(categories=sorted(ids))
+        return frame
 
     def matrix(self, value: Literal["score", "correct", "cost_usd"] = "score") -> Matrix:
         """Values as (queries × models) float32; NaN where there is none.

@@ -140,7 +140,5 @@ def saved(name: str) -> Saved:
         UnknownName: there is none of that name.
     """
     if name not in SAVED:
-        raise UnknownName(
-            f"there is no saved query {name!r}", next_step=did_you_mean(name, SAVED)
-        )
+        raise UnknownName(f"there is no saved query {name!r}", next_step=did_you_mean(name, SAVED))
     return SAVED[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +56,7 @@ def in_order(contract: Contract, table: pa.Table) -> pa.Table:
     return table.take(pa.array(order))
 
 
-def _ranks(column: pa.ChunkedArray) -> np.ndarray:
+def _ranks(column: pa.ChunkedArray) -> Any:
     """Rank of each value among the distinct values of the column."""
     if not pa.types.is_string(column.type):
         return column.to_numpy()
@@ -85,7 +86,7 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """Low-cardinality columns; a dictionary of answers or prompts would only be built and dropped."""
+    """Low-cardinality columns; long texts hardly ever repeat."""
     long_text = {"text", "prompt", "question", "reason", "logprobs", "error", "vector"}
     return [field.name for field in schema if field.name not in long_text]
 

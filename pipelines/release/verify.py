@@ -101,9 +101,7 @@ def _files(release: Path, manifest: Manifest) -> Iterator[Finding]:
 BESIDE = frozenset({"YANKED.json", "croissant.json", ".gitattributes"})
 
 
-def _tables(
-    release: Path, manifest: Manifest, tables: dict[str, pa.Table]
-) -> Iterator[Finding]:
+def _tables(release: Path, manifest: Manifest, tables: dict[str, pa.Table]) -> Iterator[Finding]:
     import pyarrow.parquet as pq
 
     for name, entry in manifest.tables.items():
@@ -145,9 +143,7 @@ def _references(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
             if child not in tables or parent not in tables:
                 continue
             keys = parent_columns or columns
-            on = " AND ".join(
-                f'c."{a}" = p."{b}"' for a, b in zip(columns, keys, strict=True)
-            )
+            on = " AND ".join(f'c."{a}" = p."{b}"' for a, b in zip(columns, keys, strict=True))
             shown = ", ".join(f'c."{column}"' for column in columns)
             rows = connection.execute(
                 f"SELECT DISTINCT {shown} FROM {child} c ANTI JOIN {parent} p ON {on} ORDER BY ALL"
@@ -175,7 +171,9 @@ def _database(release: Path, manifest: Manifest) -> Iterator[Finding]:
         if table in manifest.tables and found != manifest.tables[table].content:
             yield Finding("database", name, f"its table {table} differs from the Parquet file's")
     if whole != manifest.database.content:
-        yield Finding("database", name, "its content has another fingerprint than the manifest says")
+        yield Finding(
+            "database", name, "its content has another fingerprint than the manifest says"
+        )
 
 
 def _card(
@@ -219,12 +217,22 @@ def _card(
         yield Finding("card", "README.md", "differs in length from what the data give")
 
 
+_FACTS = (
+    "name",
+    "version",
+    "recipe",
+    "stages",
+    "sources",
+    "waivers",
+    "figures",
+    "code_version",
+    "content",
+    "content_without_times",
+)
+
+
 def card_facts(manifest: Manifest) -> dict[str, object]:
     """What `write_release` gave the card's renderer, read back from the manifest."""
     facts = manifest.model_dump(mode="json")
-    kept = (
-        "name version recipe stages sources waivers figures code_version content "
-        "content_without_times"
-    ).split()
     files = {name: entry for name, entry in facts["files"].items() if name.startswith("data/")}
-    return {**{key: facts[key] for key in kept}, "files": files}
+    return {**{key: facts[key] for key in _FACTS}, "files": files}

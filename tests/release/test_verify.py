@@ -1,0 +1,151 @@
+"""Each corruption of a release is found and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datacards.card import render
+from pipelines.release.verify import Finding, verify_release
+from pipelines.release.yank import yank
+
+
+def _findings(release: Path) -> list[Finding]:
+    return verify_release(release, render_card=render)
+
+
+def _edit_manifest(release: Path, change: Callable[[dict], None], *, reseal: bool = False) -> None:
+    path = release / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    if reseal:
+        from schemas.manifest import Manifest
+
+        path.write_text(Manifest.model_validate(manifest).sealed().to_json())
+    else:
+        path.write_text(json.dumps(manifest))
+
+
+def _rewrite(release: Path, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Rewrite a table and its checksum: a careful forger, whom only the content gives away."""
+    import hashlib
+
+    path = release / "data" / f"{table}.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def register(manifest: dict) -> None:
+        entry = {"sha256": digest, "size": path.stat().st_size}
+        manifest["files"][f"data/{table}.parquet"] = entry
+
+    _edit_manifest(release, register, reseal=True)
+
+
+def _truncate(release: Path) -> None:
+    path = release / "data/labels.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _flip_byte(release: Path) -> None:
+    path = release / "data/responses.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def _swap(release: Path) -> None:
+    one, two = release / "data/labels.parquet", release / "data/splits.parquet"
+    one.rename(release / "x")
+    two.rename(one)
+    (release / "x").rename(two)
+
+
+def _lower(release: Path) -> None:
+    def change(table: pa.Table) -> pa.Table:
+        scores = pa.array([0.0] * table.num_rows)
+        return table.set_column(2, table.schema.field("score"), scores)
+
+    _rewrite(release, "labels", change)
+
+
+def _orphan(release: Path) -> None:
+    def change(table: pa.Table) -> pa.Table:
+        return table.slice(1)
+
+    _rewrite(release, "queries", change)
+
+
+def _repeat(release: Path) -> None:
+    _rewrite(release, "splits", lambda table: pa.concat_tables([table, table]))
+
+
+def _database(release: Path) -> None:
+    with duckdb.connect(str(release / "tiny.duckdb")) as connection:
+        connection.execute("UPDATE labels SET score = 1.0, correct = true")
+
+
+def _card(release: Path) -> None:
+    path = release / "README.md"
+    path.write_text(path.read_text().replace("| queries | 6 |", "| queries | 60 |"))
+
+
+CORRUPTIONS: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "truncated parquet": (_truncate, "parquet", "labels"),
+    "one byte flipped": (_flip_byte, "file", "responses"),
+    "two files swapped": (_swap, "contract", "labels"),
+    "file missing": (lambda r: (r / "data/models.parquet").unlink(), "file", "models"),
+    "file added": (lambda r: (r / "data/extra.parquet").write_bytes(b"x"), "file", "extra"),
+    "manifest edited": (
+        lambda r: _edit_manifest(r, lambda m: m["tables"]["labels"].update(rows=18)),
+        "manifest",
+        "manifest.json",
+    ),
+    "manifest not JSON": (
+        lambda r: (r / "manifest.json").write_text("{"),
+        "manifest",
+        "manifest.json",
+    ),
+    "labels rewritten, checksum too": (_lower, "content", "labels"),
+    "rows of a parent gone": (_orphan, "reference", "labels"),
+    "rows repeated": (_repeat, "contract", "splits"),
+    "database changed": (_database, "database", "tiny.duckdb"),
+    "card number changed": (_card, "card", "README.md"),
+}
+
+
+def test_an_untouched_release_holds_also_elsewhere(release, tmp_path):
+    assert _findings(release) == []
+    moved = tmp_path / "another machine" / "x"
+    shutil.copytree(release, moved)
+    assert _findings(moved) == []
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_corruption_is_found_and_named(release, name):
+    corrupt, check, where = CORRUPTIONS[name]
+    corrupt(release)
+    found = _findings(release)
+    assert any(f.check == check and where in f.where for f in found), found
+
+
+def test_a_forged_manifest_still_has_other_content(release):
+    # Scores and correctness are turned together, so every contract holds.
+    def change(table: pa.Table) -> pa.Table:
+        table = table.set_column(2, table.schema.field("score"), pa.array([1.0] * table.num_rows))
+        return table.set_column(3, table.schema.field("correct"), pa.array([True] * table.num_rows))
+
+    _rewrite(release, "labels", change)
+    checks = {finding.check for finding in _findings(release)}
+    assert {"content", "card"} <= checks
+
+
+def test_a_yanked_release_still_holds(release):
+    yank(release, reason="one source was withdrawn", use_instead="1.1.0")
+    assert _findings(release) == []
