@@ -10,6 +10,7 @@ SCORERS = Registry(
     builtin={
         "em": "pipelines.label.em:SCORER",
         "given": "pipelines.label.given:SCORER",
+        "code": "pipelines.label.code:SCORER",
         "mcq": "pipelines.label.mcq:SCORER",
         "numeric": "pipelines.label.numeric:SCORER",
     },
