@@ -1,14 +1,107 @@
-"""The entailment backend that a recipe's `preference` rule names.
+"""What the flow makes for a recipe's `preference` rule: the backend that it names.
 
-Curation and scorers live in rooms that do not know each other; here they meet.
+Curation, scorers and clients live in rooms that do not know each other; here they meet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pipelines.entailment.equivalence import Equivalence
-from pipelines.meaning import Pair
+from pipelines.errors import RecipeError
+from pipelines.meaning import Entailment, Pair
+
+if TYPE_CHECKING:
+    from schemas.recipe import Recipe
+
+#: Code that a preference rule's result depends on, beside that of curation.
+ROOMS = ("pipelines.entailment", "pipelines.label", "pipelines.logprobs", "pipelines.meaning")
+
+
+def made_for(
+    recipe: Recipe, root: Path, rule: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The objects a rule needs and no recipe can write; none for most rules."""
+    if rule != "preference":
+        return {}
+    made: dict[str, Any] = {
+        "entailment": entailment_for(parameters.get("backend", "equivalence"), recipe, root)
+    }
+    if parameters.get("self_assessment"):
+        made["assess"] = assessor(recipe, root, str(parameters["weak"]))
+    return made
+
+
+def entailment_for(
+    backend: str | Mapping[str, Any], recipe: Recipe, root: Path
+) -> Entailment | None:
+    """The backend of a name, or of `{name: …, options}`; None for `equality`.
+
+    Raises:
+        UnknownName: there is no such backend.
+        RecipeError: an option is missing or unknown.
+    """
+    options = {"name": backend} if isinstance(backend, str) else dict(backend)
+    name = str(options.pop("name", ""))
+    where = f"rule 'preference', backend {name!r}"
+    if name == "equality":
+        return None
+    if name == "equivalence" and not options:
+        return scorer_equivalence()
+
+    from pipelines.entailment import BACKENDS
+
+    kind = BACKENDS.get(name, where="rule 'preference'")
+    if name == "judge":
+        provider = options.pop("provider", None)
+        options["ask"] = judge(recipe, root, str(options.get("model", "")), provider)
+    try:
+        made: Entailment = kind(**options)
+    except TypeError as error:
+        raise RecipeError(
+            f"the backend cannot be made from {sorted(options)}: {error}",
+            where=where,
+            next_step="write 'backend: {name: cross_encoder, model: FOLDER}' or "
+            "'backend: {name: judge, model: MODEL_ID}'",
+        ) from error
+    return made
+
+
+def judge(recipe: Recipe, root: Path, model: str, provider: str | None) -> Any:
+    """Ask function of a judge: greedy, one word, through the ledger."""
+    from flows.asking import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(recipe, model, provider)
+
+    def ask(prompts: Sequence[str]) -> list[str | None]:
+        parameters = {"temperature": 0.0, "max_tokens": 8}
+        asked = ask_prompts(
+            recipe, root, asked_model, prompts, purpose="entailment", parameters=parameters
+        )
+        return [None if one is None else one.text for one in asked]
+
+    return ask
+
+
+def assessor(recipe: Recipe, root: Path, model: str) -> Any:
+    """Asks a model of the pool whether its answers are right."""
+    from flows.asking import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(recipe, model)
+
+    def assess(items: Sequence[tuple[str, str]]) -> list[float | None]:
+        from pipelines.signals.self_assessment import PARAMETERS, certainty, prompt
+
+        prompts = [prompt(question, answer) for question, answer in items]
+        asked = ask_prompts(
+            recipe, root, asked_model, prompts, purpose="self_assessment", parameters=PARAMETERS
+        )
+        return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
+
+    return assess
 
 
 def scorer_equivalence() -> Equivalence:

@@ -7,6 +7,7 @@ task is safe to run again: a finished output is reused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,8 +231,11 @@ def curate_task(
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
 
+    from flows.entailment import ROOMS, made_for
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
+
+    names = {rule.rule for rule in recipe.curate}
 
     inputs = {
         "queries": queries.fingerprint,
@@ -252,7 +256,11 @@ def curate_task(
         }
         if embedded is not None:
             tables["embeddings"] = read(embedded, "embeddings")
-        applied = curate(tables, [(rule.rule, rule.parameters) for rule in recipe.curate])
+        applied = curate(
+            tables,
+            [(rule.rule, rule.parameters) for rule in recipe.curate],
+            make=partial(made_for, recipe, Path(root)),
+        )
         result = dict(applied.tables)
         result["removals"] = pa.concat_tables([read(queries, "removals"), applied.removals])
         if "splits" not in result:
@@ -270,7 +278,7 @@ def curate_task(
             "split": recipe.split.model_dump(mode="json"),
         },
         inputs=inputs,
-        rooms=("schemas", "pipelines.curate"),
+        rooms=("schemas", "pipelines.curate", *(ROOMS if "preference" in names else ())),
         make=make,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,8 @@ from schemas import REMOVALS
 
 #: Tables whose rows are the entities rules remove, with id column and entity name.
 ENTITIES = {"queries": ("query_id", "query"), "models": ("model_id", "model")}
+#: Parameters that no recipe can write: objects that the flow makes for a rule.
+MADE_BY_FLOW = frozenset({"entailment", "assess"})
 #: Tables that keep rows of removed entities: they are the record of the removal.
 RECORDS = ("duplicates", "removals")
 
@@ -31,13 +33,18 @@ class Applied:
 
 
 def curate(
-    tables: Mapping[str, pa.Table], rules: Sequence[tuple[str, Mapping[str, Any]]]
+    tables: Mapping[str, pa.Table],
+    rules: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    make: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> Applied:
     """All rules in order; rows of removed queries and models leave every table.
 
     Args:
         tables: `queries`, `models` and whatever the rules need, by name.
         rules: (name in `RULES`, parameters).
+        make: (name, parameters) → the objects in `MADE_BY_FLOW` that the rule needs;
+            called when the rule's turn comes.
 
     Raises:
         UnknownName: there is no such rule.
@@ -55,7 +62,8 @@ def curate(
     figures: list[Mapping[str, Any]] = []
     for name, rule, parameters in prepared:
         before = {table: len(current[table]) for table in ENTITIES if table in current}
-        result: Curated = rule(current, **parameters)
+        made = make(name, parameters) if make is not None else {}
+        result: Curated = rule(current, **parameters, **made)
         _check_sum(name, current, result)
         current.update(result.kept)
         current.update(result.added)
@@ -80,7 +88,9 @@ def rule_defaults(name: str) -> dict[str, Any]:
     return {
         parameter.name: parameter.default
         for parameter in signature.parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
+        if parameter.kind is parameter.KEYWORD_ONLY
+        and parameter.default is not parameter.empty
+        and parameter.name not in MADE_BY_FLOW
     }
 
 
@@ -100,7 +110,7 @@ def check_parameters(name: str, rule: Any, parameters: Mapping[str, Any], *, whe
     known = {
         parameter.name: parameter
         for parameter in inspect.signature(rule).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in MADE_BY_FLOW
     }
     for key in parameters:
         if key not in known:

@@ -38,7 +38,7 @@ def preference(
     strong: str,
     weak: str,
     tau: float = 0.1,
-    backend: str = "equivalence",
+    backend: str | Mapping[str, Any] = "equivalence",
     estimator: str = "auto",
     length_normalised: bool = False,
     min_samples: int = 2,
@@ -46,6 +46,7 @@ def preference(
     judge: str | None = None,
     taus: Sequence[float] = TAUS,
     seed: int = 0,
+    self_assessment: bool = False,
     entailment: Entailment | None = None,
     assess: Assess | None = None,
 ) -> Curated:
@@ -55,9 +56,10 @@ def preference(
         strong: `model_id` of the strong model; δ is relative to its entropy.
         weak: `model_id` of the weak model; its `signals` are added too.
         tau: δ at or below which a pair is a tie (the paper's 0.1).
-        backend: `equivalence`, `cross_encoder` and `judge` need `entailment`,
-            which the flow builds from this name; `equality` needs nothing and
-            calls two answers the same when their extracted answers or texts are equal.
+        backend: `equivalence`, or `{name: cross_encoder, model: FOLDER_OR_HUB_ID}`, or
+            `{name: judge, model: model_id}`: the flow makes `entailment` from it.
+            `equality` needs nothing and calls two answers the same when their
+            extracted answers or texts are equal.
         estimator: One of `entropy.ESTIMATORS`, or `auto`: the paper's
             sequence-probability form where both models have log-probabilities
             for every sample, else the discrete form for both. Entropies of two
@@ -66,7 +68,9 @@ def preference(
             sample agrees with itself.
         basis: What decides: `semantic_entropy`, `correctness`, `judge`, or several.
         judge: With basis `judge`, the judge's name as in `judge:<name>`.
-        assess: Asks the weak model whether its answers are right.
+        self_assessment: Ask the weak model whether its answers are right.
+        entailment: What decides that two answers mean the same.
+        assess: Puts the question of `self_assessment`.
 
     Returns:
         `queries` unchanged; `entropies`, `preferences` and, where the weak model
@@ -82,6 +86,11 @@ def preference(
         raise _refused(
             f"no entailment backend {backend!r} was given to the rule",
             "run it through `routeyard build`, which makes one, or set 'backend: equality'",
+        )
+    if self_assessment and assess is None:
+        raise _refused(
+            "no way to ask the weak model was given to the rule",
+            "run it through `routeyard build`, or set 'self_assessment: false'",
         )
     queries = need(tables, "queries", "preference")
     responses = need(tables, "responses", "preference")
@@ -154,6 +163,7 @@ def preference(
         "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
         "tau_sweep": tau_sweep(compared, taus),
         "predictive_power": predictive_power(measured),
+        "truncated_pairs": getattr(entailment, "truncated", None),
         "entailment_calls": clustering.calls,
         "entailment_calls_naive": clustering.calls_naive,
         "unreadable_samples": sum(
