@@ -196,7 +196,7 @@ class _Run:
         self._stopping = asyncio.Event()
         self._uncommitted = asyncio.Semaphore(UNCOMMITTED)
         # Jitter needs no seed: it decides when to ask, never what.
-        self._random = random.Random()  # noqa: S311
+        self._random = random.Random()
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why

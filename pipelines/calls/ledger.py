@@ -7,7 +7,7 @@ workspace only one sends a request; the claims of a dead process lapse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -41,7 +41,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The attempt that stands for a key, and how many were made."""
+    """The attempt that stands for a key, and how many its run made."""
 
     attempt: Attempt
     attempts: int
@@ -94,14 +94,14 @@ class Ledger(Protocol):
         ...
 
 
-def standing(rows: Iterable[tuple[int, str, bool]]) -> Settled | None:
-    """The attempt that stands among (id, status, permanent) in any order."""
-    best: Settled | None = None
-    for attempt_id, status, permanent in rows:
-        row = Settled(attempt_id, status, permanent)
-        if best is None or _rank(row) > _rank(best):
-            best = row
-    return best
+def standing(rows: Sequence[tuple[int, str, bool, str]]) -> tuple[Settled, int]:
+    """The attempt that stands among (id, status, permanent, run), and its run's attempts.
+
+    Attempts of other runs do not count: a run that was killed may have met a
+    fault that an undisturbed run meets once.
+    """
+    chosen = max(rows, key=lambda row: _rank(Settled(*row[:3])))
+    return Settled(*chosen[:3]), sum(row[3] == chosen[3] for row in rows)
 
 
 def _rank(row: Settled) -> tuple[int, int]:

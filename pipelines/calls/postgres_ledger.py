@@ -137,19 +137,14 @@ class PostgresLedger:
                 return
 
     def _standing(self, hashes: Sequence[str]) -> dict[Key, tuple[Settled, int]]:
-        rows: dict[Key, list[tuple[int, str, bool]]] = defaultdict(list)
-        for request_hash, sample, number, status, permanent in self._read(
-            "SELECT request_hash, sample, id, status, permanent FROM attempts "
+        rows: dict[Key, list[tuple[int, str, bool, str]]] = defaultdict(list)
+        for request_hash, sample, number, status, permanent, run in self._read(
+            "SELECT request_hash, sample, id, status, permanent, run FROM attempts "
             "WHERE request_hash = ANY(%s)",
             (list(hashes),),
         ):
-            rows[request_hash, sample].append((number, status, permanent))
-        result: dict[Key, tuple[Settled, int]] = {}
-        for key, tries in rows.items():
-            best = standing(tries)
-            assert best is not None
-            result[key] = (best, len(tries))
-        return result
+            rows[request_hash, sample].append((number, status, permanent, run))
+        return {key: standing(tries) for key, tries in rows.items()}
 
     def _read(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:

@@ -127,22 +127,17 @@ class SqliteLedger:
             yield _attempt(row)
 
     def _standing(self, hashes: Sequence[str]) -> dict[Key, tuple[Settled, int]]:
-        rows: dict[Key, list[tuple[int, str, bool]]] = defaultdict(list)
+        rows: dict[Key, list[tuple[int, str, bool, str]]] = defaultdict(list)
         for start in range(0, len(hashes), _LOOKUP):
             chunk = hashes[start : start + _LOOKUP]
             found = self._reader().execute(
-                "SELECT request_hash, sample, id, status, permanent FROM attempts "
+                "SELECT request_hash, sample, id, status, permanent, run FROM attempts "
                 f"WHERE request_hash IN ({', '.join('?' * len(chunk))})",
                 chunk,
             )
-            for request_hash, sample, attempt_id, status, permanent in found:
-                rows[request_hash, sample].append((attempt_id, status, bool(permanent)))
-        result: dict[Key, tuple[Settled, int]] = {}
-        for key, tries in rows.items():
-            best = standing(tries)
-            assert best is not None
-            result[key] = (best, len(tries))
-        return result
+            for request_hash, sample, attempt_id, status, permanent, run in found:
+                rows[request_hash, sample].append((attempt_id, status, bool(permanent), run))
+        return {key: standing(tries) for key, tries in rows.items()}
 
     def _reader(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
