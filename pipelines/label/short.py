@@ -36,6 +36,12 @@ def short_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
     return clean(output[start:end]), (start, end), False
 
 
+def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
+    """The output without surrounding space and run-on questions, for texts that are the answer."""
+    start, end = trim(output, 0, end_of_answer(output))
+    return (output[start:end], (start, end), False) if start < end else None
+
+
 def clean(text: str) -> str:
     """The text without LaTeX text wrappers, quotes, markdown and a closing full stop."""
     text = _TEXT.sub(r"\1", text).strip(_QUOTES)

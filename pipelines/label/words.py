@@ -22,7 +22,7 @@ _SIGN = re.compile(r"[^\w\s]|_")
 _SPACED_OPERATOR = re.compile(r" ?([+*/^=<>·√]) ?")
 
 
-def normalise(text: str) -> str:
+def normalise(text: str, *, articles: bool = False) -> str:
     """SQuAD's normal form: lower case, no punctuation, no articles, single spaces.
 
     Differences to the SQuAD script (Rajpurkar et al. 2016), each of which made
@@ -34,7 +34,7 @@ def normalise(text: str) -> str:
         text = unicodedata.normalize("NFKC", text.translate(_MINUS)).translate(_MINUS)
     text = _SIGN.sub(_kept, text.casefold())
     text = _SPACED_OPERATOR.sub(r"\1", " ".join(text.split()))
-    return " ".join(_ARTICLE.sub(" ", text).split()) or text
+    return text if articles else " ".join(_ARTICLE.sub(" ", text).split()) or text
 
 
 def _kept(found: re.Match[str]) -> str:
@@ -54,6 +54,11 @@ def _kept(found: re.Match[str]) -> str:
     return "" if sign in _QUOTE else " "
 
 
-def tokens(text: str) -> list[str]:
+def tokens(text: str, *, articles: bool = False) -> list[str]:
     """Normalised words; a CJK sign is a word of its own."""
-    return _CJK.sub(r" \1 ", normalise(text)).split()
+    return _CJK.sub(r" \1 ", normalise(text, articles=articles)).split()
+
+
+def all_tokens(text: str) -> list[str]:
+    """`tokens` with the articles kept, for scorers that compare whole texts."""
+    return tokens(text, articles=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-PIECES = (
-    "a", " ", "\n", "(", "[", "{", "\\", "*", "1", "-", "$", '"', "=", ".", ",", "A ", "1,", "1 ",
-    "The answer is ", "the answer to ", "answer is (", "Answer:", "answer: A, ", "\\boxed{", "#### ",
-    '"answer": "', '"answer": ', "\\frac{", "\\text{", "correct ", "the correct option is ",
-    "option ", "choice that ", "The answer is (A). ", "The answer is 5. ", "1/", "1+", "1 + 1 = ",
-    "2^", "Question", "\nQ", "\nQuestion 1", "<|", "[", "答案", "选", "answer of the option ",
-    "one ", "twenty ", "and ", "not one ", "{,}", "1{,}", "(1", "1)", "= ", "√2·", "1 000 ", "wait ",
-    "The answer is A or ", "The final answer is: $\\boxed{5}$ ", "- (", "USD ", "if ", "x = ",
-)  # fmt: skip
+_SIGNS = ["a", " ", "\n", "(", "[", "{", "\\", "*", "1", "-", "$", '"', "=", ".", ",", "√2·", "- ("]
+_NUMBERS = ["1,", "1 ", "1/", "1+", "1 + 1 = ", "2^", "{,}", "1{,}", "(1", "1)", "= ", "1 000 "]
+_MARKS = ["The answer is ", "the answer to ", "answer is (", "Answer:", "answer: A, ", "#### "]
+_LATEX = ["\\boxed{", "\\frac{", "\\text{", "The final answer is: $\\boxed{5}$ ", "\\sqrt{"]
+_JSON = ['"answer": "', '"answer": ', "{"]
+_WORDS = ["correct ", "option ", "choice that ", "A ", "one ", "twenty ", "and ", "wait ", "if "]
+_PHRASES = ["the correct option is ", "The answer is (A). ", "The answer is 5. ", "not one "]
+_NEXT = ["Question", "\nQ", "\nQuestion 1", "<|", "答案", "选", "answer of the option ", "x = "]
+PIECES = _SIGNS + _NUMBERS + _MARKS + _LATEX + _JSON + _WORDS + _PHRASES + _NEXT
 
 
 def outputs(size: int) -> list[tuple[str, str]]:
