@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.front_matter import front_matter
 from datacards.numbers import card_numbers
+from datacards.preference import preference_sections
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
 
@@ -30,6 +31,7 @@ def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
         .render(
             **{**facts, "sources": _sources(facts["sources"], numbers)},
             n=numbers,
+            preference=preference_sections(facts.get("figures") or {}),
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
