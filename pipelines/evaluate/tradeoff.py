@@ -105,13 +105,14 @@ def hcr(rate: Floats, performance: Floats, bands: Bands | None = None) -> Floats
     tau2 = small + bands.high * (large - small)
     x0, x1 = rate[..., :-1], rate[..., 1:]
     y0, y1 = performance[..., :-1], performance[..., 1:]
-    flat = y1 == y0
+    # Rounding must not decide whether a level stretch on the border is in the band.
+    flat = np.abs(y1 - y0) < 1e-12
     with np.errstate(invalid="ignore", divide="ignore"):
         slope = np.where(flat, 1.0, (x1 - x0) / (y1 - y0))
         at1, at2 = x0 + (tau1 - y0) * slope, x0 + (tau2 - y0) * slope
     enter = np.where(flat, x0, np.minimum(at1, at2))
     leave = np.where(flat, x1, np.maximum(at1, at2))
-    inside = np.where(flat, (y0 >= tau1) & (y0 <= tau2), True)
+    inside = np.where(flat, (y0 >= tau1 - 1e-12) & (y0 <= tau2 + 1e-12), True)
     a, b = np.maximum(x0, enter), np.minimum(x1, leave)
     length = np.where(inside, np.maximum(b - a, 0.0), 0.0)
     measure = length.sum(axis=-1)

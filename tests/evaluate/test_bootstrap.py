@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import argparse
+import importlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.evaluate import bootstrap
+from pipelines.evaluate.bootstrap import Draws, interval, p_value, to_nano
+from pipelines.evaluate.significance import holm, mcnemar, seed_spread
+
+
+@given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))
+@settings(deadline=None)
+def test_means_equal_gathering_the_drawn_rows(n, k, seed) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.random((n, k))
+    values[rng.random((n, k)) < 0.2] = np.nan
+    draws = Draws(n, 7, seed)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    drawn = generator.integers(0, n, size=(7, n))
+    found = draws.means(values)
+    for i in range(7):
+        part = values[drawn[i]]
+        for c in range(k):
+            known = part[~np.isnan(part[:, c]), c]
+            want = known.mean() if len(known) else np.nan
+            assert found[i, c] == pytest.approx(want, abs=1e-12, nan_ok=True)
+
+
+def test_groups_are_drawn_whole() -> None:
+    groups = np.array([5, 5, 5, 9, 2])
+    for _, counts in Draws(5, 50, 0, groups).blocks():
+        assert np.all(counts[:, 0] == counts[:, 1])
+        assert np.all(counts[:, [0, 3, 4]].sum(axis=1) == 3)
+
+
+def test_draws_do_not_depend_on_block_size_or_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(0).random((30, 3))
+    whole = Draws(30, 40, 3).means(values)
+    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 8 * 30 * 7)
+    assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
+    monkeypatch.setattr(bootstrap, "KEPT_CELLS", 0)
+    assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
+
+
+def test_nano_dollars_make_sums_exact() -> None:
+    # Exact sums do not depend on the order of adding: any number of threads agrees.
+    nano = to_nano(np.random.default_rng(0).random((1000, 1)) * 1e-3)
+    turned = np.random.default_rng(1).permutation(1000)
+    counts = np.bincount(turned[:500] % 1000, minlength=1000).astype(float)
+    assert counts @ nano == counts[turned] @ nano[turned]
+
+
+def test_interval_covers_the_mean_as_often_as_it_says() -> None:
+    rng, hits = np.random.default_rng(0), 0
+    for trial in range(200):
+        sample = (rng.random((80, 1)) < 0.4).astype(float)
+        low, high = interval(Draws(80, 400, trial).means(sample)[:, 0])
+        hits += low <= 0.4 <= high
+    assert 0.90 <= hits / 200 <= 0.99
+
+
+def test_p_values_of_no_difference_are_not_small() -> None:
+    assert p_value(np.zeros(100)) == 1.0
+    assert p_value(np.linspace(1, 2, 9999)) == pytest.approx(2 / 10_000)
+    assert np.isnan(p_value(np.array([np.nan])))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(deadline=None)
+def test_holm_equals_its_definition(p) -> None:
+    order = sorted(range(len(p)), key=lambda k: p[k])
+    want, highest = [0.0] * len(p), 0.0
+    for rank, k in enumerate(order):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[k]))
+        want[k] = highest
+    assert holm(p) == pytest.approx(want)
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+@settings(deadline=None)
+def test_mcnemar_equals_summing_binomials(b, c) -> None:
+    from math import comb
+
+    first = np.array([1.0] * b + [0.0] * c + [1.0, 0.0, np.nan])
+    second = np.array([0.0] * b + [1.0] * c + [1.0, 0.0, 1.0])
+    n = b + c
+    tail = sum(comb(n, k) for k in range(min(b, c) + 1)) / 2**n if n else 1.0
+    assert mcnemar(first, second).p == pytest.approx(min(1.0, 2 * tail))
+
+
+def test_one_seed_has_no_spread() -> None:
+    assert seed_spread([0.5]) == (0.5, None)
+    assert seed_spread([0.4, 0.6]) == (0.5, pytest.approx(0.1414213562))
+
+
+def test_benchmark_areas_are_equal() -> None:
+    # The speed is measured by `python -m benchmarks bootstrap`; its two ways must agree.
+    module = importlib.import_module("benchmarks.bootstrap")
+    found = module.run(argparse.Namespace(routers=2, resamples=20, queries=200, budgets=10))
+    assert found["largest_area_difference"] < 1e-9

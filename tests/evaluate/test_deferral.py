@@ -1,0 +1,152 @@
+"""Deferral curves, areas and QNC against plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.evaluate.deferral import audc, interpolate, monotone, peak_accuracy, qnc
+from pipelines.evaluate.selection import best, cost_penalised, penalties, within_budget
+
+unit = st.floats(0, 1, allow_nan=False, width=32)
+
+
+@st.composite
+def curves(draw):
+    k = draw(st.integers(1, 8))
+    cost = draw(st.lists(st.floats(0, 10, width=32), min_size=k, max_size=k))
+    accuracy = draw(st.lists(unit, min_size=k, max_size=k))
+    return np.array(cost, float), np.array(accuracy, float)
+
+
+def brute_area(cost, accuracy, low, high, cheapest) -> float:
+    """Fine Riemann-free area: walk the sweep segment by segment, in plain Python."""
+    x, highest = [], -np.inf
+    for c in cost:
+        highest = max(highest, c)
+        x.append(min(1.0, max(0.0, (highest - low) / (high - low))))
+    area = x[0] * cheapest
+    for k in range(len(x) - 1):
+        area += (x[k + 1] - x[k]) * (accuracy[k] + accuracy[k + 1]) / 2
+    return area + (1 - x[-1]) * accuracy[-1]
+
+
+@given(curves(), st.floats(0, 4), st.floats(0.5, 5), unit)
+@settings(deadline=None)
+def test_area_equals_a_plain_loop(curve, low, width, cheapest) -> None:
+    cost, accuracy = curve
+    found = float(audc(cost, accuracy, low, low + width, cheapest))
+    assert found == pytest.approx(brute_area(cost, accuracy, low, low + width, cheapest), abs=1e-12)
+
+
+def brute_qnc(cost, accuracy, target, target_cost) -> float:
+    highest, before = -np.inf, None
+    for c, a in zip(cost, accuracy, strict=True):
+        highest = max(highest, c)
+        if a >= target - 1e-12:
+            if before is None or before[1] >= a:
+                return highest / target_cost
+            share = min(1.0, max(0.0, (target - before[1]) / (a - before[1])))
+            return (before[0] + share * (highest - before[0])) / target_cost
+        before = (highest, a)
+    return float("nan")
+
+
+@given(curves(), unit, st.floats(0.5, 5))
+@settings(deadline=None)
+def test_qnc_equals_a_plain_loop(curve, target, target_cost) -> None:
+    cost, accuracy = curve
+    found = float(qnc(cost, accuracy, target, target_cost))
+    want = brute_qnc(cost, accuracy, target, target_cost)
+    assert found == pytest.approx(want, abs=1e-9, nan_ok=True)
+
+
+@given(st.lists(curves(), min_size=2, max_size=4), st.floats(0, 4), st.floats(0.5, 5))
+@settings(deadline=None)
+def test_all_resamples_at_once_equal_one_at_a_time(many, low, width) -> None:
+    k = min(len(cost) for cost, _ in many)
+    cost = np.array([c[:k] for c, _ in many])
+    accuracy = np.array([a[:k] for _, a in many])
+    start = np.linspace(0, 1, len(many))
+    together = audc(cost, accuracy, low, low + width, start)
+    apart = [
+        float(audc(c, a, low, low + width, s))
+        for c, a, s in zip(cost, accuracy, start, strict=True)
+    ]
+    assert together == pytest.approx(apart, abs=1e-12)
+    target = np.full(len(many), 0.5)
+    alone = [float(qnc(c, a, 0.5, 2.0)) for c, a in zip(cost, accuracy, strict=True)]
+    assert qnc(cost, accuracy, target, 2.0) == pytest.approx(alone, abs=1e-12, nan_ok=True)
+
+
+def test_a_budget_too_small_for_the_router_earns_the_cheapest_model_only() -> None:
+    # A lone dear point must not be credited at budgets at which it cannot be bought.
+    assert float(audc(np.array([5.0]), np.array([0.9]), 1.0, 5.0, 0.4)) == pytest.approx(0.4)
+    assert interpolate(np.array([1.0, 5.0]), np.array([5.0]), np.array([0.9]), 0.4).tolist() == [
+        0.4,
+        0.9,
+    ]
+
+
+def test_equal_prices_give_null_not_zero() -> None:
+    assert np.isnan(audc(np.array([1.0]), np.array([0.5]), 1.0, 1.0, 0.5))
+
+
+def test_a_curve_that_never_reaches_the_best_model_has_no_qnc() -> None:
+    assert np.isnan(qnc(np.array([1.0, 2.0]), np.array([0.2, 0.3]), 0.4, 1.0))
+
+
+def test_cost_that_falls_along_the_sweep_does_not_turn_the_curve_back() -> None:
+    assert monotone(np.array([1.0, 3.0, 2.0])).tolist() == [1.0, 3.0, 3.0]
+    assert float(peak_accuracy(np.array([0.1, 0.3, 0.2]))) == 0.3
+
+
+@st.composite
+def pools(draw):
+    n, m = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    available = rng.random((n, m)) < 0.7
+    available[np.arange(n), rng.integers(0, m, n)] = True
+    # Few distinct values, so that ties happen.
+    return rng.integers(0, 4, (n, m)) / 4, available, rng.integers(1, 4, m).astype(float)
+
+
+def brute_best(row, can, cost) -> int:
+    order = sorted(range(len(row)), key=lambda k: (cost[k], k))
+    top = max(row[k] for k in order if can[k])
+    return next(k for k in order if can[k] and row[k] == top)
+
+
+@given(pools())
+@settings(deadline=None)
+def test_selection_rules_equal_plain_loops(pool) -> None:
+    scores, available, cost = pool
+    rows = range(len(scores))
+    assert best(scores, available, cost).tolist() == [
+        brute_best(scores[i], available[i], cost) for i in rows
+    ]
+    width = cost.max() - cost.min()
+    price = (cost - cost.min()) / width if width else np.zeros_like(cost)
+    weights = np.array([1.0, 0.75, 0.5, 0.25, 0.0])
+    swept = cost_penalised(scores, available, cost, weights)
+    for k, w in enumerate(weights):
+        value = (1 - w) * scores - w * price
+        assert swept[:, k].tolist() == [brute_best(value[i], available[i], cost) for i in rows]
+    budgets = np.array([0.5, 1.0, 2.0, 3.0])
+    bought = within_budget(scores, available, cost, budgets)
+    for k, budget in enumerate(budgets):
+        for i in rows:
+            can = available[i] & (cost <= budget)
+            if can.any():
+                assert bought[i, k] == brute_best(scores[i], can, cost)
+            else:
+                assert bought[i, k] == brute_best(-cost, available[i], cost)
+
+
+def test_the_sweep_runs_from_cheapest_to_any_price() -> None:
+    weights = penalties(10)
+    assert weights[0] == 1.0
+    assert weights[-1] == 0.0
+    assert np.all(np.diff(weights) < 0)

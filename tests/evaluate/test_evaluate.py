@@ -1,0 +1,280 @@
+"""Whole evaluations on planted releases, and each metric against a plain loop."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core, from_tables
+from pipelines.evaluate.ground import prepare
+from pipelines.evaluate.measured import measure
+from pipelines.evaluate.run import evaluate
+from pipelines.evaluate.selection import penalties
+from pipelines.evaluate.utility import SCALINGS, WEIGHTS
+from pipelines.routers import ROUTERS
+
+
+def makers(*names: str):
+    return {name: partial(_make, name) for name in names}
+
+
+def _make(name: str, seed: int):
+    return ROUTERS.get(name)()
+
+
+def values(done, router: str, split: str = "test") -> dict[str, float | None]:
+    return {
+        row["metric"]: row["value"]
+        for row in done.metrics.to_pylist()
+        if row["router"] == router and row["split"] == split
+    }
+
+
+@pytest.fixture(scope="module")
+def done(core: Core):
+    return evaluate(
+        core,
+        makers("best-generalist", "knn", "mf", "mlp", "random"),
+        resamples=1000,
+        pair=("model-0", "model-3"),
+    )
+
+
+def test_learners_beat_the_best_single_model_on_planted_structure(done) -> None:
+    gains = {
+        row["router"]: row
+        for row in done.metrics.to_pylist()
+        if row["metric"] == "gain_over_best_single"
+    }
+    for name in ("knn", "mlp", "mf"):
+        assert gains[name]["low"] > 0
+    assert gains["best-generalist"]["value"] == 0
+
+
+def test_ranking_leaves_ties_open(done) -> None:
+    places = {row["router"]: (row["best_place"], row["worst_place"]) for row in done.ranking}
+    # The learners agree on this release: no order among them is claimed.
+    assert places["knn"] == places["mf"] == places["mlp"] == (1, 3)
+    assert places["random"][0] >= 4
+
+
+def test_perfect_scores_reach_the_oracle(core: Core) -> None:
+    class Knows:
+        name = "knows"
+
+        def fit(self, train):
+            return self
+
+        def scores(self, queries):
+            return core.labels[[core.query_ids.index(q) for q in queries.query_ids]]
+
+    found = evaluate(core, {"knows": lambda seed: Knows()}, resamples=200)
+    mine, oracle = values(found, "knows"), values(found, "oracle")
+    for name in ("accuracy", "audc[usd]", "qnc[usd]", "utility[usd,0.5]"):
+        assert mine[name] == pytest.approx(oracle[name], abs=1e-12)
+    assert mine["gap_to_oracle"] == 0
+    assert mine["hard_share_of_gap"] is None
+
+
+def test_every_null_has_a_reason_and_every_value_its_interval(done) -> None:
+    for row in done.metrics.to_pylist():
+        assert (row["value"] is None) == (row["reason"] is not None), row
+        if row["value"] is not None:
+            assert row["low"] <= row["value"] + 1e-9 or row["metric"] in ("top_share", "hcr"), row
+
+
+def test_metrics_equal_plain_loops(core: Core) -> None:
+    ground = prepare(core, "dense", resamples=50)
+    rng = np.random.default_rng(5)
+    scores = rng.random((ground.test.n_queries, core.n_models))
+    found = {m.metric: m.value for m in measure(ground, "x", scores, points=12).metrics}
+    y, cost, price = ground.test.labels, ground.test.costs["usd"], ground.prices["usd"]
+    n, m = y.shape
+
+    def pick(value) -> list[int]:
+        return [max(range(m), key=lambda k: (value[q, k], -price[k], -k)) for q in range(n)]
+
+    chosen = pick(scores)
+    assert found["accuracy"] == pytest.approx(np.mean([y[q, k] for q, k in enumerate(chosen)]))
+    singles = [np.mean(cost[:, k]) for k in range(m)]
+    low, high = min(singles), max(singles)
+    xs, ys = [], []
+    scaled = (price - price.min()) / (price.max() - price.min())
+    for w in penalties(12):
+        at = pick((1 - w) * scores - w * scaled)
+        xs.append(np.mean([cost[q, k] for q, k in enumerate(at)]))
+        ys.append(np.mean([y[q, k] for q, k in enumerate(at)]))
+    x = np.clip((np.maximum.accumulate(xs) - low) / (high - low), 0, 1)
+    cheapest = y[:, int(np.argmin(singles))].mean()
+    area = x[0] * cheapest + (1 - x[-1]) * ys[-1]
+    area += sum((x[k + 1] - x[k]) * (ys[k] + ys[k + 1]) / 2 for k in range(11))
+    assert found["audc[usd]"] == pytest.approx(area, abs=1e-9)
+    assert found["peak_accuracy[usd]"] == pytest.approx(max(ys))
+    for w in WEIGHTS:
+        train = ground.train.costs["usd"]
+        width = train.max() - train.min()
+        expected = np.array([np.mean((train[:, k] - train.min()) / width) for k in range(m)])
+        at = pick((1 - w) * scores - w * expected)
+        paid = (cost - train.min()) / width
+        want = np.mean([(1 - w) * y[q, k] - w * paid[q, k] for q, k in enumerate(at)])
+        assert found[f"utility[usd,{w:g}]"] == pytest.approx(want)
+    kinds = {"optimal": 0, "too_cheap": 0, "too_expensive": 0, "none_correct": 0}
+    for q, k in enumerate(chosen):
+        good = [c for c in range(m) if y[q, c] >= 0.5]
+        if not good:
+            kinds["none_correct"] += 1
+        elif min(cost[q, c] for c in good) < cost[q, k]:
+            kinds["too_expensive"] += 1
+        elif k in good:
+            kinds["optimal"] += 1
+        else:
+            kinds["too_cheap"] += 1
+    for name, count in kinds.items():
+        assert found[f"outcome[{name}]"] == pytest.approx(count / n)
+    best = ground.best_on_test
+    hard = easy = total = 0.0
+    for q, k in enumerate(chosen):
+        right = int((y[q] >= 0.5).sum())
+        gap = y[q].max() - y[q, k]
+        is_hard = right == 1 or (1 < right <= max(8, -(-m // 2)) and y[q, best] < 0.5)
+        total += gap
+        hard += gap * is_hard
+        easy += gap * (right > 0 and not is_hard)
+    assert found["hard_share_of_gap"] == pytest.approx(hard / total)
+    assert found["gap_to_oracle"] == pytest.approx(total / n)
+
+
+def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
+    # The whole chain on drawn questions, one resample at a time, must give the replicates.
+    ground = prepare(core, "dense", resamples=5, seed=3)
+    scores = np.random.default_rng(6).random((ground.test.n_queries, core.n_models))
+    together = measure(ground, "x", scores, points=8).areas["usd"][1]
+    n = ground.test.n_queries
+    drawn = np.random.Generator(np.random.PCG64(3)).integers(0, n, size=(5, n))
+    for k, rows in enumerate(drawn):
+        one = replace(
+            ground, test=ground.test.take(rows), draws=prepare(core, "dense", resamples=1).draws
+        )
+        value = measure(one, "x", scores[rows], points=8).curves
+        line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
+        # The cost range stays that of the whole test, whatever was drawn.
+        from pipelines.evaluate.deferral import audc
+        from pipelines.evaluate.ground import cheapest_and_dearest
+
+        cheapest, low, high = cheapest_and_dearest(ground, "usd")
+        area = audc(
+            np.array([row["x"] for row in line]),
+            np.array([row["y"] for row in line]),
+            low,
+            high,
+            one.test.labels[:, cheapest].mean(),
+        )
+        assert together[k] == pytest.approx(float(area), abs=1e-9)
+
+
+def test_order_of_models_and_rows_changes_nothing(tables) -> None:
+    parts = tables(n=200)
+    turned = {name: table.take(list(range(table.num_rows))[::-1]) for name, table in parts.items()}
+    names = makers("knn", "random")
+    a = evaluate(from_tables(**parts), names, resamples=100)
+    b = evaluate(from_tables(**turned), names, resamples=100)
+    assert a.metrics.equals(b.metrics)
+    assert a.curves.equals(b.curves)
+
+
+def test_renaming_models_moves_their_rows_only(tables) -> None:
+    # Models in another order of ids: accuracies and areas must not move.
+    import pyarrow as pa
+
+    parts = tables(n=200)
+    other = {"model-0": "z", "model-1": "y", "model-2": "x", "model-3": "w"}
+    renamed = {
+        name: table
+        if "model_id" not in table.column_names
+        else table.set_column(
+            table.column_names.index("model_id"),
+            "model_id",
+            pa.array([other[m] for m in table.column("model_id").to_pylist()]),
+        )
+        for name, table in parts.items()
+    }
+    names = makers("best-generalist", "knn")
+    a = evaluate(from_tables(**parts), names, resamples=100)
+    b = evaluate(from_tables(**renamed), names, resamples=100)
+    for router in ("knn", "best-generalist", "oracle"):
+        for name in ("accuracy", "audc[usd]", "qnc[usd]", "selection_entropy"):
+            assert values(a, router)[name] == pytest.approx(values(b, router)[name], abs=1e-9)
+
+
+def test_missing_labels_are_neither_wrong_nor_chosen(core: Core) -> None:
+    y = core.labels.copy()
+    rng = np.random.default_rng(0)
+    y[rng.random(y.shape) < 0.2] = np.nan
+    y[:5] = np.nan
+    found = evaluate(replace(core, labels=y), makers("knn", "random"), resamples=100)
+    assert found.choices.column("score").null_count == 0
+    assert not np.isnan(found.choices.column("score").to_numpy()).any()
+    # A single model's accuracy is over the questions it has a label for.
+    test = y[core.rows("dense", "test")]
+    assert values(found, "single:model-1")["accuracy"] == pytest.approx(np.nanmean(test[:, 1]))
+
+
+def test_two_models_are_a_pair_of_their_own_accord(core: Core) -> None:
+    duel = core.with_models(("model-0", "model-3"))
+    found = evaluate(duel, makers("knn", "random"), resamples=200)
+    assert found.facts["pair"] == {"small": "model-0", "large": "model-3"}
+    assert values(found, "knn")["auroc"] > 0.7
+    assert 0.3 < values(found, "random")["auroc"] < 0.7
+
+
+def test_clusters_and_seeds(core: Core) -> None:
+    found = evaluate(core, makers("random"), resamples=200, cluster="task", seeds=3)
+    row = values(found, "random")
+    assert row["accuracy_seed_sd"] == 0  # the maker ignores the seed, so nothing spreads
+    with pytest.raises(BadInput, match="cannot cluster by 'colour'"):
+        evaluate(core, makers("random"), resamples=100, cluster="colour")
+
+
+def test_out_of_distribution_groups_hurt_planted_learners(core: Core) -> None:
+    found = evaluate(core, makers("best-generalist", "knn"), resamples=300, ood=True)
+    rows = {(r["router"], r["group"]): r for r in found.ood.to_pylist()}
+    # The held-out domain holds tasks whose specialist was never seen winning.
+    assert rows["knn", "a"]["high"] < 0
+    assert rows["knn", "average"]["change"] < rows["best-generalist", "average"]["change"]
+    assert rows["best-generalist", "a"]["agreement"] == 1.0
+    hidden = replace(core, unseen={"dense": ("model-0",)})
+    unseen = evaluate(hidden, makers("knn"), resamples=300, ood=True).ood.to_pylist()
+    row = next(r for r in unseen if r["group"] == "unseen models")
+    assert row["high"] < 0
+
+
+def test_scores_of_the_wrong_shape_are_refused(core: Core) -> None:
+    class Wrong:
+        name = "wrong"
+
+        def fit(self, train):
+            return self
+
+        def scores(self, queries):
+            return np.zeros((len(queries), 1))
+
+    with pytest.raises(BadInput, match="have shape"):
+        evaluate(core, {"wrong": lambda seed: Wrong()}, resamples=100)
+    with pytest.raises(BadInput, match="name of a reference"):
+        evaluate(core, {"oracle": lambda seed: Wrong()}, resamples=100)
+
+
+def test_scalings_are_fixed_by_the_train_costs() -> None:
+    train = np.array([[1.0, 3.0], [2.0, 5.0]])
+    assert SCALINGS["min-max"](train)(np.array([1.0, 5.0, 9.0])).tolist() == [0.0, 1.0, 2.0]
+    assert SCALINGS["mean"](train)(np.array([1.5, 4.0])).tolist() == [0.0, 1.0]
+    assert SCALINGS["none"](train)(np.array([7.0])).tolist() == [7.0]
+
+
+def test_facts_and_ranking_are_json(done) -> None:
+    json.dumps([dict(done.facts), list(done.ranking)], allow_nan=False)

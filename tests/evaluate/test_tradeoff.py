@@ -1,0 +1,166 @@
+"""Trade-off metrics of a pair against fine grids and plain loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pipelines.evaluate import tradeoff
+from pipelines.evaluate.tradeoff import Bands
+
+GRID = np.linspace(0, 1, 200_001)
+
+
+@st.composite
+def duels(draw):
+    n = draw(st.integers(2, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    # Ties on purpose: five distinct scores.
+    scores = rng.integers(0, 5, n) / 5 if draw(st.booleans()) else rng.random(n)
+    small = (rng.random(n) < 0.5).astype(float)
+    large = (rng.random(n) < 0.8).astype(float)
+    return scores, small, large
+
+
+def brute_line(scores, small, large):
+    """Call rates and performances, threshold by threshold."""
+    xs, ys = [0.0], [float(np.mean(small))]
+    for threshold in sorted(set(scores.tolist()), reverse=True):
+        to_large = scores >= threshold
+        xs.append(float(np.mean(to_large)))
+        ys.append(float(np.mean(np.where(to_large, large, small))))
+    return np.array(xs), np.array(ys)
+
+
+@given(duels())
+@settings(deadline=None, max_examples=50)
+def test_metrics_equal_fine_grids(duel) -> None:
+    scores, small, large = duel
+    x, y = tradeoff.polyline(scores, small, large)
+    bx, by = brute_line(*duel)
+    assert x == pytest.approx(bx, abs=1e-12)
+    assert y == pytest.approx(by, abs=1e-12)
+    phi = np.interp(GRID, bx, by)
+    low = GRID <= 0.25
+    assert float(tradeoff.lpm(x, y)) == pytest.approx(
+        np.trapezoid(phi[low], GRID[low]) / 0.25, abs=1e-4
+    )
+    perf_s, perf_l = by[0], by[-1]
+    if perf_l <= perf_s:
+        for metric in (tradeoff.hcr, tradeoff.mpm, tradeoff.apgr):
+            assert np.isnan(metric(x, y))
+        assert np.isnan(tradeoff.cpt(x, y, 0.5))
+        return
+    gap = perf_l - perf_s
+    pgr = (phi - perf_s) / gap
+    # The curve can touch a level at a corner alone, which a grid would step over.
+    points = np.union1d(GRID, bx)
+    at_points = (np.interp(points, bx, by) - perf_s) / gap
+    assert float(tradeoff.apgr(x, y)) == pytest.approx(np.trapezoid(pgr, GRID), abs=1e-3)
+    ten = np.interp(np.arange(1, 11) / 10, bx, by)
+    assert float(tradeoff.apgr(x, y, intervals=10)) == pytest.approx(np.mean((ten - perf_s) / gap))
+    for share in (0.5, 0.8):
+        first = points[np.argmax(at_points >= share - 1e-9)]
+        assert float(tradeoff.cpt(x, y, share)) == pytest.approx(first, abs=2e-5)
+    inside = (pgr >= 0.85) & (pgr <= 0.95)
+    found = float(tradeoff.hcr(x, y))
+    if inside.sum() > 50:
+        # Grid points on the border of a flat stretch decide it either way; away from them:
+        flat = np.isclose(pgr, 0.85, atol=1e-9) | np.isclose(pgr, 0.95, atol=1e-9)
+        if flat.sum() < 5:
+            assert found == pytest.approx(1 - GRID[inside].mean(), abs=1e-3)
+    d2 = points[np.argmax(at_points >= 0.85 - 1e-9)]
+    found = float(tradeoff.mpm(x, y))
+    if d2 > 0.301:
+        part = (GRID > 0.30) & (d2 >= GRID)
+        assert found == pytest.approx(phi[part].mean(), abs=1e-3)
+    elif d2 < 0.2999:
+        assert np.isnan(found)
+
+
+@given(duels(), st.integers(0, 1000))
+@settings(deadline=None, max_examples=50)
+def test_resampled_polylines_equal_repeated_queries(duel, seed) -> None:
+    # Counts must do what repeating the drawn questions does, ties included.
+    scores, small, large = duel
+    drawn = np.random.default_rng(seed).integers(0, len(scores), (3, len(scores)))
+    counts = np.array([np.bincount(d, minlength=len(scores)) for d in drawn], float)
+    x, y = tradeoff.polyline(scores, small, large, counts)
+    together = {
+        "lpm": tradeoff.lpm(x, y), "hcr": tradeoff.hcr(x, y), "mpm": tradeoff.mpm(x, y),
+        "apgr": tradeoff.apgr(x, y), "cpt": tradeoff.cpt(x, y, 0.8),
+        "auroc": tradeoff.auroc(scores, small, counts),
+    }  # fmt: skip
+    for k, d in enumerate(drawn):
+        a, b = tradeoff.polyline(scores[d], small[d], large[d])
+        alone = {
+            "lpm": tradeoff.lpm(a, b), "hcr": tradeoff.hcr(a, b), "mpm": tradeoff.mpm(a, b),
+            "apgr": tradeoff.apgr(a, b), "cpt": tradeoff.cpt(a, b, 0.8),
+            "auroc": tradeoff.auroc(scores[d], small[d]),
+        }  # fmt: skip
+        for name, value in alone.items():
+            assert float(together[name][k]) == pytest.approx(float(value), abs=1e-9, nan_ok=True), (
+                name
+            )
+
+
+@given(duels())
+@settings(deadline=None)
+def test_auroc_equals_counting_pairs(duel) -> None:
+    scores, small, _ = duel
+    assume(0 < small.sum() < len(small))
+    won = total = 0.0
+    for a, fail in zip(scores, small < 0.5, strict=True):
+        for b, ok in zip(scores, small >= 0.5, strict=True):
+            if fail and ok:
+                total += 1
+                won += 1.0 if a > b else 0.5 if a == b else 0.0
+    assert float(tradeoff.auroc(scores, small)) == pytest.approx(won / total, abs=1e-12)
+
+
+@given(duels())
+@settings(deadline=None)
+def test_constant_scores_lie_on_the_chord_and_predict_nothing(duel) -> None:
+    _, small, large = duel
+    x, y = tradeoff.polyline(np.ones(len(small)), small, large)
+    assert x.tolist() == [0.0, 1.0]
+    assert y == pytest.approx([small.mean(), large.mean()], abs=1e-12)
+    if 0 < small.sum() < len(small):
+        assert float(tradeoff.auroc(np.ones(len(small)), small)) == pytest.approx(0.5)
+    if large.mean() > small.mean():
+        assert float(tradeoff.apgr(x, y)) == pytest.approx(0.5)
+
+
+@given(duels(), st.integers(0, 1000))
+@settings(deadline=None)
+def test_the_order_of_queries_changes_nothing(duel, seed) -> None:
+    turn = np.random.default_rng(seed).permutation(len(duel[0]))
+    a = tradeoff.polyline(*duel)
+    b = tradeoff.polyline(*(part[turn] for part in duel))
+    assert a[0] == pytest.approx(b[0], abs=1e-12)
+    assert a[1] == pytest.approx(b[1], abs=1e-12)
+
+
+@given(duels(), st.integers(0, 1000))
+@settings(deadline=None)
+def test_no_router_is_above_the_oracle_curve(duel, seed) -> None:
+    scores, small, large = duel
+    oracle = np.interp(GRID[::1000], *tradeoff.polyline(large - small, small, large))
+    routed = np.interp(GRID[::1000], *tradeoff.polyline(scores, small, large))
+    assert np.all(routed <= oracle + 1e-9)
+
+
+def test_nulls_come_with_reasons() -> None:
+    equal = np.array([0.0, 1.0]), np.array([0.7, 0.7])
+    assert np.isnan(tradeoff.hcr(*equal))
+    assert "not more accurate" in tradeoff.why_null("hcr", *equal)
+    early = np.array([0.0, 0.1, 1.0]), np.array([0.5, 0.8, 0.8])
+    assert np.isnan(tradeoff.mpm(*early))
+    assert "before the call rate 0.3" in tradeoff.why_null("mpm", *early)
+    # A jump over the band touches it on no stretch: two equal thresholds make it vertical.
+    bands = Bands(low=0.85, high=0.85)
+    steep = np.array([0.0, 0.5, 0.5, 1.0]), np.array([0.5, 0.5, 0.8, 0.8])
+    assert np.isnan(tradeoff.hcr(*steep, bands))
+    assert "no call rate" in tradeoff.why_null("hcr", *steep, bands)
