@@ -8,10 +8,14 @@ RULES = Registry(
     kind="curation rule",
     group="routeyard.rules",
     builtin={
+        "contamination": "pipelines.curate.contamination:contamination",
         "dedup": "pipelines.curate.dedup:dedup",
         "dense_sparse": "pipelines.curate.split:dense_sparse",
         "out_of_distribution": "pipelines.curate.split:out_of_distribution",
         "preference": "pipelines.curate.preference:preference",
+        "prune": "pipelines.curate.prune:prune",
+        "pseudo_specialists": "pipelines.curate.pseudo:pseudo_specialists",
+        "specialist_sample": "pipelines.curate.sample:specialist_sample",
         "unseen_models": "pipelines.curate.split:unseen_models",
     },
 )

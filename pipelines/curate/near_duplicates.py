@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 
 #: Components in the k-d tree; six to eight are fastest on sentence embeddings.
-TREE_COMPONENTS = 8
+TREE_COMPONENTS = 7
 #: Components of the second, cheap filter before rows are read in full.
 FILTER_COMPONENTS = 32
 #: Added to projected radii: float32 projections are off by up to about 1e-6.
@@ -209,11 +209,14 @@ def _candidates(projected: Floats, radius: float) -> Iterator[tuple[Indices, Ind
     if len(projected) < 2:
         return
     points: NDArray[Any] = projected[:, :TREE_COMPONENTS].astype(np.float64)
-    tree = cKDTree(points, balanced_tree=False, compact_nodes=False)
-    total = (int(tree.count_neighbors(tree, radius)) - len(points)) // 2
-    if total <= CANDIDATES:
-        pairs = tree.query_pairs(radius, output_type="ndarray").astype(np.int64, copy=False)
-        yield pairs[:, 0], pairs[:, 1]
+    # Rows in the order of a tree's leaves: near points lie near in memory, which
+    # makes the query of a second tree about a third faster than that of the first.
+    order = np.asarray(cKDTree(points).indices, dtype=np.int64)
+    points = points[order]
+    tree = cKDTree(points, leafsize=12)
+    if _expected(tree, points, radius) <= CANDIDATES:
+        pairs = tree.query_pairs(radius, output_type="ndarray")
+        yield order[pairs[:, 0]], order[pairs[:, 1]]
         return
     # Dense sets: as many points at a time as keep the candidates bounded.
     counts = tree.query_ball_point(points, radius, return_length=True)
@@ -227,5 +230,17 @@ def _candidates(projected: Floats, radius: float) -> Iterator[tuple[Indices, Ind
         right = np.fromiter((j for part in near for j in part), np.int64, int(lengths.sum()))
         left = np.repeat(np.arange(start, stop), lengths)
         once = left < right
-        yield left[once], right[once]
+        yield order[left[once]], order[right[once]]
         start = stop
+
+
+def _expected(tree: Any, points: NDArray[Any], radius: float) -> int:
+    """Candidate pairs, estimated from a sample.
+
+    A cluster that alone overfills the budget has at least √(2·budget) members, so
+    one row in 500 misses it with a chance below 1e-3; what is decided here is
+    only how the candidates are fetched, never which.
+    """
+    step = max(1, min(500, len(points) // 2000))
+    counts = tree.query_ball_point(points[::step], radius, return_length=True)
+    return int((counts - 1).sum()) * step // 2

@@ -1,0 +1,221 @@
+"""Pool pruning: Jaccard similarity of correct sets, and greedy removal.
+
+Correct sets are kept bit-packed and intersected in tiles; half of the symmetric
+matrix is computed. The greedy part keeps row sums of similarity and subtracts the
+removed model from them. Similarities are summed as 64-bit integers, so the order of
+removal does not depend on the order of summing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.curate.matrix import Bools, LabelMatrix, label_matrix
+from pipelines.curate.result import Curated, removals
+from pipelines.errors import RecipeError
+
+#: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
+ONE = 1 << 31
+#: Models per tile of the similarity matrix.
+TILE = 1024
+#: Packed bytes (8 queries each) multiplied at a time: bounds the float32 copies.
+CHUNK_BYTES = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One removal: the model, its score and both parts of it."""
+
+    model: int
+    score: float
+    accuracy: float
+    mean_similarity: float
+
+
+def jaccard_fixed(correct: Bools, known: Bools) -> NDArray[np.uint32]:
+    """(m, m) |both right| / |either right| over queries both answered, times `ONE`.
+
+    0/0 is 0. The diagonal is `ONE` for a model that is right at least once.
+    Fixed point, rounded down: equal inputs give equal bits on any machine.
+    """
+    m = len(correct)
+    right = np.packbits(correct & known, axis=1)
+    partial = np.flatnonzero(~known.all(axis=0))
+    # Where both answered everything, |either| needs no product with the mask:
+    # C·Kᵀ = |C| − C·Mᵀ, and the missing cells M stand in few columns or in all.
+    some = np.packbits((correct & known)[:, partial], axis=1)
+    missing = np.packbits(~known[:, partial], axis=1)
+    sizes = np.bitwise_count(right).sum(axis=1, dtype=np.int64)
+    out = np.zeros((m, m), dtype=np.uint32)
+    for start in range(0, m, TILE):
+        rows = slice(start, min(m, start + TILE))
+        for other in range(0, start + 1, TILE):
+            columns = slice(other, min(m, other + TILE))
+            both = _products(right[rows], right[columns])
+            either = sizes[rows, None] + sizes[None, columns] - both
+            if len(partial):
+                either -= _products(some[rows], missing[columns])
+                either -= _products(missing[rows], some[columns])
+            value = ((both * ONE) // np.maximum(either, 1)).astype(np.uint32)
+            out[rows, columns] = value
+            out[columns, rows] = value.T
+    return out
+
+
+def _products(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """(i, j) sizes of the intersections of packed rows.
+
+    A product of zeros and ones is exact in float32 up to 2²⁴ terms, and on tiles
+    that fit the cache it is faster than NumPy's popcount.
+    """
+    total = np.zeros((len(a), len(b)), dtype=np.int64)
+    for start in range(0, a.shape[1], CHUNK_BYTES):
+        part = slice(start, start + CHUNK_BYTES)
+        left = np.unpackbits(a[:, part], axis=1).astype(np.float32)
+        right = np.unpackbits(b[:, part], axis=1).astype(np.float32)
+        total += (left @ right.T).astype(np.int64)
+    return total
+
+
+def greedy_order(
+    similarity: NDArray[np.uint32],
+    accuracy: NDArray[np.float64],
+    *,
+    trade_off: float,
+    target: int = 1,
+    protected: Sequence[int] = (),
+    max_mean_similarity: float | None = None,
+) -> list[Step]:
+    """Removals in order: the lowest λ·accuracy − (1−λ)·mean similarity goes first.
+
+    Args:
+        similarity: (m, m) from `jaccard_fixed`.
+        accuracy: (m,) share of right answers among labels, 0 to 1.
+        trade_off: λ in [0, 1].
+        target: Models to stop at.
+        protected: Models that never go, but still count as company.
+        max_mean_similarity: Also stop once the mean over the models still in
+            of their mean similarity is at or below this.
+
+    Ties go to the lower accuracy, then to the later row.
+    """
+    m = len(accuracy)
+    alive = np.ones(m, dtype=bool)
+    free = np.ones(m, dtype=bool)
+    free[list(protected)] = False
+    # AvgSim leaves out the model itself.
+    total: NDArray[np.int64] = similarity.sum(axis=1, dtype=np.int64)
+    sums = total - np.diag(similarity).astype(np.int64)
+    # Accuracy in the same fixed point: the score is exact integer arithmetic
+    # but for one division per model.
+    quality = trade_off * accuracy
+    steps: list[Step] = []
+    left = m
+    while left > max(target, 1) and (free & alive).any():
+        mean = sums / float((left - 1) * ONE)
+        if max_mean_similarity is not None and mean[alive].mean() <= max_mean_similarity:
+            break
+        score = np.where(alive & free, quality - (1 - trade_off) * mean, math.inf)
+        lowest = np.flatnonzero(score == score.min())
+        if len(lowest) > 1:
+            lowest = lowest[accuracy[lowest] == accuracy[lowest].min()]
+        gone = int(lowest[-1])
+        steps.append(Step(gone, float(score[gone]), float(accuracy[gone]), float(mean[gone])))
+        alive[gone] = False
+        sums -= similarity[gone]
+        left -= 1
+    return steps
+
+
+def prune(
+    tables: Mapping[str, pa.Table],
+    *,
+    trade_off: float,
+    target: int | None = None,
+    max_mean_similarity: float | None = None,
+    protected: Sequence[str] = (),
+) -> Curated:
+    """A smaller pool: models that add little are taken away, one at a time.
+
+    Args:
+        tables: `queries`, `models`, `labels`. Pseudo-specialists stay and do not count.
+        trade_off: λ, the weight of accuracy against similarity; no default, since
+            the RouterBench+ paper gives none.
+        target: Real models to keep.
+        max_mean_similarity: Stop once the pool's mean similarity is at or below this.
+        protected: Models that always stay.
+
+    Raises:
+        RecipeError: neither stop rule is given, λ is outside [0, 1], or a
+            protected model is not in the pool.
+    """
+    if not 0 <= trade_off <= 1:
+        raise RecipeError(
+            f"trade_off (λ) lies in [0, 1], not {trade_off}",
+            where="curate: prune",
+            next_step="1 prunes by accuracy alone, 0 by similarity alone",
+        )
+    if target is None and max_mean_similarity is None:
+        raise RecipeError(
+            "prune needs a stop rule",
+            where="curate: prune",
+            next_step="set 'target' (models to keep) or 'max_mean_similarity'",
+        )
+    matrix = label_matrix(tables, where="prune")
+    unknown = sorted(set(protected) - set(tables["models"].column("model_id").to_pylist()))
+    if unknown:
+        raise RecipeError(
+            f"protected model {unknown[0]!r} is not in the pool",
+            where="curate: prune",
+            next_step="name models of the pool",
+        )
+    similarity = jaccard_fixed(matrix.correct, matrix.known)
+    quality = model_accuracy(matrix)
+    steps = greedy_order(
+        similarity,
+        quality,
+        trade_off=trade_off,
+        target=target or 1,
+        protected=[matrix.models.index(name) for name in protected if name in matrix.models],
+        max_mean_similarity=max_mean_similarity,
+    )
+    names = [matrix.models[step.model] for step in steps]
+    away = [
+        (
+            name,
+            "pruned",
+            f"removal {place}: score {step.score:.6f} = {trade_off:g} × accuracy "
+            f"{step.accuracy:.6f} − {1 - trade_off:g} × mean similarity {step.mean_similarity:.6f}",
+        )
+        for place, (name, step) in enumerate(zip(names, steps, strict=True), start=1)
+    ]
+    models = tables["models"]
+    gone = pc.is_in(models.column("model_id"), value_set=pa.array(names, pa.string()))
+    order: list[dict[str, Any]] = [
+        {
+            "model_id": name,
+            "score": step.score,
+            "accuracy": step.accuracy,
+            "mean_similarity": step.mean_similarity,
+        }
+        for name, step in zip(names, steps, strict=True)
+    ]
+    return Curated(
+        kept={"models": models.filter(pc.invert(gone))},
+        removed=removals("curate.prune", "model", away),
+        figures={"trade_off": trade_off, "models": len(matrix.models), "order": order},
+    )
+
+
+def model_accuracy(matrix: LabelMatrix) -> NDArray[np.float64]:
+    """(m,) right answers per label; a model without labels has 0 and goes first."""
+    known = matrix.known.sum(axis=1)
+    return np.asarray((matrix.correct & matrix.known).sum(axis=1) / np.maximum(known, 1))

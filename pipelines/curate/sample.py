@@ -1,0 +1,100 @@
+"""Sampling by specialist score: keep what can tell routers apart."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.curate.matrix import label_matrix
+from pipelines.curate.result import Curated, removals
+from pipelines.curate.tasks import model_costs, specialist_scores, task_similarity
+from pipelines.curate.vectors import query_vectors
+
+
+def specialist_sample(
+    tables: Mapping[str, pa.Table],
+    *,
+    demanding: float = 0.05,
+    quota: int = 200,
+    floor: int = 20,
+    redundant: float | None = 0.95,
+    weighting: Literal["query", "task"] = "query",
+    encoder: str | None = None,
+    seed: int = 0,
+) -> Curated:
+    """Redundant tasks once, specialist-demanding tasks whole, the others to a quota.
+
+    Tasks are ordered by specialist score, highest first. A task whose mean
+    embedding is as close as `redundant` to a task already kept is redundant: of
+    it only `floor` questions stay.
+
+    Args:
+        demanding: Specialist score at or above which a task is kept whole.
+        quota: Questions kept of a task that a generalist serves as well.
+        floor: Questions that every task keeps at least (or all it has).
+        redundant: Cosine of mean embeddings; None skips the check (no embeddings needed).
+        seed: Questions are drawn by the hash of seed and query_id.
+    """
+    matrix = label_matrix(tables, where="specialist_sample")
+    scores = specialist_scores(matrix, model_costs(tables), weighting=weighting)
+    n = len(matrix.tasks)
+    close = np.zeros((n, n), dtype=bool)
+    if redundant is not None and n:
+        vectors, _, _ = query_vectors(tables, encoder, where="specialist_sample")
+        close = task_similarity(vectors, matrix.task, n) >= redundant
+    # A task without a score cannot be shown to need a specialist: it comes last.
+    rank = sorted(
+        range(n),
+        key=lambda t: (-scores.score[t] if not np.isnan(scores.score[t]) else np.inf, t),
+    )
+    kept_tasks: list[int] = []
+    away: list[tuple[str, str, str]] = []
+    plan: list[dict[str, Any]] = []
+    for t in rank:
+        rows = np.flatnonzero(matrix.task == t)
+        score = None if np.isnan(scores.score[t]) else float(scores.score[t])
+        twin = next((other for other in kept_tasks if close[t, other]), None)
+        if twin is not None:
+            decision, room = "redundant_task", floor
+            why = f"its task {matrix.tasks[t]!r} is redundant with {matrix.tasks[twin]!r}"
+        elif score is not None and score >= demanding:
+            decision, room = "demanding", len(rows)
+            why = ""
+        else:
+            decision, room = "generalist_sufficient", max(quota, floor)
+            shown = "no specialist score" if score is None else f"specialist score {score:.4f}"
+            why = f"its task {matrix.tasks[t]!r} has {shown} and was cut to {room}"
+        if twin is None:
+            kept_tasks.append(t)
+        drawn = sorted(rows.tolist(), key=lambda row: _draw(seed, matrix.queries[row]))
+        away += [(matrix.queries[row], decision, why) for row in drawn[room:]]
+        plan.append(
+            {
+                "task": matrix.tasks[t],
+                "decision": decision,
+                "specialist_score": score,
+                "queries": len(rows),
+                "kept": min(len(rows), room),
+                "redundant_with": None if twin is None else matrix.tasks[twin],
+            }
+        )
+    gone = {key for key, _, _ in away}
+    queries = tables["queries"]
+    stay = pa.array([query not in gone for query in matrix.queries], pa.bool_())
+    return Curated(
+        kept={"queries": queries.filter(stay)},
+        removed=removals("curate.specialist_sample", "query", sorted(away)),
+        figures={
+            "tasks": plan,
+            "unlimited_budget": scores.unlimited,
+            "models_without_cost": list(scores.without_cost),
+        },
+    )
+
+
+def _draw(seed: int, query: str) -> tuple[bytes, str]:
+    return hashlib.sha256(f"specialist_sample|{seed}|{query}".encode()).digest(), query

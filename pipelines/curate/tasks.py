@@ -1,0 +1,196 @@
+"""Task analysis: specialist score, similarity of tasks, difficulty, ranks of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.curate.matrix import LabelMatrix, accuracy
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Specialist:
+    """Specialist scores of all tasks.
+
+    Attributes:
+        tasks: Task names, sorted.
+        score: (t,) NaN where no budget allows a comparison.
+        budgets: Cost budgets used; one `inf` when no model has a cost.
+        generalists: Model id of the generalist at each budget.
+        skipped_budgets: Budgets at which only one model is affordable.
+        without_cost: Models left out because their cost is unknown.
+        unlimited: No model has a cost: one unlimited budget was used.
+    """
+
+    tasks: Sequence[str]
+    score: Floats
+    budgets: Sequence[float]
+    generalists: Sequence[str]
+    skipped_budgets: int
+    without_cost: Sequence[str]
+    unlimited: bool
+
+
+def specialist_scores(
+    matrix: LabelMatrix,
+    cost: Mapping[str, float | None],
+    *,
+    budgets: Sequence[float] | None = None,
+    weighting: Literal["query", "task"] = "query",
+) -> Specialist:
+    """How much a task gains from another model than the best generalist (RouterBench+).
+
+    score(t) = mean over budgets b of [ max over m ≠ g(b) with cost(m) ≤ b of
+    ACC(m, t) − ACC(g(b), t) ], where g(b) has the best overall accuracy within b.
+    A budget at which the generalist has no label in t is left out of t's mean.
+
+    Args:
+        cost: USD per query (or any one unit) by model; None when unknown.
+        budgets: Default: the distinct costs.
+        weighting: Overall accuracy per `query`, or as the mean over `task`s.
+            Ties go to the lower cost, then to the smaller id.
+    """
+    right, count = matrix.by_task()
+    by_task = accuracy(right, count)
+    overall = overall_accuracy(right, count, weighting)
+    prices = np.array(
+        [np.nan if cost.get(model) is None else cost[model] for model in matrix.models],
+        dtype=np.float64,
+    )
+    unlimited = bool(np.isnan(prices).all())
+    if unlimited:
+        prices = np.zeros(len(prices))
+        steps: list[float] = [float("inf")]
+    else:
+        steps = sorted(set(budgets if budgets is not None else prices[~np.isnan(prices)].tolist()))
+    gains: list[Floats] = []
+    used: list[float] = []
+    generalists: list[str] = []
+    for budget in steps:
+        # A model without a cost or without labels cannot be compared.
+        inside = np.flatnonzero((prices <= budget) & ~np.isnan(overall))
+        if len(inside) < 2:
+            continue
+        best = min(inside.tolist(), key=lambda m: (-overall[m], prices[m], matrix.models[m]))
+        others = by_task[inside[inside != best]]
+        strongest = np.where(np.isnan(others), -np.inf, others).max(axis=0)
+        gain = np.where(np.isinf(strongest), np.nan, strongest) - by_task[best]
+        gains.append(gain)
+        used.append(float(budget))
+        generalists.append(matrix.models[best])
+    score = np.full(len(matrix.tasks), np.nan)
+    if gains:
+        stacked = np.stack(gains)
+        valid = ~np.isnan(stacked)
+        total = np.where(valid, stacked, 0).sum(axis=0)
+        np.divide(total, valid.sum(axis=0), out=score, where=valid.any(axis=0))
+    lacking = (
+        []
+        if unlimited
+        else [model for model, price in zip(matrix.models, prices, strict=True) if np.isnan(price)]
+    )
+    return Specialist(
+        matrix.tasks, score, used, generalists, len(steps) - len(used), lacking, unlimited
+    )
+
+
+def overall_accuracy(
+    right: NDArray[np.int64], count: NDArray[np.int64], weighting: Literal["query", "task"]
+) -> Floats:
+    """(m,) accuracy over all labels, or the mean over the tasks that have labels."""
+    if weighting == "query":
+        return accuracy(right.sum(axis=1), count.sum(axis=1))
+    values = accuracy(right, count)
+    valid = ~np.isnan(values)
+    out = np.full(len(values), np.nan)
+    total = np.where(valid, values, 0).sum(axis=1)
+    np.divide(total, valid.sum(axis=1), out=out, where=valid.any(axis=1))
+    return out
+
+
+def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
+    """1 − share of models that are right: (t,) mean over a task's queries, and (q,).
+
+    NaN for a query without labels; it does not enter its task's mean.
+    """
+    by_query = 1 - accuracy((matrix.correct & matrix.known).sum(axis=0), matrix.known.sum(axis=0))
+    valid = ~np.isnan(by_query)
+    n = np.bincount(matrix.task[valid], minlength=len(matrix.tasks))
+    total = np.bincount(matrix.task[valid], by_query[valid], minlength=len(matrix.tasks))
+    by_task = np.full(len(matrix.tasks), np.nan)
+    np.divide(total, n, out=by_task, where=n > 0)
+    return by_task, by_query
+
+
+def average_ranks(matrix: LabelMatrix) -> tuple[Floats, NDArray[np.int64]]:
+    """(m,) mean rank over tasks (1 is best, ties share the mean), and tasks won.
+
+    A model without labels in a task has no rank there; a model that wins nearly
+    every task dominates the pool.
+    """
+    from scipy.stats import rankdata
+
+    right, count = matrix.by_task()
+    values = accuracy(right, count)
+    ranks = np.full(values.shape, np.nan)
+    for t in range(values.shape[1]):
+        has = ~np.isnan(values[:, t])
+        ranks[has, t] = rankdata(-values[has, t])
+    valid = ~np.isnan(ranks)
+    mean = np.full(len(values), np.nan)
+    np.divide(
+        np.where(valid, ranks, 0).sum(axis=1), valid.sum(axis=1), out=mean, where=valid.any(axis=1)
+    )
+    top = np.where(valid, values, -np.inf).max(axis=0)
+    return mean, (valid & (values == top)).sum(axis=1)
+
+
+def task_similarity(vectors: NDArray[np.float32], task: NDArray[np.int64], n_tasks: int) -> Floats:
+    """(t, t) cosine of the tasks' mean embeddings; NaN for a task without queries."""
+    sums = np.zeros((n_tasks, vectors.shape[1]))
+    np.add.at(sums, task, vectors)
+    norms = np.linalg.norm(sums, axis=1)
+    unit = np.full_like(sums, np.nan)
+    np.divide(sums, norms[:, None], out=unit, where=norms[:, None] > 0)
+    return np.clip(unit @ unit.T, -1, 1)
+
+
+def model_costs(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
+    """Mean metered USD per priced response of each model; else its price per token pair.
+
+    A model with responses but none priced falls back on the sum of its list
+    prices, only when *no* model has metered costs: the two are not comparable.
+    """
+    import duckdb
+
+    models: list[str] = tables["models"].column("model_id").to_pylist()
+    metered: dict[str, float] = {}
+    if "responses" in tables:
+        responses = tables["responses"]
+        with duckdb.connect() as connection:
+            connection.register("responses", responses)
+            metered = dict(
+                connection.execute(
+                    "SELECT model_id, sum(cost_usd::DECIMAL(38, 12))::DOUBLE / count(cost_usd) "
+                    "FROM responses WHERE cost_usd IS NOT NULL GROUP BY 1 ORDER BY 1"
+                ).fetchall()
+            )
+    if metered:
+        return {model: metered.get(model) for model in models}
+    listed = zip(
+        models,
+        tables["models"].column("price_in").to_pylist(),
+        tables["models"].column("price_out").to_pylist(),
+        strict=True,
+    )
+    return {
+        model: None if price_in is None or price_out is None else price_in + price_out
+        for model, price_in, price_out in listed
+    }
