@@ -104,14 +104,15 @@ class Metering(Strict):
 
     #: Share of a model's answers that may lack usage.
     usage_missing: float = Field(default=0.0, ge=0, le=1)
-    #: A completion count shared by more than this share of answers with different lengths.
+    #: Share of a model's answers whose cost may be unknown.
+    price_unknown: float = Field(default=0.0, ge=0, le=1)
+    #: One completion count for more than this share of texts of different lengths.
     constant_count: float = Field(default=0.5, gt=0, le=1)
     #: Answers a model needs before shares and rates are judged.
     min_answers: int = Field(default=20, ge=1)
-    #: Fewest characters per token a text can have, and most.
-    chars_per_token_low: float = Field(default=0.25, gt=0)
-    chars_per_token_high: float = Field(default=40.0, gt=0)
-    #: Tokens of slack around both bounds (stop and template tokens).
+    #: Fewest tokens a word or sign can take, on average over one text.
+    tokens_per_word: float = Field(default=0.5, gt=0, le=1)
+    #: Tokens of slack around each bound (stop and template tokens).
     token_slack: int = Field(default=16, ge=0)
     truncated: float = Field(default=0.05, ge=0, le=1)
     refused: float = Field(default=0.05, ge=0, le=1)

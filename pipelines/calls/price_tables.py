@@ -1,0 +1,202 @@
+"""Dated price tables: from a file, or from a provider's model list in OpenRouter's form.
+
+A file is YAML, JSON or CSV with rows of `model_id`, `price_in`, `price_out` (USD
+per million tokens), `price_date` and, if known, `price_source`; or the JSON that
+`GET /models` of OpenRouter answers (USD per token, as text), which needs the day
+it was read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pipelines.calls.pricing import Price
+from pipelines.errors import BadInput
+from schemas.recipe.pool import Model, Pool, Provider
+
+_MOST_BYTES = 50_000_000
+
+
+class PriceTable(dict[str, Price]):
+    """Model name → newest price."""
+
+    def find(self, *names: str | None) -> Price | None:
+        """Price under the first of these names that is listed."""
+        for name in names:
+            if name is not None and name in self:
+                return self[name]
+        return None
+
+
+def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
+    """Read a price file.
+
+    Args:
+        read_on: Day the prices were read (ISO 8601), for rows that give none.
+
+    Raises:
+        BadInput: the file cannot be read, or a row has no date or no valid price.
+    """
+    import yaml
+
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise BadInput("the file is larger than a price table can be", where=str(path))
+        text = path.read_text(encoding="utf-8-sig")
+        data: Any
+        if path.suffix == ".csv":
+            data = list(csv.DictReader(text.splitlines()))
+        elif path.suffix == ".json":
+            data = json.loads(text)
+        else:
+            data = yaml.safe_load(text)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise _unreadable(path, str(error)) from None
+    return prices_from(data, where=str(path), read_on=read_on, source=path.name)
+
+
+def prices_from(
+    data: Any, *, where: str, read_on: str | None = None, source: str | None = None
+) -> PriceTable:
+    """Prices from decoded rows, `{prices: rows}` or OpenRouter's `{data: models}`."""
+    if isinstance(data, dict) and isinstance(data.get("data"), list):
+        rows: Iterable[Any] = (_openrouter(entry) for entry in data["data"])
+    elif isinstance(data, dict) and isinstance(data.get("prices"), list):
+        rows = data["prices"]
+    elif isinstance(data, list):
+        rows = data
+    else:
+        raise _unreadable(Path(where), "no list of prices in it")
+    table = PriceTable()
+    for number, row in enumerate(rows):
+        if row is None:
+            continue
+        if not isinstance(row, Mapping) or not row.get("model_id"):
+            raise _bad_row(where, number, "has no 'model_id'")
+        price = Price(
+            input=_usd(row.get("price_in"), where, number),
+            output=_usd(row.get("price_out"), where, number),
+            date=_day(row.get("price_date") or read_on, where, number),
+            source=str(row.get("price_source") or source or where),
+        )
+        known = table.get(str(row["model_id"]))
+        # Of several dates the newest counts.
+        if known is None or (known.date or "") <= (price.date or ""):
+            table[str(row["model_id"])] = price
+    return table
+
+
+def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
+    """A provider's own list: `GET {base_url}/models`, in OpenRouter's form.
+
+    Raises:
+        BadInput: the list cannot be read.
+    """
+    import requests
+
+    from pipelines.calls.client import Key
+
+    url = provider.base_url.rstrip("/") + "/models"
+    key = Key.of(provider)
+    headers = {"authorization": f"Bearer {key.value}"} if key.value else {}
+    try:
+        answer = requests.get(url, headers=headers, timeout=60)
+        answer.raise_for_status()
+        data = answer.json()
+    except (requests.RequestException, ValueError, RecursionError) as error:
+        raise BadInput(
+            f"the price list of provider {provider.name!r} cannot be read: {key.hide(str(error))}",
+            where=url,
+            next_step="try again, or give prices in the pool",
+        ) from None
+    return prices_from(data, where=url, read_on=read_on, source=url)
+
+
+def priced(pool: Pool, tables: Mapping[str | None, PriceTable]) -> Pool:
+    """The pool with prices where a model states none.
+
+    Args:
+        tables: Provider name → its table; null → the table for all.
+    """
+    return pool.model_copy(update={"models": [_priced(m, pool, tables) for m in pool.models]})
+
+
+def _priced(model: Model, pool: Pool, tables: Mapping[str | None, PriceTable]) -> Model:
+    if model.price_in is not None or model.price_out is not None:
+        return model
+    served_by = model.provider or (pool.providers[0].name if len(pool.providers) == 1 else None)
+    for table in (tables.get(served_by), tables.get(None)):
+        price = table.find(model.endpoint_model, model.model_id) if table else None
+        if price is not None:
+            return model.model_copy(
+                update={
+                    "price_in": price.input,
+                    "price_out": price.output,
+                    "price_date": price.date,
+                    "price_source": price.source,
+                }
+            )
+    return model
+
+
+def _openrouter(entry: Any) -> dict[str, Any] | None:
+    """One model of the list; per-token prices become prices per million."""
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("pricing"), Mapping):
+        return None
+    pricing = entry["pricing"]
+    return {
+        "model_id": entry.get("id"),
+        "price_in": _per_million(pricing.get("prompt")),
+        "price_out": _per_million(pricing.get("completion")),
+    }
+
+
+def _per_million(value: Any) -> float | None:
+    try:
+        price = float(value)
+    except (TypeError, ValueError):
+        return None
+    # Minus one stands for "depends on where it is routed": unknown.
+    return round(price * 1e6, 9) if math.isfinite(price) and price >= 0 else None
+
+
+def _usd(value: Any, where: str, number: int) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        price = float(value)
+    except (TypeError, ValueError):
+        price = math.nan
+    if not math.isfinite(price) or price < 0:
+        raise _bad_row(where, number, f"has the price {value!r}")
+    return price
+
+
+def _day(value: Any, where: str, number: int) -> str:
+    try:
+        return date.fromisoformat(str(value)[:10]).isoformat()
+    except ValueError:
+        raise _bad_row(where, number, f"has no day its price was read ({value!r})") from None
+
+
+def _bad_row(where: str, number: int, what: str) -> BadInput:
+    return BadInput(
+        f"row {number} {what}",
+        where=where,
+        next_step="a row is model_id, price_in, price_out (USD per million tokens), "
+        "price_date; for a list without dates give --date",
+    )
+
+
+def _unreadable(path: Path, why: str) -> BadInput:
+    return BadInput(
+        f"the price table cannot be read: {why}",
+        where=str(path),
+        next_step="give a YAML, JSON or CSV file, or OpenRouter's list of models",
+    )
