@@ -369,6 +369,7 @@ class _Run:
                 provider=hide(reply.provider),
                 system_fingerprint=hide(reply.system_fingerprint),
                 choices=count,
+                call_completion_tokens=reply.usage.completion_tokens,
                 prompt_tokens=reply.usage.prompt_tokens,
                 # One count for several answers: which had how many is not known.
                 completion_tokens=reply.usage.completion_tokens if count == 1 else None,

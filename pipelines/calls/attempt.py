@@ -34,6 +34,8 @@ class Attempt:
     system_fingerprint: str | None = None
     #: Choices that shared this call; their completion tokens are not told apart.
     choices: int = 1
+    #: Completion tokens of the whole call.
+    call_completion_tokens: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning_tokens: int | None = None

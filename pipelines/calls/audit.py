@@ -22,7 +22,7 @@ _NEEDED = (
     "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s", "logprobs",
 )  # fmt: skip
 #: What a ledger knows and a release does not.
-_EXTRA = ("total_tokens", "choices")
+_EXTRA = ("total_tokens",)
 
 
 def audit(

@@ -97,8 +97,8 @@ def _usage_missing(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Fin
         row
         for row in rows
         if row["prompt_tokens"] is None
-        # One count for several choices cannot be told apart: that is not missing.
-        or (row["completion_tokens"] is None and (row.get("choices") or 1) == 1)
+        # With `n` answers in one call only their sum is metered: their cost is known.
+        or (row["completion_tokens"] is None and row["cost_usd"] is None)
     ]
     yield from _share(
         "usage_missing", model_id, "answers without usage", bad, rows, asked, "usage_missing"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from pipelines.calls.attempt import Attempt
 
@@ -19,6 +19,12 @@ Key = tuple[str, int]
 
 #: Called from the ledger's thread once the attempts are durable, or with the fault.
 Acknowledge = Callable[[BaseException | None], None]
+
+#: Columns of `summary`; sums leave out what is unknown, which is counted apart.
+SUMMARY = (
+    "purpose", "model_id", "attempts", "ok", "truncated", "refused", "errors",
+    "prompt_tokens", "completion_tokens", "cost_usd", "cost_unknown", "first", "last",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,28 @@ class Ledger(Protocol):
         """
         ...
 
-    def remember(self, settings: Mapping[str, str]) -> None:
-        """Keep settings_hash → JSON of what was asked, once each."""
+    def remember(self, notes: Mapping[str, str]) -> None:
+        """Keep notes by name, the newest of each name.
+
+        `settings:<hash>` is what was asked beside the messages, `model:<id>` the
+        pool's entry, `batch:<id>` a batch that is under way.
+        """
+        ...
+
+    def recall(self, prefix: str) -> dict[str, str]:
+        """The notes whose name begins so, without the prefix."""
+        ...
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Drop notes."""
+        ...
+
+    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
+        """Request hashes of a purpose, in order."""
+        ...
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Counts, tokens and USD per purpose and model; see `SUMMARY`."""
         ...
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:

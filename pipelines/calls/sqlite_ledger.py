@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.calls.attempt import COLUMNS, Attempt
-from pipelines.calls.ledger import Acknowledge, Answered, Claim, Key, Settled, standing
+from pipelines.calls.ledger import SUMMARY, Acknowledge, Answered, Claim, Key, Settled, standing
 from pipelines.calls.owner import Owner
 from pipelines.errors import BadInput, DiskFull, RouteyardError
 
@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     {", ".join(COLUMNS)}
 );
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
-CREATE TABLE IF NOT EXISTS settings (settings_hash TEXT PRIMARY KEY, json TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS owners (
     owner TEXT PRIMARY KEY, host TEXT, pid INTEGER, started TEXT, seen REAL NOT NULL
 );
@@ -120,11 +120,36 @@ class SqliteLedger:
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
         rows = self._reader().execute(
             f"SELECT {', '.join(COLUMNS)} FROM attempts "
-            "WHERE id > ? AND (?2 IS NULL OR purpose = ?2) ORDER BY id",
+            "WHERE id > ?1 AND (?2 IS NULL OR purpose = ?2) ORDER BY id",
             (after, purpose),
         )
         for row in rows:
             yield _attempt(row)
+
+    def recall(self, prefix: str) -> dict[str, str]:
+        rows = self._reader().execute(
+            "SELECT substr(name, ?), json FROM notes WHERE substr(name, 1, ?) = ? ORDER BY name",
+            (len(prefix) + 1, len(prefix), prefix),
+        )
+        return dict(rows.fetchall())
+
+    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
+        rows = self._reader().execute(
+            "SELECT DISTINCT request_hash FROM attempts WHERE purpose = ?1 "
+            "AND (?2 IS NULL OR model_id = ?2) ORDER BY 1",
+            (purpose, model_id),
+        )
+        return [row[0] for row in rows]
+
+    def summary(self) -> list[dict[str, Any]]:
+        rows = self._reader().execute(
+            "SELECT purpose, model_id, count(*), sum(status = 'ok'), sum(status = 'truncated'), "
+            "sum(status = 'refused'), sum(status = 'error'), sum(prompt_tokens), "
+            "sum(completion_tokens), sum(cost_usd), "
+            "sum(status <> 'error' AND cost_usd IS NULL), min(requested_at), max(requested_at) "
+            "FROM attempts GROUP BY purpose, model_id ORDER BY purpose, model_id"
+        )
+        return [dict(zip(SUMMARY, row, strict=True)) for row in rows]
 
     def _standing(self, hashes: Sequence[str]) -> dict[Key, tuple[Settled, int]]:
         rows: dict[Key, list[tuple[int, str, bool, str]]] = defaultdict(list)
@@ -164,13 +189,19 @@ class SqliteLedger:
 
         self._submit(give_up)
 
-    def remember(self, settings: Mapping[str, str]) -> None:
-        rows = sorted(settings.items())
+    def remember(self, notes: Mapping[str, str]) -> None:
+        rows = sorted(notes.items())
 
         def keep(connection: sqlite3.Connection) -> None:
-            connection.executemany("INSERT OR IGNORE INTO settings VALUES (?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", rows)
 
         self._submit(keep).result()
+
+    def forget(self, names: Sequence[str]) -> None:
+        def drop(connection: sqlite3.Connection) -> None:
+            connection.executemany("DELETE FROM notes WHERE name = ?", [(n,) for n in names])
+
+        self._submit(drop).result()
 
     def flush(self) -> None:
         self._submit(lambda connection: None).result()

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pipelines.calls.asking import Asked, Lane, ask
 from pipelines.calls.attempt import Attempt
 from pipelines.calls.ledger import Answered, Ledger
+from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
 from pipelines.collect.plan import CHUNK, ModelPlan, Plan, hashes, plan, requests
 from schemas import RESPONSES
@@ -99,7 +100,7 @@ async def _once(
     on_stored: Callable[[Sequence[Attempt]], None] | None,
 ) -> Collected:
     lanes = [_lane(plan, model) for model in plan.models]
-    await asyncio.to_thread(ledger.remember, _settings(plan))
+    await asyncio.to_thread(ledger.remember, _notes(plan))
     asked = await ask(
         lanes,
         ledger,
@@ -128,9 +129,12 @@ def _lane(plan: Plan, model: ModelPlan) -> Lane:
     )
 
 
-def _settings(plan: Plan) -> dict[str, str]:
+def _notes(plan: Plan) -> dict[str, str]:
+    """What was asked and of whom, so that a ledger can be audited without its recipe."""
     both = [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
-    return {settings.settings_hash: settings.identity.decode() for settings in both}
+    notes = {f"settings:{s.settings_hash}": s.identity.decode() for s in both}
+    models = [m.model for m in plan.models]
+    return notes | {f"model:{m.model_id}": m.model_dump_json() for m in models}
 
 
 def _collected(asked: Asked) -> Collected:
@@ -196,7 +200,9 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
                     continue
                 again = larger.get((second[offset], sample)) if second else None
                 query_id = plan.query_id(int(model.rows[start + offset]))
-                rows.append(_row(query_id, model.model.model_id, sample, answer, again))
+                row = _row(query_id, model.model.model_id, sample, answer, again)
+                kept = _kept(answer, again)
+                rows.append(row | _cost(kept, model.price))
         columns = [
             pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
         ]
@@ -206,12 +212,28 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
 _SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
 
 
+def _cost(attempt: Attempt, price: Price) -> dict[str, Any]:
+    """The cost by the recipe's price, which may be newer than the one at the time of asking."""
+    if attempt.cost_source == "provider":
+        return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
+    whole = None
+    if attempt.usable:
+        whole = price.of(attempt.prompt_tokens, attempt.call_completion_tokens)
+    if whole is None:
+        return {"cost_usd": None, "cost_source": None}
+    return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
+
+
+def _kept(answer: Answered, again: Answered | None) -> Attempt:
+    """The answer with the larger token limit, where it is usable."""
+    return again.attempt if again and again.attempt.usable else answer.attempt
+
+
 def _row(
     query_id: str, model_id: str, sample: int, answer: Answered, again: Answered | None
 ) -> dict[str, Any]:
-    """A response; the one with the larger token limit where it is usable."""
     attempts = answer.attempts + (again.attempts if again else 0)
-    kept = again.attempt if again and again.attempt.usable else answer.attempt
+    kept = _kept(answer, again)
     row = {name: getattr(kept, name) for name in _SAME}
     error = None
     if kept.status == "error":
