@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.calls.attempt import COLUMNS, Attempt
 from pipelines.calls.group_commit import Appended, GroupCommit
-from pipelines.calls.ledger import Acknowledge, Answered, Claim, Key, Settled, standing
+from pipelines.calls.ledger import SUMMARY, Acknowledge, Answered, Claim, Key, Settled, standing
 from pipelines.calls.owner import Owner
 from pipelines.errors import BadInput, DiskFull, RouteyardError
 
@@ -30,7 +30,14 @@ _BYTES = (
 _TYPES = {
     **dict.fromkeys(("sample", "http_status", "choices"), "bigint"),
     **dict.fromkeys(
-        ("prompt_tokens", "completion_tokens", "reasoning_tokens", "total_tokens"), "bigint"
+        (
+            "prompt_tokens",
+            "completion_tokens",
+            "reasoning_tokens",
+            "total_tokens",
+            "call_completion_tokens",
+        ),
+        "bigint",
     ),
     **dict.fromkeys(("cost_usd", "latency_s", "ttft_s"), "double precision"),
     **dict.fromkeys(_BYTES, "bytea"),
@@ -43,7 +50,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     {", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in COLUMNS)}
 );
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
-CREATE TABLE IF NOT EXISTS settings (settings_hash text PRIMARY KEY, json text NOT NULL);
+CREATE TABLE IF NOT EXISTS notes (name text PRIMARY KEY, json text NOT NULL);
 CREATE TABLE IF NOT EXISTS owners (
     owner text PRIMARY KEY, host text, pid bigint, started text, seen timestamptz NOT NULL
 );
@@ -136,6 +143,34 @@ class PostgresLedger:
             if not rows:
                 return
 
+    def recall(self, prefix: str) -> dict[str, str]:
+        rows = self._read(
+            "SELECT substr(name, %s), json FROM notes WHERE starts_with(name, %s) ORDER BY name",
+            (len(prefix) + 1, prefix),
+        )
+        found: dict[str, str] = dict(rows)
+        return found
+
+    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
+        rows = self._read(
+            "SELECT DISTINCT request_hash FROM attempts WHERE purpose = %s "
+            "AND (%s::text IS NULL OR model_id = %s) ORDER BY 1",
+            (purpose, model_id, model_id),
+        )
+        return [row[0] for row in rows]
+
+    def summary(self) -> list[dict[str, Any]]:
+        rows = self._read(
+            "SELECT purpose, model_id, count(*), "
+            "count(*) FILTER (WHERE status = 'ok'), count(*) FILTER (WHERE status = 'truncated'), "
+            "count(*) FILTER (WHERE status = 'refused'), count(*) FILTER (WHERE status = 'error'), "
+            "sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint, sum(cost_usd), "
+            "count(*) FILTER (WHERE status <> 'error' AND cost_usd IS NULL), "
+            "min(requested_at), max(requested_at) FROM attempts GROUP BY 1, 2 ORDER BY 1, 2",
+            (),
+        )
+        return [dict(zip(SUMMARY, row, strict=True)) for row in rows]
+
     def _standing(self, hashes: Sequence[str]) -> dict[Key, tuple[Settled, int]]:
         rows: dict[Key, list[tuple[int, str, bool, str]]] = defaultdict(list)
         for request_hash, sample, number, status, permanent, run in self._read(
@@ -166,16 +201,23 @@ class PostgresLedger:
         wanted = _columns(keys)
         self._group.submit(lambda c: c.execute(_UNCLAIM, (*wanted, self._owner.name)))
 
-    def remember(self, settings: Mapping[str, str]) -> None:
-        rows = sorted(settings.items())
+    def remember(self, notes: Mapping[str, str]) -> None:
+        rows = sorted(notes.items())
 
         def keep(connection: psycopg.Connection[Any]) -> None:
             with connection.cursor() as cursor:
                 cursor.executemany(
-                    "INSERT INTO settings VALUES (%s, %s) ON CONFLICT DO NOTHING", rows
+                    "INSERT INTO notes VALUES (%s, %s) "
+                    "ON CONFLICT (name) DO UPDATE SET json = excluded.json",
+                    rows,
                 )
 
         self._group.submit(keep).result()
+
+    def forget(self, names: Sequence[str]) -> None:
+        self._group.submit(
+            lambda c: c.execute("DELETE FROM notes WHERE name = ANY(%s)", (list(names),))
+        ).result()
 
     def flush(self) -> None:
         self._group.submit(lambda connection: None).result()

@@ -221,10 +221,30 @@ def test_of_two_processes_only_one_asks(opened):
     assert sorted(hashes) == [h for h, _ in keys]
 
 
-def test_settings_are_kept_once(opened):
-    first, second = opened(), opened()
-    first.remember({"s": "{}"})
-    second.remember({"s": "other", "t": "[]"})
+def test_notes_are_kept_recalled_and_forgotten(opened):
+    ledger = opened()
+    ledger.remember({"model:a": "1", "model:b": "2", "batch:x": "3"})
+    ledger.remember({"model:a": "9"})
+    assert opened().recall("model:") == {"a": "9", "b": "2"}
+    ledger.forget(["model:a"])
+    assert ledger.recall("model:") == {"b": "2"}
+    assert ledger.recall("batch:") == {"x": "3"}
+
+
+def test_a_summary_counts_and_leaves_the_unknown_apart(opened):
+    ledger = opened()
+    other = {"status": "error", "permanent": False, "text": None}
+    append(ledger, replace(BASE, prompt_tokens=5, completion_tokens=7, cost_usd=0.25))
+    append(ledger, replace(BASE, sample=1), replace(BASE, sample=2, **other))
+    append(ledger, replace(BASE, request_hash="c" * 32, purpose="canary:start"))
+    rows = {row["purpose"]: row for row in ledger.summary()}
+    mine = rows["collect"]
+    assert (mine["attempts"], mine["ok"], mine["errors"]) == (3, 2, 1)
+    assert (mine["prompt_tokens"], mine["completion_tokens"]) == (5, 7)
+    assert (mine["cost_usd"], mine["cost_unknown"]) == (0.25, 1)
+    assert rows["canary:start"]["cost_usd"] is None
+    assert ledger.hashes() == [BASE.request_hash]
+    assert ledger.hashes(model_id="nobody") == []
 
 
 def test_an_unreachable_database_is_named_without_its_password():
