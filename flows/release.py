@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +15,64 @@ from flows.workspace import Done, run_stage, write_json
 from pipelines.errors import GateFailed
 from schemas.recipe import Recipe
 
-#: Gates a recipe can waive by name (`release.waivers`).
-GATES = ("metering",)
-#: Tables that only help building; a release does not repeat them.
-_NOT_RELEASED = frozenset({"embeddings"})
+#: Computed for curation; a release holds them only on request (`release.include_embeddings`).
+_ADD_ONS = frozenset({"embeddings"})
 
 
 @task(name="metering audit", persist_result=True)
 def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
-    """Findings of the metering audit over the responses that are to be released."""
-    from dataclasses import asdict
+    """Metering audit over the responses that are to be released, and what the recipe waives."""
+    from pipelines.calls.audit import apply_waivers, audit
 
-    from pipelines.calls.audit import audit
+    asked_as = {m.model_id: m.endpoint_model or m.model_id for m in recipe.pool.models}
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
-        found = audit(tables["responses"], tables["models"], thresholds=recipe.collect.metering)
+        found = audit(
+            tables["responses"],
+            tables["models"],
+            recipe.collect.metering,
+            queries=tables["queries"],
+            names=asked_as,
+        )
+        standing, waived = apply_waivers(found, recipe.release.waivers)
         findings = [asdict(finding) for finding in found]
         write_json(folder / "findings.json", findings)
-        return {"findings": findings}
+        return {
+            "findings": findings,
+            "standing": [f"{one.model_id}: {one.says}" for one in standing],
+            "waived": [f"{one.model_id}: {one.says}" for one, _ in waived],
+        }
 
     return run_stage(
         Path(root),
         "audit",
-        parameters=recipe.collect.metering.model_dump(mode="json"),
+        parameters={
+            "metering": recipe.collect.metering.model_dump(mode="json"),
+            "waivers": [waiver.model_dump() for waiver in recipe.release.waivers],
+            "asked_as": asked_as,
+        },
         inputs={"curated": curated.fingerprint},
-        rooms=("schemas", "pipelines.calls.audit"),
+        rooms=("schemas", "pipelines.calls"),
         make=make,
     )
 
 
-def check_gate(gate: str, recipe: Recipe, problems: list[str]) -> None:
-    """Stop unless there is nothing to stop for, or the recipe waives the gate by name.
+def check_metering(recipe: Recipe, audited: Done) -> None:
+    """Stop at findings that the recipe does not waive.
 
     Raises:
-        GateFailed: names the first problems and how to waive the gate.
+        GateFailed: names the first findings and how to waive them.
     """
-    if not problems or any(waiver.gate == gate for waiver in recipe.release.waivers):
+    standing: list[str] = audited.figures["standing"]
+    if not standing:
         return
-    shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if problems[5:] else "")
+    more = f"; and {len(standing) - 5} more" if len(standing) > 5 else ""
     raise GateFailed(
-        f"the {gate} gate stops this release: {shown}",
-        where=f"benchmark {recipe.name} {recipe.version}",
-        next_step=f"mend the cause, or waive it by name: release.waivers: "
-        f"[{{gate: {gate}, reason: …}}]; the card will print the reason",
+        f"the metering audit stops this release: {'; '.join(standing[:5])}{more}",
+        where=f"benchmark {recipe.name} {recipe.version}; {audited.folder}/findings.json",
+        next_step="mend the cause, or waive it by name in the recipe: release.waivers: "
+        "[{gate: metering, reason: …}]; the card will print the reason",
     )
 
 
@@ -103,7 +118,7 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
     from datacards.card import render
     from pipelines.release.build import write_release
 
-    tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _NOT_RELEASED}
+    tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings and "embed" in stages:
         tables["embeddings"] = read(stages["embed"], "embeddings")
     ingested = stages["ingest"].figures

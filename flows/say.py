@@ -12,11 +12,15 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
+from flows.workspace import PROBING
+
 _console = Console(stderr=True, highlight=False)
 
 
 def line(stage: str, text: str) -> None:
-    """One finished stage."""
+    """One finished stage; a probe finishes none."""
+    if PROBING.get():
+        return
     _console.print(f"[bold]{stage:<9}[/bold] {text}", soft_wrap=True)
 
 

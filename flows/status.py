@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.build import build
+from flows.load import load
 from flows.workspace import PROBING, Stale
 from pipelines.errors import BadInput
 
@@ -21,7 +22,7 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     record = last_run(Path(workspace), recipe)
     token = PROBING.set(True)
     try:
-        summary = build.fn(recipe=recipe, workspace=workspace)
+        summary = build.fn(recipe=recipe, workspace=workspace, until="certify")
         stages: Mapping[str, Any] = summary["stages"]
         stopped: Stale | None = None
     except Stale as stale:
@@ -29,11 +30,11 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     finally:
         PROBING.reset(token)
     rows = []
-    order = ["ingest", "pool", "collect", "label", "embed", "curate", "certify", "release"]
+    order = ["ingest", "pool", "collect", "label", "embed", "curate", "audit", "certify"]
     reached = False
     for name in order:
         if stopped is None:
-            if name in stages or name == "release":
+            if name in stages:
                 rows.append({"stage": name, "state": "fresh", "why": ""})
         elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
             reached = True
@@ -43,13 +44,32 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
             rows.append({"stage": name, "state": "waiting", "why": "an earlier stage is stale"})
         else:
             rows.append({"stage": name, "state": "fresh", "why": ""})
-    return rows
+    return [*rows, _release(Path(workspace), recipe, stages, stopped)]
+
+
+def _release(
+    workspace: Path, recipe: str, stages: Mapping[str, Any], stopped: Stale | None
+) -> dict[str, str]:
+    """Whether the recipe's version is released, from the stages as they are now."""
+    checked, _ = load(recipe)
+    folder = workspace / "releases" / checked.name / checked.version
+    if stopped is not None:
+        return {"stage": "release", "state": "waiting", "why": "an earlier stage is stale"}
+    if not (folder / "manifest.json").is_file():
+        return {"stage": "release", "state": "stale", "why": f"{checked.version} is not released"}
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    now = {name: one["fingerprint"] for name, one in stages.items()}
+    if manifest["stages"] == now:
+        return {"stage": "release", "state": "fresh", "why": ""}
+    changed = sorted(
+        k for k in {*now, *manifest["stages"]} if now.get(k) != manifest["stages"].get(k)
+    )
+    why = f"{checked.version} was released from another {', '.join(changed)}"
+    return {"stage": "release", "state": "stale", "why": why}
 
 
 def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
     """The record of the last build of a recipe; empty when it was never built."""
-    from flows.load import load
-
     path = workspace / "runs" / f"{load(recipe)[0].name}.json"
     if not path.is_file():
         return {}
