@@ -1,0 +1,146 @@
+"""The embedded default, end to end: what a new user gets from `routeyard demo`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+SQL = "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"
+
+
+def ask(release: Path, sql: str) -> list[tuple]:
+    with duckdb.connect(str(release / "demo.duckdb"), read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_the_summary_says_what_matters(demo_yard: Path) -> None:
+    printed = (demo_yard / "printed.txt").read_text()
+    assert "SIMULATED" in printed
+    for word in ("oracle", "best single model", "near-duplicates", "cost", "Try:"):
+        assert word in printed
+    assert str(demo_yard / "releases" / "demo" / "1.0.0") in printed
+
+
+def test_accuracies_are_the_planted_strengths_within_binomial_error(demo_release: Path) -> None:
+    from flows.demo.models import planted
+
+    strengths = planted()
+    sql = (
+        "SELECT model_id, task, avg(score), count(score) "
+        "FROM labels JOIN queries USING (query_id) GROUP BY ALL"
+    )
+    rows = ask(demo_release, sql)
+    assert len({model for model, *_ in rows}) >= 8
+    worst, chi_square = 0.0, 0.0
+    for model, task, accuracy, n in rows:
+        strength = strengths[model, task]
+        z = (accuracy - strength) / math.sqrt(strength * (1 - strength) / n)
+        worst, chi_square = max(worst, abs(z)), chi_square + z * z
+    # 99 pairs: a |z| above 4 has a chance of 0.6 %, a chi-square above 150 one of 0.1 %.
+    assert worst < 4
+    assert chi_square < 150
+
+
+def test_planted_duplicates_are_found_and_share_a_split(demo_release: Path) -> None:
+    groups = ask(demo_release, "SELECT count(DISTINCT group_id) FROM duplicates")[0][0]
+    assert groups >= 20
+    straddling = (
+        "SELECT group_id FROM duplicates JOIN splits USING (query_id) "
+        "GROUP BY group_id HAVING count(DISTINCT split) > 1"
+    )
+    assert ask(demo_release, straddling) == []
+
+
+def test_every_absent_question_is_explained(demo_yard: Path, demo_release: Path) -> None:
+    bank = [json.loads(line) for line in (demo_yard / "demo" / "bank.jsonl").open()]
+    kept = ask(demo_release, "SELECT count(*) FROM queries")[0][0]
+    explained = ask(demo_release, "SELECT count(*) FROM removals WHERE entity = 'query'")[0][0]
+    assert kept + explained == len(bank)
+
+
+def test_the_same_answer_in_python_and_on_the_command_line_from_anywhere(
+    demo_release: Path, tmp_path: Path, call
+) -> None:
+    for path in (demo_release, *demo_release.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        here = sorted(ask(demo_release, SQL))
+        done = call("query", demo_release, SQL, "--format", "json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        there = sorted(tuple(row.values()) for row in json.loads(done.stdout))
+    finally:
+        for path in (demo_release, *demo_release.rglob("*")):
+            path.chmod(path.stat().st_mode | 0o200)
+    assert [row[:2] for row in here] == [row[:2] for row in there]
+    assert [row[2] for row in here] == pytest.approx([row[2] for row in there])
+
+
+def test_load_dataset_reads_it_offline(demo_release: Path, tmp_path: Path) -> None:
+    code = (
+        "import datasets, sys; "
+        "[print(datasets.load_dataset(sys.argv[1], t, split='train').num_rows) "
+        "for t in ('labels', 'queries')]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(demo_release)],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    counts = [ask(demo_release, f"SELECT count(*) FROM {t}")[0][0] for t in ("labels", "queries")]
+    assert [int(line) for line in done.stdout.split()[-2:]] == counts
+
+
+def test_verify_accepts_it_and_the_card_says_simulated(demo_release: Path, call) -> None:
+    assert call("verify", demo_release).returncode == 0
+    assert "simulated" in (demo_release / "README.md").read_text().lower()
+
+
+def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) -> None:
+    ledger = demo_yard / "ledger" / "ledger.sqlite"
+
+    def attempts() -> int:
+        with sqlite3.connect(ledger) as connection:
+            return int(connection.execute("SELECT count(*) FROM attempts").fetchone()[0])
+
+    before = attempts()
+    done = call("build", "demo", "--workspace", demo_yard, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["release"]["status"] == "unchanged"
+    assert all(stage["reused"] for stage in summary["stages"].values())
+    assert attempts() == before
+
+
+def test_status_says_fresh_and_names_what_a_change_makes_stale(
+    demo_yard: Path, tmp_path: Path, call
+) -> None:
+    rows = json.loads(call("status", "demo", "--workspace", demo_yard, "--json").stdout)
+    assert {row["state"] for row in rows} == {"fresh"}
+    recipe = tmp_path / "demo.yaml"
+    text = call("recipe", "show", "demo").stdout.replace("threshold: 0.999", "threshold: 0.99")
+    recipe.write_text(text)
+    rows = json.loads(call("status", recipe, "--workspace", demo_yard, "--json").stdout)
+    states = {row["stage"]: row for row in rows}
+    assert states["label"]["state"] == "fresh"
+    assert states["curate"]["state"] == "stale"
+    assert "'rules' changed" in states["curate"]["why"]
+    assert states["release"]["state"] == "waiting"
+
+
+def test_a_plan_counts_what_is_there(demo_yard: Path, tmp_path: Path, call) -> None:
+    empty = json.loads(call("plan", "demo", "--workspace", tmp_path / "y", "--json").stdout)
+    full = json.loads(call("plan", "demo", "--workspace", demo_yard, "--json").stdout)
+    assert empty["calls"] == empty["queries"] * empty["models_in_pool"]
+    assert empty["cost_usd"] > 0
+    assert (full["calls"], full["missing"]) == (0, 0)
+    assert not (tmp_path / "y" / "ledger").exists()  # a plan asks and keeps nothing
