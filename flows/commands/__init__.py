@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "leaderboard": "One table from many evaluations.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
     "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
+    "fingerprint": "Describe models by how they answer probe prompts.",
+    "hidden-states": "Write every layer's mean-pooled hidden state for each query.",
     "score": "Score answers with a rule scorer and show what it read.",
 }
 

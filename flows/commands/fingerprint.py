@@ -1,0 +1,105 @@
+"""`routeyard fingerprint`: what describes a model without its weights' names."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Kind(StrEnum):
+    """Which descriptor is made."""
+
+    logit_footprint = "logit_footprint"
+    perplexity_fingerprint = "perplexity_fingerprint"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="Release folder; probes are its queries.")],
+    kind: Annotated[Kind, typer.Option(help="Which descriptor.")] = Kind.logit_footprint,
+    recipe: Annotated[
+        str | None, typer.Option(help="Ask the pool of this recipe, through the ledger.")
+    ] = None,
+    workspace: Annotated[Path, typer.Option(help="Workspace whose ledger is used.")] = Path("yard"),
+    model: Annotated[list[str] | None, typer.Option(help="Only this model (repeatable).")] = None,
+    local: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FOLDER of a local transformers model (repeatable)."),
+    ] = None,
+    language_model: Annotated[
+        str | None,
+        typer.Option(
+            help="Folder or hub id of the shared language model (perplexity_fingerprint)."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Parquet file to write.")] = Path("descriptors.parquet"),
+    probes: Annotated[int, typer.Option(min=1, help="Probe prompts (N).")] = 192,
+    steps: Annotated[int, typer.Option(min=1, help="Greedy steps per probe (T).")] = 10,
+    tokens: Annotated[int, typer.Option(min=1, help="Frequent tokens (K).")] = 256,
+    seed: Annotated[int, typer.Option(help="Seed of the draw of probes.")] = 0,
+    scheme: Annotated[
+        str | None, typer.Option(help="Split scheme whose validation queries are probed.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
+) -> None:
+    """Describe models by how they answer probe prompts.
+
+    A logit footprint is the mean probability of frequent tokens over greedy steps: from
+    local models, or from the top log-probabilities that APIs return.
+
+        routeyard fingerprint yard/releases/demo/1.0.0 --local small=models/small
+
+        routeyard fingerprint yard/releases/demo/1.0.0 --recipe recipe.yaml --model gpt-x
+
+    A perplexity fingerprint needs answers only: the released ones, or, with --recipe,
+    greedy ones asked for it.
+
+        routeyard fingerprint RELEASE --kind perplexity_fingerprint --language-model models/gpt2
+
+    Probes are validation queries that no split scheme trains on; which, stands in the
+    `metadata` column beside the probability mass that a server did not return.
+    """
+    from flows.fingerprint import Probing, footprint_table, perplexity_table, probe_queries
+    from flows.load import load
+    from flows.workspace import write_table
+    from pipelines.errors import BadInput
+
+    probing = Probing(probes, steps, tokens, seed, scheme)
+    checked = load(recipe)[0] if recipe else None
+    folders = dict(_named(entry) for entry in local or [])
+    chosen = probe_queries(release, probing)
+    if kind is Kind.logit_footprint:
+        if checked is None and not folders:
+            raise BadInput(
+                "no model to probe was named",
+                next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
+            )
+        table = footprint_table(
+            chosen, probing, recipe=checked, root=workspace, models=model or [], local=folders,
+            device=device,
+        )  # fmt: skip
+    else:
+        if language_model is None:
+            raise BadInput(
+                "a perplexity fingerprint needs the language model that scores the answers",
+                next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
+            )
+        table = perplexity_table(
+            chosen, probing, language_model, release=release, recipe=checked, root=workspace,
+            models=model or [], device=device,
+        )  # fmt: skip
+    write_table(table, out)
+    print(f"{table.num_rows} × {kind.value} from {chosen.num_rows} probes → {out}")
+
+
+def _named(entry: str) -> tuple[str, str]:
+    from pipelines.errors import BadInput
+
+    name, equals, folder = entry.partition("=")
+    if not (name and equals and folder):
+        raise BadInput(
+            f"--local {entry!r} is not NAME=FOLDER", next_step="write --local small=models/small"
+        )
+    return name, folder
