@@ -24,7 +24,8 @@ class Bench:
         outcome: int8 (scorers, responses), codes above.
         score: float64 (scorers, responses), NaN where there is none.
         conflict: bool (responses,), some current reading found several answers.
-        pair: int64 (responses,), index into `query` and `model`.
+        pair: int64 (responses,), index into `query`, `query_ids` and `model_ids`.
+        sample: int64 (responses,).
         query: int64 (pairs,), row of the `queries` table.
         query_ids, model_ids: Arrow (pairs,), sorted by both; every pair that has
             a response row, usable or not.
@@ -35,6 +36,7 @@ class Bench:
     score: np.ndarray[Any, np.dtype[np.float64]]
     conflict: np.ndarray[Any, np.dtype[np.bool_]]
     pair: np.ndarray[Any, np.dtype[np.int64]]
+    sample: np.ndarray[Any, np.dtype[np.int64]]
     query: np.ndarray[Any, np.dtype[np.int64]]
     query_ids: pa.Array
     model_ids: pa.Array
@@ -68,6 +70,7 @@ def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Bench
         score=score,
         conflict=conflict,
         pair=pair,
+        sample=keys % width,
         query=_ints(rows)[unique // models],
         query_ids=query_ids.take(pa.array(unique // models)),
         model_ids=model_ids.take(pa.array(unique % models)),

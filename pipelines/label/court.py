@@ -21,7 +21,7 @@ a text commits to several answers, whatever the policy made of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -59,19 +59,46 @@ def decide(
         LABELS contract, sorted by query_id, model_id.
     """
     bench = lay_out(queries, responses, verdicts)
-    policy = policy or Label()
+    return _labels(bench, _try(queries, bench, policy or Label()))
+
+
+def open_steps(
+    queries: pa.Table, responses: pa.Table, verdicts: pa.Table, *, policy: Label | None = None
+) -> dict[str, list[tuple[str, str, int]]]:
+    """Scorer → (query_id, model_id, sample) that the policy still wants it to judge.
+
+    Only steps that have come up are listed: while a rule decides, or has not been
+    run yet, the verifier behind it is not asked. Steps that erred are listed
+    again, so that the next run mends an outage.
+    """
+    bench = lay_out(queries, responses, verdicts)
+    ruling = _try(queries, bench, policy or Label())
+    found = {}
+    for name, parts in sorted(ruling.wanted.items()):
+        rows = np.sort(np.concatenate(parts))
+        pair = pa.array(bench.pair[rows])
+        keys = (bench.query_ids.take(pair), bench.model_ids.take(pair))
+        if len(rows):
+            ids = (keys[0].to_pylist(), keys[1].to_pylist(), bench.sample[rows].tolist())
+            found[name] = list(zip(*ids, strict=True))
+    return found
+
+
+def _try(queries: pa.Table, bench: Bench, policy: Label) -> _Ruling:
     tasks, task_of = _factor(queries.column("task"))
     rules, rule_of = _factor(queries.column("scorer"))
     task = task_of[bench.query][bench.pair]
     rule = rule_of[bench.query][bench.pair]
     ruling = _Ruling.blank(len(bench.pair))
+    ruling.defined = [f"xverify:{one.name}" for one in policy.verifiers]
+    ruling.defined += [f"judge:{one.name}" for one in policy.judges]
     groups, group = np.unique(task * max(len(rules), 1) + rule, return_inverse=True)
     for index, code in enumerate(groups.tolist()):
         rows = np.flatnonzero(group == index)
         task_name, scorer = tasks[code // len(rules)], rules[code % len(rules)]
         _rule(bench, policy.tasks.get(task_name, policy.default), scorer, rows, ruling)
     _humans(bench, ruling)
-    return _labels(bench, ruling)
+    return ruling
 
 
 @dataclass
@@ -80,7 +107,8 @@ class _Ruling:
 
     score: float64, NaN while undecided. correct: bool. by: index into `names`,
     -1 while undecided. threshold: NaN where neither policy nor scorer sets one.
-    contested: bool.
+    contested: bool. defined: verifiers and judges the recipe names. wanted: rows
+    on which a scorer is needed and has given no verdict.
     """
 
     score: Any
@@ -89,6 +117,8 @@ class _Ruling:
     threshold: Any
     contested: Any
     names: list[str]
+    defined: list[str] = field(default_factory=list)
+    wanted: dict[str, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def blank(cls, n: int) -> _Ruling:
@@ -123,7 +153,7 @@ def _rule(bench: Bench, policy: Policy, scorer: str, rows: Any, ruling: _Ruling)
     yes, no = (outcome == CORRECT).any(axis=0), (outcome == INCORRECT).any(axis=0)
     ruling.contested[rows] = (yes & no) | bench.conflict[rows]
 
-    steps = _steps(bench, policy, scorer)
+    steps = _steps({*bench.scorers, *ruling.defined}, policy, scorer)
     missing = np.full(len(rows), MISSING, np.int8)
     blank = np.full(len(rows), np.nan)
     heard: list[tuple[str, Any, Any]] = []
@@ -151,10 +181,10 @@ def _rule(bench: Bench, policy: Policy, scorer: str, rows: Any, ruling: _Ruling)
         _vote(policy, heard, rows, ruling)
 
 
-def _steps(bench: Bench, policy: Policy, scorer: str) -> list[str]:
+def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
     steps = [] if scorer == NO_RULE else [scorer]
     for name in policy.then:
-        family = [known for known in bench.scorers if known.startswith(f"{name}:")]
+        family = sorted(one for one in known if one.startswith(f"{name}:"))
         steps += [step for step in (family or [name]) if step not in steps]
     return steps
 
@@ -168,7 +198,8 @@ def _escalate(
     here = np.ones(n, bool)  # still going up
     held = np.ones(n, bool)  # no step failed on the way
     last = np.full(n, -1)  # the last step that said anything
-    for at, (_, outcome, _) in enumerate(heard):
+    for at, (name, outcome, _) in enumerate(heard):
+        _want(ruling, name, rows[here & ((outcome == ERROR) | (outcome == MISSING))])
         last[here & ((outcome == CORRECT) | (outcome == INCORRECT))] = at
         held[here & ((outcome == ERROR) | (outcome == MISSING))] = False
         here = here & held & np.isin(outcome, passing)
@@ -180,6 +211,8 @@ def _escalate(
 
 
 def _vote(policy: Policy, heard: list[tuple[str, Any, Any]], rows: Any, ruling: _Ruling) -> None:
+    for name, said, _ in heard:
+        _want(ruling, name, rows[(said == ERROR) | (said == MISSING)])
     outcome = np.stack([said for _, said, _ in heard])
     score = np.stack([value for _, _, value in heard])
     complete = ~((outcome == ERROR) | (outcome == MISSING)).any(axis=0)
@@ -195,6 +228,11 @@ def _vote(policy: Policy, heard: list[tuple[str, Any, Any]], rows: Any, ruling: 
     limit = _limit(policy, heard[0][0])
     ruling.put(rows[settled], mean[settled], (yes > no)[settled], name, limit)
     _unreadable(policy, rows[complete & (yes + no == 0)], ruling)
+
+
+def _want(ruling: _Ruling, name: str, rows: Any) -> None:
+    if len(rows):
+        ruling.wanted.setdefault(name, []).append(rows)
 
 
 def _unreadable(policy: Policy, rows: Any, ruling: _Ruling) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from schemas.recipe.base import Strict
+from schemas.recipe.verifier import Judge, Verifier
 
 
 class Policy(Strict):
@@ -42,6 +43,21 @@ class Label(Strict):
 
     default: Policy = Policy()
     tasks: dict[str, Policy] = Field(default_factory=dict)
+    #: Served models that `then` may name as `xverify:<name>` and `judge:<name>`.
+    verifiers: list[Verifier] = Field(default_factory=list)
+    judges: list[Judge] = Field(default_factory=list)
     #: Accept that `code` runs model-written programs without isolation where the
     #: kernel offers none. They can then read and write what this user can.
     run_code_without_isolation: bool = False
+
+    @model_validator(mode="after")
+    def _unique(self) -> Label:
+        for served in (self.verifiers, self.judges):
+            names = [one.name for one in served]
+            repeated = sorted({name for name in names if names.count(name) > 1})
+            if repeated:
+                raise ValueError(f"{repeated[0]!r} is listed twice")
+        for judge in self.judges:
+            if judge.kind == "relative" and judge.reference_model is None:
+                raise ValueError(f"judge {judge.name!r} of kind 'relative' needs 'reference_model'")
+        return self

@@ -1,0 +1,326 @@
+"""xVerify and judges against a real server on loopback, outages included."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.calls.sqlite_ledger import SqliteLedger
+from pipelines.errors import BadInput
+from pipelines.label.court import decide, open_steps
+from pipelines.label.hearings import hear_all
+from pipelines.label.judge import judge, rating, winners
+from pipelines.label.templates import load_template
+from pipelines.label.xverify import said, verify
+from schemas import QUERIES, RESPONSES, VERDICTS
+from schemas.recipe import Label, Policy
+from schemas.recipe.collect import Retry
+from schemas.recipe.pool import Provider
+from schemas.recipe.verifier import Judge, Verifier
+
+sys.path.insert(0, str(Path(__file__).parent))
+from loopback_judge import serving
+
+ONCE = Retry(attempts=1, first_wait_s=0, pause_after=1000)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
+    with SqliteLedger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def queries(n: int, scorer: str = "numeric") -> pa.Table:
+    return QUERIES.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "source": "s",
+            "source_id": str(i),
+            "task": "t",
+            "domain": "d",
+            "question": f"what is {i}?",
+            "prompt": f"what is {i}?",
+            "choices": [],
+            "references": [str(i)],
+            "scorer": scorer,
+            "metadata": "{}",
+        }
+        for i in range(n)
+    )
+
+
+def responses(n: int, *models: str) -> pa.Table:
+    return RESPONSES.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "model_id": model,
+            "sample": 0,
+            "text": f"{model} says {i}",
+            "status": "ok",
+            "attempts": 1,
+        }
+        for i in range(n)
+        for model in models
+    )
+
+
+def verifier(url: str, **changes: Any) -> Verifier:
+    return Verifier(
+        name="x", provider=Provider(name="p", base_url=url), **{"retry": ONCE} | changes
+    )
+
+
+def judging(url: str, kind: Any, **changes: Any) -> Judge:
+    provider = Provider(name="p", base_url=url)
+    return Judge(name="j", kind=kind, provider=provider, **{"retry": ONCE} | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Correct", "correct"),
+        ("incorrect", "incorrect"),
+        ("[Correct]", "correct"),
+        (" [[INCORRECT]].\n", "incorrect"),
+        ("**Correct**", "correct"),
+        # trap: a sentence that merely holds the word is not a verdict
+        ("Not correct", None),
+        ("Correct or Incorrect", None),
+        ("It is correct", None),
+        ("", None),
+        ("Correctly", None),
+        ("[" * 50_000, None),
+    ],
+)
+def test_what_counts_as_a_verdict(text: str, expected: str | None) -> None:
+    assert said(text) == expected
+
+
+def test_verdicts_parameters_and_keep_alive(ledger: SqliteLedger) -> None:
+    with serving(lambda prompt, _: "Correct" if "good" in prompt else "[incorrect]") as server:
+        filed = verify(
+            queries(30), responses(30, "good", "bad"), verifier(server.url), ledger, run="r"
+        )
+    outcomes = {(r["model_id"], r["outcome"]) for r in filed.verdicts.to_pylist()}
+    assert outcomes == {("good", "correct"), ("bad", "incorrect")}
+    assert filed.verdicts.num_rows == len(server.prompts) == 60
+    body = server.bodies[0]
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.1, 0.7, 2048)
+    # 60 requests over the pool's 8 connections
+    assert len(server.connections) <= 8
+
+
+def test_an_outage_invents_no_verdict_and_the_next_run_resumes(ledger: SqliteLedger) -> None:
+    down = True
+
+    def says(prompt: str, before: int) -> str | int:
+        return (
+            503 if down and int(prompt.split("what is ")[1].split("?")[0]) % 3 == 0 else "Correct"
+        )
+
+    with serving(says) as server:
+        first = verify(queries(30), responses(30, "m"), verifier(server.url), ledger, run="1")
+        errors = [r for r in first.verdicts.to_pylist() if r["outcome"] == "error"]
+        assert len(errors) == server.failures == first.figures["failed"] == 10
+        assert {r["score"] for r in errors} == {None}
+        down = False
+        again = verify(queries(30), responses(30, "m"), verifier(server.url), ledger, run="2")
+        # only what failed was asked again
+        assert len(server.prompts) == 40
+        assert again.figures["asked"] == 10
+        assert set(again.verdicts["outcome"].to_pylist()) == {"correct"}
+        third = verify(queries(30), responses(30, "m"), verifier(server.url), ledger, run="3")
+        assert (third.figures["asked"], len(server.prompts)) == (0, 40)
+        assert third.verdicts.equals(again.verdicts)
+
+
+def test_a_server_that_is_gone_stops_the_run_instead_of_asking_on(ledger: SqliteLedger) -> None:
+    with serving(lambda prompt, _: "Correct") as server:
+        url = server.url
+    gone = verifier(url, retry=Retry(attempts=1, first_wait_s=0, pause_after=5), concurrency=1)
+    filed = verify(queries(50), responses(50, "m"), gone, ledger, run="r")
+    assert filed.figures["stopped"] == "5 prompts in a row failed"
+    assert set(filed.verdicts["outcome"].to_pylist()) == {"error"}
+    # what was never asked has no verdict, not a wrong one
+    assert filed.verdicts.num_rows == 5
+
+
+def test_unreadable_answers_are_asked_again_then_stand_as_errors(ledger: SqliteLedger) -> None:
+    patient = {"retry": Retry(attempts=3, first_wait_s=0)}
+
+    def says(prompt: str, before: int) -> str | int:
+        return "maybe" if "what is 0?" in prompt or before < 2 else "Incorrect"
+
+    with serving(says) as server:
+        filed = verify(
+            queries(2), responses(2, "m"), verifier(server.url, **patient), ledger, run="r"
+        )
+    assert filed.verdicts["outcome"].to_pylist() == ["error", "incorrect"]
+    assert "maybe" in filed.verdicts["reason"][0].as_py()
+    assert len(server.prompts) == 6
+
+
+def test_equal_answers_are_asked_once_and_no_model_is_named(
+    ledger: SqliteLedger,
+) -> None:
+    texts = responses(1, "first-model", "second-model").to_pylist()
+    same = RESPONSES.from_rows({**row, "text": "zero"} for row in texts)
+    prices = {"price_in": 1.0, "price_out": 2.0}
+    with serving(lambda prompt, _: "Correct") as server:
+        filed = verify(queries(1), same, verifier(server.url, **prices), ledger, run="r")
+    assert filed.verdicts["outcome"].to_pylist() == ["correct", "correct"]
+    assert len(server.prompts) == 1
+    assert "-model" not in server.prompts[0]
+    # what the one call cost is counted once: 100 prompt and 10 completion tokens
+    assert sorted(filed.verdicts["cost_usd"].to_pylist()) == [0.0, pytest.approx(120e-6)]
+
+
+def test_a_budget_is_not_overrun(ledger: SqliteLedger) -> None:
+    prices = {"price_in": 1.0, "price_out": 1.0, "budget_usd": 0.01, "max_tokens": 100}
+    with serving(lambda prompt, _: "Correct") as server:
+        filed = verify(
+            queries(200), responses(200, "m"), verifier(server.url, **prices), ledger, run="r"
+        )
+    assert filed.figures["stopped"] == "the budget is reached"
+    assert 0 < filed.verdicts.num_rows == len(server.prompts) < 200
+    assert sum(filed.verdicts["cost_usd"].to_pylist()) <= 0.01
+    free = verifier("http://127.0.0.1:1/v1", budget_usd=1.0)
+    with pytest.raises(BadInput, match="no price"):
+        verify(queries(1), responses(1, "m"), free, ledger, run="r")
+
+
+def test_templates(tmp_path: Path) -> None:
+    names = frozenset({"question", "answer"})
+    file = tmp_path / "mine.txt"
+    file.write_text("Q {{question}} A {{ answer }}")
+    template = load_template("xverify", str(file), names=names)
+    # trap: an answer that holds a placeholder must not be filled in turn
+    assert template.fill({"question": "?", "answer": "{{question}}"}) == "Q ? A {{question}}"
+    assert template.version != load_template("xverify", None, names=names).version
+    for broken in ("no placeholder", "{{answer}} {{solution}}"):
+        file.write_text(broken)
+        with pytest.raises(BadInput):
+            load_template("xverify", str(file), names=names)
+    with pytest.raises(BadInput):
+        load_template("xverify", str(tmp_path / "none.txt"), names=names)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("Good. [[7]]", 7), ("[[10]]", 10), ("first [[2]], then [[ 9 ]]", 9)]
+    + [(text, None) for text in ("7", "[[0]]", "[[11]]", "[[7/10]]", "[[seven]]", "[[" * 9999)],
+)
+def test_ratings(text: str, expected: int | None) -> None:
+    assert rating(text) == expected
+
+
+def test_rating_and_relative_judges(ledger: SqliteLedger) -> None:
+    points = {"small": "[[4]]", "equal": "[[8]]", "strong": "[[8]]"}
+
+    def says(prompt: str, _: int) -> str | int:
+        return next(points[m] for m in points if f"{m} says" in prompt)
+
+    with serving(says) as server:
+        rated = judge(
+            queries(1), responses(1, *points), judging(server.url, "rating"), ledger, run="r"
+        )
+        relative = judging(server.url, "relative", reference_model="strong")
+        compared = judge(queries(1), responses(1, *points), relative, ledger, run="r")
+        # the ratings were there already
+        assert len(server.prompts) == 3
+    by_model = {r["model_id"]: r for r in rated.verdicts.to_pylist()}
+    assert by_model["small"]["score"] == pytest.approx(3 / 9)
+    assert [by_model[m]["outcome"] for m in points] == ["incorrect", "correct", "correct"]
+    outcomes = {r["model_id"]: r["outcome"] for r in compared.verdicts.to_pylist()}
+    assert outcomes == {"small": "incorrect", "equal": "correct", "strong": "correct"}
+
+
+def test_a_relative_judge_without_the_reference_has_no_verdict(ledger: SqliteLedger) -> None:
+    with serving(lambda prompt, _: 500 if "strong says" in prompt else "[[9]]") as server:
+        by = judging(server.url, "relative", reference_model="strong")
+        filed = judge(queries(1), responses(1, "small", "strong"), by, ledger, run="r")
+    assert filed.verdicts["outcome"].to_pylist() == ["error", "error"]
+
+
+def _listed(prompt: str) -> list[str]:
+    parts = prompt.split('<answer letter="')[1:]
+    return [part.split("\n")[1].split(" says")[0] for part in parts]
+
+
+def test_choice_swaps_positions_and_keeps_both_orders(ledger: SqliteLedger) -> None:
+    def fair(prompt: str, _: int) -> str | int:
+        right = [letter for letter, who in zip("ABC", _listed(prompt), strict=True) if who != "bad"]
+        return f"Because. [[{', '.join(right)}]]"
+
+    with serving(fair) as server:
+        by = judging(server.url, "choice")
+        filed = judge(queries(4), responses(4, "good", "bad", "fine"), by, ledger, run="r")
+        orders = [_listed(prompt) for prompt in server.prompts]
+    rows = filed.verdicts.to_pylist()
+    outcomes = {(r["model_id"], r["outcome"]) for r in rows}
+    assert outcomes == {("good", "correct"), ("fine", "correct"), ("bad", "incorrect")}
+    assert len(orders) == 8
+    assert all(order[::-1] in orders for order in orders)
+    assert "in order:" in rows[0]["reason"]
+    assert "reversed:" in rows[0]["reason"]
+
+
+def test_a_judge_that_always_takes_the_first_decides_nothing(ledger: SqliteLedger) -> None:
+    with serving(lambda prompt, _: "[[A]]") as server:
+        by = judging(server.url, "choice")
+        filed = judge(queries(3), responses(3, "one", "two"), by, ledger, run="r")
+    assert set(filed.verdicts["outcome"].to_pylist()) == {"abstain"}
+    assert all(filed.verdicts["conflict"].to_pylist())
+
+
+def test_winners() -> None:
+    assert winners("so [[A, c]]", 3) == {0, 2}
+    assert winners("[[none]]", 3) == frozenset()
+    # trap: a letter past the list is not "nobody else won"
+    assert winners("[[D]]", 3) is None
+    assert winners("A and C", 3) is None
+
+
+def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None:
+    asked, texts = queries(3), responses(3, "m")
+    filed = VERDICTS.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "model_id": "m",
+            "sample": 0,
+            "scorer": "numeric",
+            "scorer_version": "1",
+            "outcome": outcome,
+            "score": {"correct": 1.0, "incorrect": 0.0}.get(outcome),
+            "conflict": False,
+            "reason": "",
+            "cost_usd": 0.0,
+        }
+        for i, outcome in enumerate(["correct", "incorrect", "abstain"])
+    )
+
+    def says(prompt: str, _: int) -> str | int:
+        return "[[1]]" if "double brackets" in prompt else "Incorrect"
+
+    with serving(says) as server:
+        policy = Label(
+            default=Policy(then=["xverify:x", "judge:j"], escalate_on="not_correct"),
+            verifiers=[verifier(server.url)],
+            judges=[judging(server.url, "reference")],
+        )
+        assert list(open_steps(asked, texts, filed, policy=policy)) == ["xverify:x"]
+        heard = hear_all(asked, texts, filed, policy=policy, ledger=ledger, run="r")
+        assert {name: f["asked"] for name, f in heard.figures.items()} == {
+            "xverify:x": 2,
+            "judge:j": 2,
+        }
+        labels = decide(asked, texts, heard.verdicts, policy=policy)
+    assert labels["decided_by"].to_pylist() == ["numeric", "judge:j", "judge:j"]
+    unknown = Label(default=Policy(then=["judge:k"]), judges=policy.judges)
+    with pytest.raises(BadInput, match="judge:k"):
+        hear_all(asked, texts, filed, policy=unknown, ledger=ledger, run="r")
