@@ -1,0 +1,122 @@
+"""Pair routers on planted preferences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.routers import PAIR_ROUTERS, Examples, Queries
+from pipelines.routers.battles import Battles, PairRouter, from_labels, from_preferences
+from pipelines.routers.pair_bradley_terry import SimilarityBradleyTerry
+
+
+def questions(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors, and whether the large model is needed: the sign of the first coordinate."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, d))
+    vectors[:, 0] *= 3
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32), vectors[:, 0] > 0
+
+
+def preferences(n: int = 400, seed: int = 0) -> tuple[pa.Table, dict[str, np.ndarray]]:
+    """Large wins where needed, else a tie; sides are swapped at random; a third model loses."""
+    vectors, needed = questions(n, seed)
+    rng = np.random.default_rng(seed + 1)
+    rows = []
+    for i in range(n):
+        other = "weak" if i % 5 == 0 else "small"
+        wins = bool(needed[i]) or other == "weak"
+        swapped = bool(rng.random() < 0.5)
+        rows.append(
+            {
+                "query_id": f"q{i}",
+                "model_a": other if swapped else "large",
+                "model_b": "large" if swapped else other,
+                "winner_model_a": int(wins and not swapped),
+                "winner_model_b": int(wins and swapped),
+                "winner_tie": int(not wins),
+            }
+        )
+    return pa.Table.from_pylist(rows), {f"q{i}": vectors[i] for i in range(n)}
+
+
+@pytest.fixture(scope="module")
+def battles() -> Battles:
+    table, vectors = preferences()
+    held = frozenset(f"q{i}" for i in range(0, 400, 7))
+    return from_preferences(table, vectors, validation=held)
+
+
+@pytest.mark.parametrize("name", PAIR_ROUTERS.names())
+def test_pair_routers_learn_where_the_large_model_is_needed(name: str, battles: Battles) -> None:
+    router = PAIR_ROUTERS.get(name)()
+    assert isinstance(router, PairRouter)
+    router.fit(battles, "small", "large")
+    vectors, needed = questions(300, 9)
+    found = router.scores(Queries(tuple(map(str, range(300))), np.array(["t"] * 300), vectors))
+    assert found.shape == (300,)
+    assert found.min() >= 0
+    assert found.max() <= 1
+    assert found[needed].mean() > found[~needed].mean() + 0.05
+    # Order of scores: nearly every needed question above the others' median.
+    assert np.mean(found[needed] > np.median(found)) > 0.75
+
+
+@pytest.mark.parametrize("name", PAIR_ROUTERS.names())
+def test_swapping_sides_of_all_records_changes_nothing_of_substance(name: str) -> None:
+    # winner_model_a belongs to model_a wherever it stands.
+    table, vectors = preferences(120)
+    swapped = table.rename_columns(
+        ["query_id", "model_b", "model_a", "winner_model_b", "winner_model_a", "winner_tie"]
+    )
+    test = Queries(tuple(map(str, range(50))), np.array(["t"] * 50), questions(50, 9)[0])
+    found = []
+    for part in (table, swapped):
+        router = PAIR_ROUTERS.get(name)()
+        router.fit(from_preferences(part, vectors), "small", "large")
+        found.append(router.scores(test))
+    assert np.allclose(found[0], found[1], atol=0.05)
+
+
+def test_bradley_terry_of_two_models_is_the_weighted_share_of_wins() -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    battles = Battles(
+        vectors, ("large", "small"), np.zeros(3, int), np.ones(3, int), np.array([1.0, 0.0, 0.5])
+    )
+    router = SimilarityBradleyTerry()
+    router.fit(battles, "small", "large")
+    found = router.scores(Queries(("a",), np.array(["t"]), vectors[:1]))
+    # Weights 10² for the same question, 10 for the two orthogonal ones; half a win each way.
+    won, lost = 100 + 5 + 0.5, 10 + 5 + 0.5
+    assert found[0] == pytest.approx(won / (won + lost), abs=1e-8)
+
+
+def test_test_questions_can_be_left_out() -> None:
+    table, vectors = preferences(50)
+    found = from_preferences(table, vectors, leave_out=frozenset(f"q{i}" for i in range(40)))
+    assert len(found.outcome) == 10
+
+
+def test_labels_become_battles_and_missing_ones_do_not() -> None:
+    queries = Queries(("a", "b", "c", "d"), np.array(["t"] * 4), np.eye(4, dtype=np.float32))
+    labels = np.array([[1, 0], [0, 1], [1, 1], [np.nan, 1]], dtype=float)
+    found = from_labels(Examples(queries, ("large", "small"), labels), "small", "large")
+    assert found.outcome.tolist() == [1.0, 0.0, 0.5]
+    assert found.between("small", "large")[1].tolist() == [1.0, 0.0, 0.5]
+
+
+def test_unknown_models_and_missing_embeddings_are_named() -> None:
+    table, vectors = preferences(20)
+    found = from_preferences(table, vectors)
+    with pytest.raises(BadInput, match="'gpt' is in no preference record"):
+        found.between("small", "gpt")
+    with pytest.raises(BadInput, match="never meet"):
+        found.between("small", "weak")
+    del vectors["q3"]
+    with pytest.raises(BadInput, match="no embedding, such as q3"):
+        from_preferences(table, vectors)
+    with pytest.raises(BadInput, match="no preference record is left"):
+        from_preferences(table, vectors, leave_out=frozenset(table.column("query_id").to_pylist()))
