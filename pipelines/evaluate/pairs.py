@@ -25,8 +25,8 @@ BAND_RESAMPLES = 1000
 #: Call rates at which a band is drawn.
 RATES = np.linspace(0.0, 1.0, 101)
 
-#: Cells of one block of resampled polylines.
-BLOCK_CELLS = 4 << 20
+#: Cells of one block of resampled polylines: a block of arrays stays in the cache.
+BLOCK_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
