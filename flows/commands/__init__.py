@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "leaderboard": "One table from many evaluations.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
     "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
+    "preferences export": "Write preference pairs in the form other routers train on.",
+    "preferences import": "Read published preference data, checked, as a table.",
     "fingerprint": "Describe models by how they answer probe prompts.",
     "hidden-states": "Write every layer's mean-pooled hidden state for each query.",
     "score": "Score answers with a rule scorer and show what it read.",
@@ -29,6 +31,7 @@ COMMANDS: dict[str, str] = {
 #: first word → what the group is for.
 GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
+    "preferences": "Preference pairs in and out.",
     "audit": "Audit what was metered and what was labelled.",
 }
 
