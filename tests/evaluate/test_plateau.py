@@ -1,0 +1,229 @@
+"""Hard subset, baselines, headroom and predictions against plain loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import BadInput
+from pipelines.evaluate import plateau
+from pipelines.evaluate.baselines import (
+    best_single,
+    mix_frontier,
+    mix_weights,
+    query_oracle,
+    task_oracle,
+)
+from pipelines.evaluate.compare import compare, ranking
+from pipelines.evaluate.headroom import (
+    agreement,
+    corrected_oracle,
+    crossfitted_task_oracle,
+    dominated,
+    resolvable_difference,
+    specialist_stability,
+)
+from pipelines.evaluate.predictions import Predictions, leaderboard
+from pipelines.routers import Examples, Queries
+
+
+@st.composite
+def matrices(draw, missing: float = 0.2):
+    n, m = draw(st.integers(1, 12)), draw(st.integers(2, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    y = rng.integers(0, 2, (n, m)).astype(float)
+    y[rng.random((n, m)) < missing] = np.nan
+    y[np.arange(n), rng.integers(0, m, n)] = rng.integers(0, 2, n)
+    return y
+
+
+@given(matrices(), st.integers(0, 11))
+@settings(deadline=None)
+def test_hard_subset_equals_its_definition(y, best) -> None:
+    best %= y.shape[1]
+    for q, hard in enumerate(plateau.hard_subset(y, best)):
+        right = [k for k in range(y.shape[1]) if y[q, k] == 1]
+        few = 1 < len(right) <= max(8, math.ceil(y.shape[1] / 2))
+        assert hard == (len(right) == 1 or (few and y[q, best] == 0))
+
+
+@given(matrices(), st.integers(0, 100))
+@settings(deadline=None)
+def test_oracle_takes_the_cheapest_of_the_best(y, seed) -> None:
+    cost = np.random.default_rng(seed).integers(1, 4, y.shape).astype(float)
+    for q, chosen in enumerate(query_oracle(y, cost)):
+        known = [k for k in range(y.shape[1]) if not np.isnan(y[q, k])]
+        top = max(y[q, k] for k in known)
+        best = [k for k in known if y[q, k] == top]
+        assert chosen == min(best, key=lambda k: (cost[q, k], k))
+
+
+def test_the_oracle_takes_a_right_answer_of_unknown_price() -> None:
+    assert query_oracle(np.array([[0.0, 1.0]]), np.array([[1.0, np.nan]])).tolist() == [1]
+
+
+def test_task_oracle_is_the_best_single_model_of_each_task() -> None:
+    y = np.array([[1, 0], [1, 0], [0, 1], [0, 1.0]])
+    tasks = np.array(["a", "a", "b", "b"])
+    assert task_oracle(y, tasks).tolist() == [0, 0, 1, 1]
+    y[0, 0] = np.nan  # where the task's best has no label, the next best is taken
+    assert task_oracle(y, tasks).tolist() == [1, 0, 1, 1]
+
+
+@given(st.integers(0, 10_000), st.integers(1, 7), st.floats(0, 12))
+@settings(deadline=None)
+def test_no_mix_of_two_models_is_above_the_frontier(seed, m, budget) -> None:
+    rng = np.random.default_rng(seed)
+    cost, accuracy = rng.integers(1, 9, m).astype(float), rng.random(m)
+    weights = mix_weights(cost, accuracy, budget)
+    assert weights.sum() == pytest.approx(1)
+    ys = mix_frontier(cost, accuracy)[1]
+    assert np.all(np.diff(ys) > 0) or len(ys) == 1
+    if budget >= cost.min():
+        assert weights @ cost <= budget + 1e-9
+        best = max(accuracy[cost <= budget])
+        for a in range(m):
+            for b in range(m):
+                if cost[a] <= budget < cost[b]:
+                    share = (budget - cost[a]) / (cost[b] - cost[a])
+                    best = max(best, accuracy[a] + share * (accuracy[b] - accuracy[a]))
+        assert weights @ accuracy == pytest.approx(best, abs=1e-9)
+
+
+def test_ties_for_the_best_single_model_go_to_the_cheaper() -> None:
+    assert best_single(np.ones((3, 2)), np.array([2.0, 1.0])) == 1
+    assert best_single(np.array([[np.nan, 0.0]])) == 1
+
+
+def test_entropy_is_zero_at_collapse_and_one_at_uniform() -> None:
+    assert plateau.selection_entropy(np.array([1.0, 0.0])) == 0
+    assert plateau.selection_entropy(np.full(7, 1 / 7)) == pytest.approx(1)
+    assert plateau.selection_entropy(np.array([1.0])) == 0
+
+
+@given(matrices(missing=0.0))
+@settings(deadline=None)
+def test_agreement_and_dominance_equal_loops(y) -> None:
+    m = y.shape[1]
+    for q, share in enumerate(agreement(y)):
+        pairs = [(a, b) for a in range(m) for b in range(a)]
+        assert share == pytest.approx(np.mean([y[q, a] == y[q, b] for a, b in pairs]))
+    cost, accuracy = y.sum(axis=0), y[::-1].mean(axis=0)
+    for a, off in enumerate(dominated(cost, accuracy)):
+        assert off == any(
+            cost[b] <= cost[a]
+            and accuracy[b] >= accuracy[a]
+            and (cost[b] < cost[a] or accuracy[b] > accuracy[a])
+            for b in range(m)
+        )
+
+
+def test_the_corrected_oracle_is_unbiased_where_nothing_is_to_be_known() -> None:
+    samples = (np.random.default_rng(0).random((400, 6, 8)) < 0.5).astype(float)
+    assert samples.mean(axis=2).max(axis=1).mean() > 0.7
+    assert corrected_oracle(samples).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_corrected_oracle_keeps_true_specialists() -> None:
+    skill = np.where(np.arange(200)[:, None] % 4 == np.arange(4), 1.0, 0.0)
+    samples = np.repeat(skill[:, :, None], 4, axis=2)
+    assert corrected_oracle(samples).mean() == 1.0
+    samples[0] = np.nan
+    assert np.isnan(corrected_oracle(samples)[0])
+
+
+def test_luck_in_small_tasks_is_taken_out_of_the_task_oracle() -> None:
+    y = (np.random.default_rng(0).random((400, 10)) < 0.5).astype(float)
+    tasks = np.array([f"t{i // 8}" for i in range(400)])
+    naive = y[np.arange(400), task_oracle(y, tasks)].mean()
+    assert naive > 0.7
+    assert np.nanmean(crossfitted_task_oracle(y, tasks)) == pytest.approx(0.5, abs=0.06)
+
+
+def test_stability_needs_tasks_and_tells_luck_from_skill() -> None:
+    rng = np.random.default_rng(0)
+    tasks = np.repeat(["a", "b", "c"], 200)
+    skill = np.repeat(rng.random((3, 5)), 200, axis=0)
+    real = (rng.random((600, 5)) < skill).astype(float)
+    assert specialist_stability(real, tasks).mean() > 0.8
+    assert specialist_stability(real, np.array(["one"] * 600)) is None
+
+
+def test_resolvable_difference_shrinks_with_the_root_of_n() -> None:
+    y = (np.random.default_rng(0).random((4000, 4)) < 0.6).astype(float)
+    few, many = resolvable_difference(y[:1000]), resolvable_difference(y)
+    assert few / many == pytest.approx(2, rel=0.1)
+    assert resolvable_difference(y[:, :1]) is None
+
+
+def test_only_significant_differences_fix_places() -> None:
+    rng = np.random.default_rng(0)
+    noise = 0.01 * rng.standard_normal((500, 3))
+    entrants = {"a": (0.9, 0.9 + noise[:, 0]), "b": (0.899, 0.899 + noise[:, 1]),
+                "c": (0.5, 0.5 + noise[:, 2])}  # fmt: skip
+    found = compare("accuracy", "test", entrants)
+    places = ranking({k: v for k, (v, _) in entrants.items()}, found, "accuracy")
+    assert [(p.router, p.best_place, p.worst_place) for p in places] == [
+        ("a", 1, 2),
+        ("b", 1, 2),
+        ("c", 3, 3),
+    ]
+
+
+QUERIES = Queries(("q1", "q2"), np.array(["t", "t"]))
+TRAIN = Examples(QUERIES, ("a", "b"), np.ones((2, 2)))
+
+
+def predicted(**columns) -> np.ndarray:
+    return Predictions(pa.table(columns), "mine.csv").fit(TRAIN).scores(QUERIES)
+
+
+def test_predictions_in_three_layouts() -> None:
+    long = predicted(
+        query_id=["q2", "q1", "q1", "q2"], model_id=["a", "a", "b", "b"], score=[3, 1, 2, 4]
+    )
+    assert long.tolist() == [[1, 2], [3, 4]]
+    wide = predicted(query_id=["q2", "q1"], b=[4.0, 2.0], a=[3.0, 1.0])
+    assert wide.tolist() == [[1, 2], [3, 4]]
+    assert predicted(query_id=["q1", "q2"], model_id=["b", "a"]).tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"id": ["q1"]}, "no column 'query_id'"),
+        ({"query_id": ["q1"], "model_id": ["a"]}, "lacks 1 of the 2 questions, such as q2"),
+        ({"query_id": ["q1", "q2"], "model_id": ["a", "gpt"]}, "not in the release: 'gpt'"),
+        ({"query_id": ["q1", "q2"], "a": [1.0, 2.0]}, "no column for model 'b'"),
+        ({"query_id": ["q1", "q2"], "a": [1.0, None], "b": [1.0, 1.0]}, "no score for model a"),
+        ({"query_id": ["q1", "q2"], "a": ["x", "y"], "b": [1.0, 1.0]}, "no number"),
+        ({"query_id": ["q1", "q2", "q1"], "model_id": ["a", "a", "b"]}, "more than one model"),
+    ],
+)
+def test_broken_predictions_are_explained(columns, says) -> None:
+    # A missing prediction is never taken as score 0.
+    with pytest.raises(BadInput, match=says):
+        predicted(**columns)
+
+
+def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:
+    def result(name: str, accuracy: float | None) -> pa.Table:
+        return pa.table(
+            {
+                "router": [name, name],
+                "metric": ["accuracy", "qnc[usd]"],
+                "split": ["test", "test"],
+                "value": pa.array([accuracy, None], pa.float64()),
+                "low": pa.array([0.1, None]),
+                "high": pa.array([0.9, None]),
+            }
+        )
+
+    board = leaderboard({"x": result("worse", 0.4), "y": result("better", 0.6)}).to_pylist()
+    assert [row["router"] for row in board] == ["better", "worse"]
+    assert board[0]["qnc[usd]"] is None

@@ -1,0 +1,177 @@
+"""`routeyard evaluate`, `certify` and `leaderboard` on a release on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+from schemas import CONTRACTS
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 questions of two tasks, a model for each; only what an evaluation needs."""
+    folder = tmp_path_factory.mktemp("release") / "toy" / "1.0.0"
+    (folder / "data").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    n = 120
+    ids = [f"q{i:020x}" for i in range(n)]
+    task = rng.integers(0, 2, n)
+    vectors = np.stack([1.0 - task, task, 0.1 * rng.random(n)], axis=1)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cells = [(i, k) for i in range(n) for k in range(2)]
+    right = [bool((task[i] == k) ^ (rng.random() < 0.1)) for i, k in cells]
+    names = ("left", "right")
+    base = {"query_id": [ids[i] for i, _ in cells], "model_id": [names[k] for _, k in cells]}
+    tables = {
+        "queries": {
+            "query_id": ids,
+            "source": ["toy"] * n,
+            "source_id": [str(i) for i in range(n)],
+            "task": [f"task-{t}" for t in task],
+            "domain": ["toy"] * n,
+            "question": [f"question {i}" for i in range(n)],
+            "prompt": [f"question {i}?" for i in range(n)],
+            "choices": [[]] * n,
+            "references": [["1"]] * n,
+            "scorer": ["numeric"] * n,
+            "metadata": ["{}"] * n,
+        },
+        "models": {"model_id": names, "kind": ["real"] * 2, "simulated": [True] * 2},
+        "labels": {
+            **base,
+            "score": [float(r) for r in right],
+            "correct": right,
+            "decided_by": ["numeric"] * len(cells),
+            "contested": [False] * len(cells),
+            "n_samples": [1] * len(cells),
+        },
+        "responses": {
+            **base,
+            "sample": [0] * len(cells),
+            "text": [f"answer {r}" for r in right],
+            "status": ["ok"] * len(cells),
+            "attempts": [1] * len(cells),
+            "cost_usd": [0.001 * (k + 1) for _, k in cells],
+            "cost_source": ["provider"] * len(cells),
+        },
+        "splits": {
+            "scheme": ["dense"] * n,
+            "query_id": ids,
+            "split": [("train", "test", "validation", "test")[i % 4] for i in range(n)],
+        },
+        "embeddings": {"query_id": ids, "encoder": ["toy"] * n, "vector": vectors.tolist()},
+    }
+    for name, columns in tables.items():
+        contract = CONTRACTS[name]
+        size = len(next(iter(columns.values())))
+        arrays = [
+            pa.array(columns[c.name], c.type) if c.name in columns else pa.nulls(size, c.type)
+            for c in contract.columns
+        ]
+        table = pa.Table.from_arrays(arrays, schema=contract.schema)
+        pq.write_table(table, folder / "data" / f"{name}.parquet")
+    return folder
+
+
+def content(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_path, capsys) -> None:
+    before = content(release)
+    predictions = tmp_path / "mine.csv"
+    ids = pq.read_table(release / "data" / "queries.parquet").column("query_id").to_pylist()
+    predictions.write_text("query_id,model_id\n" + "".join(f"{q},left\n" for q in ids))
+    arguments = ["evaluate", str(release), "--router", "knn", "--resamples", "200"]
+    for name in ("one", "two"):
+        done = run([*arguments, "--out", str(tmp_path / name), "--predictions", str(predictions)])
+        assert done == 0
+    out = tmp_path / "one"
+    metrics = pq.read_table(out / "metrics.parquet")
+    assert metrics.schema.names[:6] == ["router", "metric", "split", "value", "low", "high"]
+    found = {(r["router"], r["metric"]): r["value"] for r in metrics.to_pylist()}
+    assert found["knn", "accuracy"] > 0.75 > found["mine", "accuracy"]
+    assert found["pair-knn", "auroc"] > 0.7
+    for name in (
+        "curves.parquet",
+        "comparisons.parquet",
+        "certificate.json",
+        "report.html",
+        "deferral_usd.png",
+        "deferral_usd.svg",
+        "tradeoff.svg",
+        "selection.png",
+    ):
+        assert (out / name).stat().st_size > 0
+    assert json.loads((out / "certificate.json").read_text())["verdict"] == "routable"
+    assert content(release) == before
+    # The same release and options: the same bytes.
+    assert content(out) == content(tmp_path / "two")
+    assert "knn" in capsys.readouterr().out
+    assert run(["leaderboard", str(out), str(tmp_path / "two"), "--metric", "audc[usd]"]) == 0
+    assert run(["leaderboard", str(out), "--metric", "audc"]) == 2
+
+
+def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
+    assert run(["certify", str(release), "--out", str(tmp_path), "--resamples", "200"]) == 0
+    found = json.loads((tmp_path / "certificate.json").read_text())
+    assert found["figures"]["query_oracle"]["low"] > 0.8
+    flat = tmp_path / "flat" / "1.0.0"
+    (flat / "data").mkdir(parents=True)
+    for path in (release / "data").iterdir():
+        table = pq.read_table(path)
+        if path.stem == "labels":
+            size = table.num_rows
+            table = table.set_column(2, table.field("score"), pa.array([1.0] * size))
+            table = table.set_column(3, table.field("correct"), pa.array([True] * size))
+        pq.write_table(table, flat / "data" / path.name)
+    arguments = ["certify", str(flat), "--out", str(tmp_path / "c"), "--resamples", "200"]
+    assert run(arguments) == 0
+    assert run([*arguments, "--gate"]) == 3
+
+
+def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_router.py").write_text(
+        "import numpy as np\n"
+        "class Mine:\n"
+        "    name = 'mine'\n"
+        "    def fit(self, train):\n"
+        "        self.best = {t: np.nanmean(train.labels[train.queries.tasks == t], axis=0)\n"
+        "                     for t in set(train.queries.tasks)}\n"
+        "    def scores(self, queries):\n"
+        "        assert not hasattr(queries, 'labels')\n"
+        "        return np.array([self.best[t] for t in queries.tasks])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    arguments = ["evaluate", str(release), "--out", str(out), "--only-given", "--resamples", "200"]
+    assert run([*arguments, "--router-from", "my_router:Mine", "--no-certificate"]) == 0
+    rows = pq.read_table(out / "metrics.parquet").to_pylist()
+    gain = next(r for r in rows if (r["router"], r["metric"]) == ("mine", "gain_over_best_single"))
+    assert gain["low"] > 0
+    assert run([*arguments, "--router-from", "my_router:Other"]) == 2
+    assert run([*arguments, "--router-from", "my_router"]) == 2
+
+
+def test_bad_input_exits_2_with_the_next_step(release, tmp_path, capsys) -> None:
+    assert run(["evaluate", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
+    assert "no table 'queries'" in capsys.readouterr().err
+    # Beside, never into: a release stays what its manifest says.
+    assert run(["evaluate", str(release), "--out", str(release / "results")]) == 2
+    assert "beside a release" in capsys.readouterr().err
+    assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--router", "k-nn"]) == 2
+    assert "did you mean 'knn'" in capsys.readouterr().err
+    assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--pair", "left"]) == 2
