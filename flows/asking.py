@@ -87,7 +87,7 @@ def ask_prompts(
             or (found.status == "error" and not found.permanent)
         ]
         if missing:
-            ledger.remember({settings.settings_hash: settings.identity.decode()})
+            ledger.remember({f"settings:{settings.settings_hash}": settings.identity.decode()})
             lane = Lane(
                 model_id=model.model_id,
                 provider=provider,

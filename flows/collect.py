@@ -36,7 +36,7 @@ def collect_stage(recipe: Recipe, base: Path, root: Path, queries: Done, pool: D
 @task(name="collect", persist_result=True, retries=1, retry_delay_seconds=5)
 def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     """Ask the pool for what the ledger lacks; write one response file per model."""
-    from flows.say import counter
+    from flows.progress import collecting
     from pipelines.collect.collect import collect, responses_table
     from pipelines.collect.plan import plan
 
@@ -46,10 +46,8 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
         if planned.missing and PROBING.get():
             raise Stale("collect", {"parameters": {}, "inputs": {}, "missing": planned.missing})
         if planned.missing:
-            with counter("collect", "answers") as count:
-                collected = collect(
-                    planned, ledger, on_progress=lambda now: count(now.done, now.wanted)
-                )
+            with collecting() as show:
+                collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
 

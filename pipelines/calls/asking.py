@@ -77,6 +77,7 @@ async def ask(
     purpose: str = "collect",
     retry: Retry | None = None,
     budget: Budget | None = None,
+    purse: Purse | None = None,
     deadline_s: float = 600.0,
     stream: bool = False,
     on_progress: OnProgress | None = None,
@@ -87,6 +88,7 @@ async def ask(
     Args:
         after: `ledger.position()` when the plan was made.
         run: Name of this run, kept with each attempt.
+        purse: What earlier parts of the run have spent; a new one of `budget` by default.
         on_progress: Called five times a second and at the end, in the event loop.
         on_stored: Called in the ledger's thread once attempts are durable.
 
@@ -94,7 +96,8 @@ async def ask(
         BadInput: a key is not set.
         DiskFull: the ledger can keep no more.
     """
-    running = _Run(ledger, after, run, purpose, retry or Retry(), budget or Budget(), on_stored)
+    purse = purse or Purse(budget or Budget())
+    running = _Run(ledger, after, run, purpose, retry or Retry(), purse, on_stored)
     started = time.monotonic()
 
     def show(finished: bool) -> None:
@@ -178,7 +181,7 @@ class _Run:
         run: str,
         purpose: str,
         retry: Retry,
-        budget: Budget,
+        purse: Purse,
         on_stored: Callable[[Sequence[Attempt]], None] | None,
     ) -> None:
         self.ledger = ledger
@@ -186,8 +189,7 @@ class _Run:
         self.name = run
         self.purpose = purpose
         self.retry = retry
-        self.purse = Purse(budget)
-        self.budget = budget
+        self.purse = purse
         self.on_stored = on_stored
         self.tallies: dict[str, Tally] = {}
         self.stopped: str | None = None
@@ -308,7 +310,7 @@ class _Run:
         """Send once and keep what came of it."""
         lane, tally = state.lane, state.tally
         reserved = 0.0
-        if self.budget.is_set:
+        if self.purse.limited:
             limit = request.max_tokens or lane.max_tokens
             reserved = worst_case(request, lane.price, limit) if limit else float("inf")
             if not await self.purse.reserve(lane.model_id, reserved):
@@ -431,6 +433,7 @@ class _Run:
                 state.gate.hold(fault.retry_after)
         if final:
             tally.failed += len(rows)
+            tally.permanent += len(rows) if fault.permanent else 0
             state.failures += 1
             state.lane_faults = state.lane_faults + 1 if fault.lane else 0
             self._pause_if_hopeless(state, fault)

@@ -29,6 +29,10 @@ class Purse:
         self._reserved: dict[str, float] = defaultdict(float)
         self._changed = asyncio.Condition()
 
+    @property
+    def limited(self) -> bool:
+        return self._budget.is_set
+
     async def reserve(self, model_id: str, usd: float) -> bool:
         """Reserve, waiting for calls in flight where they can still make room.
 

@@ -21,6 +21,8 @@ class Tally:
     refused: int = 0
     #: Pairs that ended as an error in this run.
     failed: int = 0
+    #: Those of them that cannot succeed: nothing is missing any more.
+    permanent: int = 0
     #: Attempts that failed, by class.
     errors: Counter[str] = field(default_factory=Counter)
     spent_usd: float = 0.0

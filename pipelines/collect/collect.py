@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from pipelines.calls.asking import Asked, Lane, ask
 from pipelines.calls.attempt import Attempt
+from pipelines.calls.budget import Purse
+from pipelines.calls.canary import END, START, canary_requests
 from pipelines.calls.ledger import Answered, Ledger
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
@@ -31,7 +33,7 @@ class Collected:
     """How a run ended.
 
     Attributes:
-        missing: Answers still missing, per model that misses any.
+        missing: Answers that asking again may bring, per model that misses any.
         paused: Why a model was given up in this run, by model.
         stopped: Why the whole run stopped early, or null.
         figures: JSON-ready counts per model.
@@ -74,14 +76,48 @@ async def acollect(
     on_stored: Callable[[Sequence[Attempt]], None] | None = None,
 ) -> Collected:
     """As `collect`, inside a running event loop."""
-    collected = await _once(plan, ledger, on_progress, on_stored)
+    run = uuid.uuid4().hex[:12]
+    # One purse for all parts of a run: its budget is one.
+    purse = Purse(plan.collect.budget)
+    await _canaries(plan, ledger, run, purse, START)
+    collected = await _once(plan, ledger, run, purse, on_progress, on_stored)
     if plan.collect.reask_truncated is not None and collected.stopped is None:
         # Answers that this run got truncated are asked again in the same run.
         again = await asyncio.to_thread(replan, plan, ledger)
         if any(m.truncated.any() and m.missing.any() for m in again.models):
-            second = await _once(again, ledger, on_progress, on_stored)
+            second = await _once(again, ledger, run, purse, on_progress, on_stored)
             collected = dataclasses.replace(second, paused=collected.paused | second.paused)
+    await _canaries(plan, ledger, run, purse, END)
     return collected
+
+
+async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose: str) -> None:
+    """Ask the canary prompts of every model that this run asks anything."""
+    canary = plan.collect.canary
+    lanes = [
+        dataclasses.replace(
+            _lane(plan, model),
+            requests=canary_requests(
+                model.model.model_id, model.settings, canary.prompts, canary.max_tokens, run
+            ),
+            wanted=len(canary.prompts),
+            before=0,
+        )
+        for model in plan.models
+        if model.missing.any()
+    ]
+    if canary.prompts and lanes:
+        await ask(
+            lanes,
+            ledger,
+            # A key of this run and purpose: nothing older can settle it.
+            after=await asyncio.to_thread(ledger.position),
+            run=run,
+            purpose=purpose,
+            retry=plan.collect.retry,
+            purse=purse,
+            deadline_s=plan.collect.deadline_s,
+        )
 
 
 def replan(made: Plan, ledger: Ledger) -> Plan:
@@ -96,6 +132,8 @@ def replan(made: Plan, ledger: Ledger) -> Plan:
 async def _once(
     plan: Plan,
     ledger: Ledger,
+    run: str,
+    purse: Purse,
     on_progress: OnProgress | None,
     on_stored: Callable[[Sequence[Attempt]], None] | None,
 ) -> Collected:
@@ -105,9 +143,9 @@ async def _once(
         lanes,
         ledger,
         after=plan.position,
-        run=uuid.uuid4().hex[:12],
+        run=run,
         retry=plan.collect.retry,
-        budget=plan.collect.budget,
+        purse=purse,
         deadline_s=plan.collect.deadline_s,
         stream=plan.collect.stream,
         on_progress=on_progress,
@@ -147,6 +185,7 @@ def _collected(asked: Asked) -> Collected:
             "truncated": t.truncated,
             "refused": t.refused,
             "failed": t.failed,
+            "permanent": t.permanent,
             "attempts": t.asked,
             "errors": dict(sorted(t.errors.items())),
             "spent_usd": t.spent_usd,
@@ -156,7 +195,7 @@ def _collected(asked: Asked) -> Collected:
         for model_id, t in tallies.items()
     }
     return Collected(
-        missing={m: t.wanted - t.done for m, t in tallies.items() if t.wanted > t.done},
+        missing={m: n for m, t in tallies.items() if (n := t.wanted - t.done - t.permanent) > 0},
         paused={m: t.paused for m, t in tallies.items() if t.paused},
         stopped=asked.stopped,
         figures={"elapsed_s": asked.elapsed_s, "models": models},

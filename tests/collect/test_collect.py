@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
 
+from pipelines.calls.audit import audit
+from pipelines.calls.canary import canary_answers
 from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
-from schemas.recipe.collect import Collect
+from pipelines.errors import RecipeError
+from schemas import MODELS, RESPONSES
+from schemas.recipe.collect import Canary, Collect, Coverage
 from schemas.recipe.pool import Model, Pool, Provider
-from tests.calls.loopback import Loopback, answer, completion
+from tests.calls.loopback import Do, Loopback, answer, completion
 
 
 def queries(n: int) -> pa.Table:
@@ -71,3 +78,133 @@ def test_another_temperature_is_another_request(tmp_path: Path) -> None:
         assert plan(queries(5), pool(server, 1), Collect(temperature=0.5), ledger).missing == 5
         # More samples add to what is there.
         assert plan(queries(5), pool(server, 1), Collect(samples=3), ledger).missing == 10
+
+
+def test_canaries_are_asked_at_both_ends_of_a_run_and_never_answer_a_question(
+    tmp_path: Path,
+) -> None:
+    changed = []
+
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        prompt = body["messages"][-1]["content"]
+        if prompt.startswith("canary"):
+            assert (body["temperature"], body["max_tokens"]) == (0, 16)
+            return answer(completion("after" if changed else "before"))
+        changed.append(True)
+        return answer(completion())
+
+    settings = Collect(
+        temperature=0.7,
+        max_tokens=100,
+        canary=Canary(prompts=["canary 1", "canary 2"], max_tokens=16),
+    )
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        made = plan(queries(3), pool(server, 1), settings, ledger)
+        assert collect(made, ledger).complete
+        assert server.requests == 3 + 2 * 2
+        assert responses_table(made, ledger).num_rows == 3
+        findings = audit(RESPONSES.empty(), MODELS.empty(), canaries=canary_answers(ledger))
+        assert [(f.check, f.count) for f in findings] == [("canary_drift", 2)]
+        # A run that asks nothing needs no canaries.
+        collect(plan(queries(3), pool(server, 1), settings, ledger), ledger)
+        assert server.requests == 7
+
+
+def test_sparse_coverage_is_balanced_and_seeded(tmp_path: Path) -> None:
+    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
+    nine = Pool(models=[Model(model_id=f"m{i}") for i in range(9)], providers=providers)
+    third = Collect(coverage=Coverage(share=1 / 3, seed=1))
+    made = plan(queries(300), nine, third, None)
+    assert made.wanted == 900
+    asked = np.zeros((9, 300), dtype=int)
+    for number, model in enumerate(made.models):
+        asked[number, model.rows] = 1
+    assert set(asked.sum(axis=0)) == {3}
+    for task in range(3):
+        per_model = asked[:, task::3].sum(axis=1)
+        assert np.ptp(per_model) <= 1
+    # Not the same three together each time.
+    together = asked @ asked.T
+    assert together[np.triu_indices(9, 1)].min() > 0
+    again = plan(queries(300), nine, third, None)
+    assert all((a.rows == b.rows).all() for a, b in zip(made.models, again.models, strict=True))
+    other = plan(queries(300), nine, Collect(coverage=Coverage(share=1 / 3, seed=2)), None)
+    assert any(len(a.rows) != len(b.rows) or (a.rows != b.rows).any()
+               for a, b in zip(made.models, other.models, strict=True))  # fmt: skip
+
+
+def test_plan_figures_are_unknown_where_a_price_is(tmp_path: Path) -> None:
+    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
+    priced = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
+    pool = Pool(
+        models=[Model(model_id="a", **priced), Model(model_id="b")],
+        providers=providers,
+    )
+    figures = plan(queries(10), pool, Collect(max_tokens=100), None).figures()
+    a, b = figures["models"]
+    assert a["completion_tokens"] == 1000
+    assert a["completion_tokens_source"] == "max_tokens"
+    assert a["cost_usd"] == (a["prompt_tokens"] + 2 * 1000) / 1e6
+    assert a["worst_cost_usd"] >= a["cost_usd"]
+    assert b["cost_usd"] is None
+    assert figures["cost_usd"] is None  # not the sum of what is known
+    only_a = plan(queries(10), pool.model_copy(update={"models": pool.models[:1]}), Collect(), None)
+    assert only_a.figures()["cost_usd"] is None  # no limit, nothing metered: unknown
+
+
+def test_estimates_learn_from_the_ledger(tmp_path: Path) -> None:
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        tokens = len(body["messages"][-1]["content"]) // 2 + 7
+        usage = {"prompt_tokens": tokens, "completion_tokens": 11, "total_tokens": tokens + 11}
+        return answer(completion(usage=usage))
+
+    texts = [f"{'word ' * (i % 40)}{i}" for i in range(200)]
+    table = pa.table({"query_id": texts, "task": ["t"] * 200, "prompt": texts})
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        collect(plan(table.slice(0, 100), pool(server, 1), Collect(), ledger), ledger)
+        (model,) = plan(table, pool(server, 1), Collect(), ledger).figures()["models"]
+    truth = sum(len(text) // 2 + 7 for text in texts[100:])
+    assert model["prompt_tokens_source"] == "ledger"
+    assert model["completion_tokens_source"] == "ledger"
+    assert abs(model["prompt_tokens"] - truth) < 0.05 * truth
+    assert model["completion_tokens"] == 1100
+
+
+def test_a_tokenizer_counts_exactly(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words.save(str(tmp_path / "tokenizer.json"))
+    providers = [Provider(name="p", base_url="http://127.0.0.1:9")]
+    model = Model(model_id="m", tokenizer=str(tmp_path / "tokenizer.json"))
+    made = plan(queries(10), Pool(models=[model], providers=providers), Collect(), None)
+    (figures,) = made.figures()["models"]
+    assert figures["prompt_tokens"] == 10 * (5 + 8)  # "What is 1 + 1?" is five words
+    assert figures["prompt_tokens_error"] is None
+    missing = Model(model_id="m", tokenizer=str(tmp_path / "nowhere.json"))
+    with pytest.raises(RecipeError, match="tokenizer"):
+        plan(queries(1), Pool(models=[missing], providers=providers), Collect(), None)
+
+
+def test_a_price_of_the_recipe_prices_what_is_there(tmp_path: Path) -> None:
+    # Asked before a price was known: no call is needed to know the cost now.
+    with (
+        Loopback(lambda body, seen: answer(completion())) as server,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        collect(plan(queries(5), pool(server, 1), Collect(), ledger), ledger)
+        priced = pool(server, 1, price_in=1.0, price_out=2.0, price_date="2026-01-01")
+        made = plan(queries(5), priced, Collect(), ledger)
+        assert made.missing == 0
+        table = responses_table(made, ledger)
+    assert table.column("cost_usd").to_pylist() == [(10 + 2 * 5) / 1e6] * 5
+    assert set(table.column("cost_source").to_pylist()) == {"price_table"}
+
+
+def test_a_model_without_its_provider_is_named() -> None:
+    providers = [Provider(name="openrouter", base_url="https://example.org/v1")]
+    pool = Pool(models=[Model(model_id="m", provider="openruoter")], providers=providers)
+    with pytest.raises(RecipeError, match="'m' is served by 'openruoter'") as caught:
+        plan(queries(1), pool, Collect(), None)
+    assert "did you mean 'openrouter'" in str(caught.value)

@@ -1,0 +1,52 @@
+"""`routeyard audit metering`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    workspace: Annotated[Path, typer.Argument(help="The workspace.")] = Path("yard"),
+    recipe: Annotated[
+        str | None, typer.Option(help="Recipe whose thresholds, prices and waivers count.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
+) -> None:
+    """Check whether usage, prices and served models are what they claim to be.
+
+    Reads the ledger and calls no model. Each finding names its rows. Exits 3 when a finding
+    stands that the recipe does not waive (`release.waivers`: gate `metering`, or
+    `metering:<check>` for one check).
+
+    Examples:
+
+        routeyard audit metering yard
+
+        routeyard audit metering yard --recipe my_benchmark.yaml --json
+    """
+    import json
+    from dataclasses import asdict
+
+    from flows.ledgers import ledger_path
+    from flows.metering import audit_ledger
+
+    stands, waived = audit_ledger(ledger_path(workspace), workspace, recipe)
+    if as_json:
+        rows = [asdict(f) | {"waived": None} for f in stands]
+        rows += [asdict(f) | {"waived": w.reason} for f, w in waived]
+        print(json.dumps(rows))
+    else:
+        for finding in stands:
+            rows_shown = ", ".join(f"{query}/{sample}" for query, sample in finding.rows[:5])
+            more = ", …" if finding.count > 5 else ""
+            print(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
+            print(f"  rows: {rows_shown}{more}")
+        for finding, waiver in waived:
+            print(f"{finding.check}: {finding.model_id}: waived: {waiver.reason}")
+        if not stands:
+            print("metering: nothing stands" if waived else "metering: no findings")
+    if stands:
+        raise typer.Exit(3)

@@ -1,0 +1,56 @@
+"""`routeyard ledger`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    workspace: Annotated[Path, typer.Argument(help="The workspace.")] = Path("yard"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+) -> None:
+    """Summarise what was asked and paid for: attempts, outcomes, tokens and USD per model.
+
+    A cost that is not known is counted apart, never as zero.
+
+    Example:
+
+        routeyard ledger yard
+    """
+    import json
+
+    from flows.ledgers import ledger_path
+    from pipelines.calls.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger(ledger_path(workspace)) as ledger:
+        rows = ledger.summary()
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("purpose", "model", "attempts", "ok", "truncated", "refused", "errors"):
+        table.add_column(name, justify="left" if name in ("purpose", "model") else "right")
+    for name in ("tokens in", "tokens out", "USD", "cost unknown", "last"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        usd = row["cost_usd"]
+        counts = ("attempts", "ok", "truncated", "refused", "errors")
+        table.add_row(
+            row["purpose"],
+            row["model_id"],
+            *(f"{row[name]:,}" for name in counts),
+            *("?" if row[n] is None else f"{row[n]:,}" for n in _TOKENS),
+            "?" if usd is None else f"{usd:,.4f}",
+            f"{row['cost_unknown']:,}",
+            str(row["last"])[:19],
+        )
+    Console(highlight=False).print(table)
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens")

@@ -1,0 +1,50 @@
+"""`routeyard reprice`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    target: Annotated[Path, typer.Argument(help="A release folder or a workspace.")],
+    prices: Annotated[
+        Path, typer.Option(help="Price table: YAML, JSON, CSV, or OpenRouter's list of models.")
+    ],
+    date: Annotated[
+        str | None, typer.Option(help="Day the prices were read, where the table gives none.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write (must be new).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print figures as JSON.")] = False,
+) -> None:
+    """Recompute costs from another dated price table. Calls no model.
+
+    The release or ledger stays as it is: `responses.parquet`, `models.parquet` and
+    `reprice.json` are written beside it. A model the table does not list keeps its costs
+    and is named; a cost without metered tokens is unknown.
+
+    Examples:
+
+        routeyard reprice yard/releases/demo/1.0.0 --prices prices-2026-11.yaml
+
+        routeyard reprice yard --prices openrouter.json --date 2026-11-01
+    """
+    import json
+
+    from flows.repricing import reprice_target
+
+    done = reprice_target(target, prices, date, out)
+    if as_json:
+        print(json.dumps(done))
+        return
+    for row in done["models"]:
+        before, after = (
+            "unknown" if row[name] is None else f"${row[name]:,.4f}"
+            for name in ("usd_before", "usd_after")
+        )
+        note = " (not in the table: kept)" if row["kept"] else f" ({row['price_date_after']})"
+        unknown = f", {row['unknown_after']:,} unknown" if row["unknown_after"] else ""
+        print(f"{row['model_id']}: {before} → {after}{unknown}{note}")
+    print(done["path"])

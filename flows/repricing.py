@@ -1,0 +1,83 @@
+"""A release or a workspace under another price table, written beside it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from flows.workspace import write_json, write_table
+from pipelines.errors import BadInput, VersionExists
+
+
+def reprice_target(
+    target: Path, prices: Path, read_on: str | None, out: Path | None
+) -> dict[str, Any]:
+    """Write `responses`, `models` and `reprice.json` into a new folder; returns its figures.
+
+    Raises:
+        BadInput: the target is neither a release nor a workspace with a ledger, or
+            the table cannot be read.
+        VersionExists: the folder to write is already there.
+    """
+    from pipelines.calls.price_tables import read_prices
+    from pipelines.calls.reprice import reprice
+
+    table = read_prices(prices, read_on=read_on)
+    responses, models, names = _tables(target)
+    done = reprice(responses, models, table, names)
+    newest = max((p.date or "" for p in table.values()), default="undated")
+    folder = out or target.parent / f"{target.resolve().name}.repriced-{newest}"
+    if folder.exists():
+        raise VersionExists(
+            "the folder to write is already there",
+            where=str(folder),
+            next_step="name another with --out",
+        )
+    staging = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        write_table(done.responses, staging / "responses.parquet")
+        write_table(done.models, staging / "models.parquet")
+        figures = {
+            "of": target.name,
+            "prices": prices.name,
+            "models": done.figures,
+            "path": str(folder),
+        }
+        write_json(staging / "reprice.json", figures)
+        staging.rename(folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return figures
+
+
+def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
+    """(responses, models, model_id → endpoint name) of a release or a workspace."""
+    import pyarrow.parquet as pq
+
+    from schemas import MODELS, RESPONSES
+
+    data = target / "data"
+    if (data / "responses.parquet").is_file() and (data / "models.parquet").is_file():
+        responses = RESPONSES.conform(pq.read_table(data / "responses.parquet"))
+        return responses, MODELS.conform(pq.read_table(data / "models.parquet")), {}
+    if not (target / "ledger").is_dir():
+        raise BadInput(
+            "neither a release nor a workspace with a ledger",
+            where=str(target),
+            next_step="name a folder like yard or yard/releases/<name>/<version>",
+        )
+    from flows.ledgers import ledger_path
+    from flows.metering import known_of
+    from pipelines.calls.answers import answers_table, asked_models
+    from pipelines.calls.sqlite_ledger import SqliteLedger
+    from pipelines.pool import models_table
+    from schemas.recipe import Pool
+
+    with SqliteLedger(ledger_path(target)) as ledger:
+        pool = Pool(models=asked_models(ledger))
+        answers = answers_table(ledger)
+    names = dict(known_of(pool)["names"])
+    return answers.select(RESPONSES.column_names), models_table(pool), names
