@@ -63,11 +63,7 @@ def figures(release: Path) -> dict[str, Any]:
             "oracle": one(
                 "SELECT avg(best) FROM (SELECT max(score) AS best FROM labels GROUP BY query_id)"
             ),
-            "duplicate_groups": one("SELECT count(DISTINCT group_id) FROM duplicates"),
-            "duplicate_questions": one("SELECT count(*) FROM duplicates"),
-            "label_conflicts": one(
-                "SELECT count(DISTINCT group_id) FROM duplicates WHERE label_conflict"
-            ),
+            "duplicates": _duplicates(connection),
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
             "per_model": [
                 {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
@@ -77,6 +73,18 @@ def figures(release: Path) -> dict[str, Any]:
                 {"model": m, "task": t, "accuracy": a, "labelled": n} for m, t, a, n in per_task
             ],
         }
+
+
+def _duplicates(connection: Any) -> dict[str, int] | None:
+    """Groups, questions in them and groups with label conflicts; None when nobody looked."""
+    tables = {row[0] for row in connection.execute("SHOW TABLES").fetchall()}
+    if "duplicates" not in tables:
+        return None
+    row = connection.execute(
+        "SELECT count(DISTINCT group_id), count(*), "
+        "count(DISTINCT group_id) FILTER (label_conflict) FROM duplicates"
+    ).fetchone()
+    return dict(zip(("groups", "questions", "conflicts"), row, strict=True))
 
 
 def markdown(release: Path) -> str:
@@ -169,11 +177,13 @@ def _facts(said: dict[str, Any]) -> list[str]:
         facts.append(
             f"best single model {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}"
         )
-    facts.append(
-        f"{said['duplicate_groups']:,} groups of near-duplicates "
-        f"({said['duplicate_questions']:,} questions), {said['label_conflicts']:,} of them with "
-        "conflicting labels"
-    )
+    if (found := said["duplicates"]) is None:
+        facts.append("near-duplicates were not looked for (rule dedup)")
+    else:
+        facts.append(
+            f"{found['groups']:,} groups of near-duplicates ({found['questions']:,} questions), "
+            f"{found['conflicts']:,} of them with conflicting labels"
+        )
     cost = said["cost_usd"]
     facts.append("cost unknown" if cost is None else f"cost {_money(cost)} USD")
     return facts

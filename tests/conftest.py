@@ -6,9 +6,10 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,43 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+ROOT = Path(__file__).parents[1]
+Call = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def routeyard(
+    *words: object, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a `routeyard` command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "flows", *map(str, words)],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def call() -> Call:
+    return routeyard
+
+
+@pytest.fixture(scope="session")
+def demo_yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Workspace of an undisturbed demo build."""
+    yard = tmp_path_factory.mktemp("demo") / "yard"
+    done = routeyard("demo", "--workspace", yard)
+    assert done.returncode == 0, done.stderr
+    (yard / "printed.txt").write_text(done.stdout)
+    return yard
+
+
+@pytest.fixture(scope="session")
+def demo_release(demo_yard: Path) -> Path:
+    return demo_yard / "releases" / "demo" / "1.0.0"
 
 
 @pytest.fixture(scope="session")
