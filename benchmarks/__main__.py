@@ -14,6 +14,7 @@ import sys
 #: name → one line for people; the module has the same name.
 BENCHMARKS: dict[str, str] = {
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
+    "dedup_shards": "near-duplicates over shards and slabs against one search",
     "entropy": "meaning clusters against the plain loop through the same scorer",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",

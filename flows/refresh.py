@@ -1,0 +1,156 @@
+"""The scheduled flow: look what is stale, rebuild only that, compare, publish or stop and tell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from flows import report
+from flows.build import build
+from flows.load import load
+from flows.notify import notify as tell
+from flows.run import publish_markdown, start
+from flows.runners import Runner, on
+from flows.status import last_run, status
+from pipelines.errors import GateFailed, RouteyardError, VersionExists
+from schemas.recipe import Recipe
+
+_HOUR = 3600.0
+
+
+@flow(name="routeyard-refresh", flow_run_name="refresh {recipe}", timeout_seconds=24 * _HOUR)
+def refresh(
+    recipe: str,
+    workspace: str = "yard",
+    jobs: int = 2,
+    runner: Runner = "threads",
+    dask_address: str | None = None,
+    notify: list[str] | None = None,
+) -> dict[str, Any]:
+    """Rebuild what is stale of a benchmark and release it under the next version.
+
+    Nothing is done when sources, pool, prices, scorers and code are as they
+    were. When a gate fails, the run stops with a report and nothing is released.
+
+    Args:
+        recipe: Path of a recipe, or the name of one that ships.
+        workspace: Folder of ledger, stage outputs and releases.
+        jobs: Worker threads, or processes of a local Dask cluster.
+        runner: `threads` or `dask`.
+        dask_address: Scheduler of a Dask cluster that runs already.
+        notify: Prefect notification blocks (`type/name`) told of releases and failures.
+
+    Returns:
+        `{"status": "unchanged"}`, or the summary of the build with `"status": "released"`.
+    """
+    from flows.demo.serve import surroundings
+
+    checked, _ = load(recipe)
+    root = Path(workspace).absolute()
+    with surroundings(checked.name, root):
+        try:
+            return _refresh(recipe, checked, root, jobs, runner, dask_address, notify or [])
+        except RouteyardError as error:
+            kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
+            publish_markdown("stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind)
+            tell(notify or [], f"Routeyard: {checked.name} {kind}", str(error))
+            raise
+
+
+@flow(name="routeyard-refresh-inline", flow_run_name="refresh {recipe.name}")
+def refresh_inline(
+    recipe: Recipe, workspace: str = "yard", notify: list[str] | None = None
+) -> dict[str, Any]:
+    """Refresh a benchmark whose recipe is written in the Prefect UI, which checks every key.
+
+    Relative paths of the recipe start from the workspace.
+    """
+    import yaml
+
+    folder = Path(workspace).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{recipe.name}.yaml"
+    said = recipe.model_dump(mode="json", exclude_defaults=True)
+    path.write_text(yaml.safe_dump(said, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return start(  # type: ignore[no-any-return]
+        refresh, recipe=str(path), workspace=workspace, notify=notify
+    )
+
+
+def _refresh(
+    recipe: str,
+    checked: Recipe,
+    root: Path,
+    jobs: int,
+    runner: Runner,
+    dask_address: str | None,
+    blocks: list[str],
+) -> dict[str, Any]:
+    rows = status(recipe, str(root))
+    report.publish("plan", list(rows), f"{checked.name}: what is fresh and what is stale, and why")
+    released = latest(root, checked.name)
+    if released and all(row["state"] == "fresh" for row in rows):
+        text = f"{checked.name} is up to date with {released.name}: nothing was done."
+        publish_markdown("refresh", text, "nothing changed")
+        return {"status": "unchanged", "release": str(released)}
+    summary = _build(recipe, root, jobs, runner, dask_address)
+    _show(recipe, checked, root, released, Path(summary["release"]["path"]))
+    path = Path(summary["release"]["path"])
+    if released and path == released:
+        return {"status": "unchanged", **summary}
+    why = "; ".join(f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale")
+    tell(blocks, f"Routeyard: {checked.name} {path.name} released", why)
+    return {"status": "released", **summary}
+
+
+def _build(
+    recipe: str, root: Path, jobs: int, runner: Runner, dask_address: str | None
+) -> dict[str, Any]:
+    """Build; where the version is taken by other content, build the one that follows it.
+
+    Everything up to the release is reused, so the second build costs seconds.
+    """
+    running = on(build, runner, workers=jobs, dask_address=dask_address)
+    given: dict[str, Any] = {"recipe": recipe, "workspace": str(root), "jobs": jobs}
+    version: str | None = None
+    for _ in range(3):
+        try:
+            return start(running, **given, version=version)  # type: ignore[no-any-return]
+        except VersionExists as taken:
+            found = re.search(r"version: (\d+\.\d+\.\d+)", taken.next_step or "")
+            if not found or found[1] == version:
+                raise
+            version = found[1]
+    raise VersionExists(f"no free version was found for {recipe}", where=str(root / "releases"))
+
+
+def _show(recipe: str, checked: Recipe, root: Path, before: Path | None, after: Path) -> None:
+    """Artifacts of a build: spend, health, audit, certificate, diff and a link to the release."""
+    name = checked.name
+    folders = {k: root / v for k, v in last_run(root, recipe).get("folders", {}).items()}
+    if "collect" in folders:
+        responses = sorted((folders["collect"] / "responses").glob("*.parquet"))
+        report.publish("spend", report.spend(responses), f"{name}: tokens and USD per model")
+        report.publish("health", report.health(responses), f"{name}: how models answered")
+    if "audit" in folders:
+        found = report.findings(folders["audit"]) or [{"finding": "none"}]
+        report.publish("audit", found, f"{name}: metering audit")
+    if "certify" in folders:
+        said = report.certificate(folders["certify"])
+        report.publish("certificate", said, f"{name}: routability certificate")
+    against = before.name if before else "nothing"
+    changes = report.difference(before, after)
+    report.publish("diff", changes, f"{name}: {after.name} against {against}")
+    report.publish_link("release", after, f"{name} {after.name}")
+
+
+def latest(root: Path, name: str) -> Path | None:
+    """Folder of the newest release of a benchmark, or None."""
+    from pipelines.release.versions import existing
+
+    folder = root / "releases" / name
+    versions = existing(folder)
+    return folder / ".".join(map(str, versions[-1])) if versions else None
