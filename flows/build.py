@@ -32,7 +32,11 @@ STAGES = ("ingest", "collect", "label", "curate", "certify", "release")
 
 @flow(name="routeyard-build", flow_run_name="build {recipe}")
 def build(
-    recipe: str, workspace: str = "yard", jobs: int = 2, until: str = "release"
+    recipe: str,
+    workspace: str = "yard",
+    jobs: int = 2,
+    until: str = "release",
+    version: str | None = None,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
@@ -41,12 +45,15 @@ def build(
         workspace: Folder of ledger, stage outputs and releases.
         jobs: Worker processes for labelling.
         until: Last stage to run.
+        version: Version to release instead of the recipe's.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
         reused; with a release also its path, status and figures.
     """
     checked, base = load(recipe)
+    if version is not None:
+        checked = checked.model_copy(update={"version": version})
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
     with surroundings(checked.name, root):

@@ -21,10 +21,10 @@ def api_configured() -> bool:
 
 
 def tracked() -> bool:
-    """True inside a flow run that Prefect tracks."""
+    """True inside a flow run that Prefect tracks, unless it only asks what is stale."""
     from prefect.context import FlowRunContext
 
-    return FlowRunContext.get() is not None
+    return FlowRunContext.get() is not None and not PROBING.get()
 
 
 def start(flow: Any, **parameters: Any) -> Any:

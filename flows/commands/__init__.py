@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "preferences import": "Read published preference data, checked, as a table.",
     "fingerprint": "Describe models by how they answer probe prompts.",
     "hidden-states": "Write every layer's mean-pooled hidden state for each query.",
+    "deploy": "Register a benchmark's refresh with a Prefect server, on a schedule.",
     "score": "Score answers with a rule scorer and show what it read.",
 }
 

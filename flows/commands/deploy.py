@@ -1,0 +1,72 @@
+"""`routeyard deploy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
+    workspace: Annotated[
+        Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
+    ] = Path("yard"),
+    cron: Annotated[str | None, typer.Option(help="Schedule, e.g. '0 6 * * 1'.")] = None,
+    interval: Annotated[
+        int | None, typer.Option(min=60, help="Schedule: seconds between runs.")
+    ] = None,
+    pool: Annotated[str, typer.Option(help="Prefect work pool; made if missing.")] = "routeyard",
+    runner: Annotated[str, typer.Option(help="Task runner: threads or dask.")] = "threads",
+    jobs: Annotated[int, typer.Option(min=1, help="Worker threads or Dask processes.")] = 2,
+    dask_address: Annotated[
+        str | None, typer.Option(help="Scheduler of a Dask cluster that runs already.")
+    ] = None,
+    notify: Annotated[
+        list[str] | None, typer.Option(help="Notification block, type/name; may be repeated.")
+    ] = None,
+    inline: Annotated[
+        bool, typer.Option(help="Put the recipe into the parameters, checked in the UI.")
+    ] = False,
+) -> None:
+    """Register a benchmark's refresh with a Prefect server.
+
+    Each run looks what is stale (sources, pool, prices, scorers, code), rebuilds only
+    that, and releases the next version when the gates pass. Runs never overlap.
+    Keys of providers stay in the environment of the worker.
+
+    Examples:
+
+        prefect server start --background
+        export PREFECT_API_URL=http://127.0.0.1:4200/api
+        routeyard deploy demo --workspace yard --interval 60
+        prefect worker start --pool routeyard
+    """
+    from typing import cast, get_args
+
+    from flows.deploy import deploy
+    from flows.runners import Runner
+    from pipelines.errors import BadInput, did_you_mean
+
+    if runner not in get_args(Runner):
+        raise BadInput(
+            f"there is no runner {runner!r}", next_step=did_you_mean(runner, get_args(Runner))
+        )
+    made = deploy(
+        recipe,
+        workspace,
+        cron=cron,
+        interval_s=interval,
+        pool=pool,
+        runner=cast("Runner", runner),
+        jobs=jobs,
+        dask_address=dask_address,
+        notify=notify,
+        inline=inline,
+    )
+    print(f"deployed  {made.name}")
+    for name, slots in made.limits.items():
+        print(f"limit     {name}: {slots} calls in flight over all workers")
+    print(f"next      prefect worker start --pool {made.pool}")
+    print(f"          prefect deployment run '{made.name}'")

@@ -1,0 +1,138 @@
+"""Registers a benchmark's refresh with a Prefect server: schedule, limits, work pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.load import load
+from flows.notify import check_blocks
+from flows.run import api_configured
+from flows.runners import Runner
+from pipelines.errors import BadInput
+from schemas.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was registered.
+
+    Attributes:
+        name: `flow/deployment`, as `prefect deployment run` takes it.
+        pool: Work pool a worker serves.
+        limits: Global concurrency limit → slots.
+    """
+
+    name: str
+    pool: str
+    limits: dict[str, int]
+
+
+def deploy(
+    recipe: str,
+    workspace: Path,
+    *,
+    cron: str | None = None,
+    interval_s: int | None = None,
+    pool: str = "routeyard",
+    runner: Runner = "threads",
+    jobs: int = 2,
+    dask_address: str | None = None,
+    notify: list[str] | None = None,
+    inline: bool = False,
+) -> Deployed:
+    """Register the refresh of a benchmark.
+
+    Args:
+        inline: Put the recipe itself into the parameters, where the UI shows and checks
+            every key, instead of its path. Keys of providers are never in it.
+
+    Raises:
+        BadInput: no Prefect server is configured, two schedules, an unknown block.
+    """
+    if not api_configured():
+        raise BadInput(
+            "no Prefect server is configured",
+            next_step="prefect server start --background; "
+            "export PREFECT_API_URL=http://127.0.0.1:4200/api",
+        )
+    if cron and interval_s:
+        raise BadInput("a deployment has one schedule", next_step="give --cron or --interval")
+    checked, base = load(recipe)
+    check_blocks(notify or [])
+    limits = _limits(checked)
+    _prepare(pool, limits)
+    from flows.refresh import refresh, refresh_inline
+
+    place = str(workspace.absolute())
+    common: dict[str, Any] = {"workspace": place, "notify": notify or []}
+    if inline:
+        flow: Any = refresh_inline
+        given = {"recipe": checked.model_dump(mode="json", exclude_defaults=True), **common}
+    else:
+        flow = refresh
+        path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
+        given = {"recipe": path, "jobs": jobs, "runner": runner, **common}
+        if dask_address:
+            given["dask_address"] = dask_address
+    return Deployed(_register(flow, checked.name, given, pool, cron, interval_s), pool, limits)
+
+
+def _register(
+    flow: Any,
+    name: str,
+    given: dict[str, Any],
+    pool: str,
+    cron: str | None,
+    interval_s: int | None,
+) -> str:
+    from prefect.client.schemas.objects import (
+        ConcurrencyLimitConfig,
+        ConcurrencyLimitStrategy,
+    )
+    from prefect.deployments.runner import EntrypointType
+
+    made = flow.to_deployment(
+        name=name,
+        cron=cron,
+        interval=interval_s,
+        parameters=given,
+        # A run that takes longer than its schedule is not joined by a second one.
+        concurrency_limit=ConcurrencyLimitConfig(
+            limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+        ),
+        enforce_parameter_schema=True,
+        work_pool_name=pool,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        tags=["routeyard", name],
+    )
+    made.apply()
+    return f"{flow.name}/{name}"
+
+
+def _limits(recipe: Recipe) -> dict[str, int]:
+    """One global concurrency limit per provider: its calls in flight over all workers."""
+    return {
+        limit_name(provider.name): provider.limits.concurrency for provider in recipe.pool.providers
+    }
+
+
+def limit_name(provider: str) -> str:
+    """Name of a provider's global concurrency limit."""
+    return f"routeyard-provider-{provider}"
+
+
+def _prepare(pool: str, limits: dict[str, int]) -> None:
+    """Work pool and limits, made when they are not there."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_work_pool(pool)
+        except ObjectNotFound:
+            client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
+        for name, slots in limits.items():
+            client.upsert_global_concurrency_limit_by_name(name, slots)
