@@ -91,7 +91,7 @@ def _register(
         ConcurrencyLimitConfig,
         ConcurrencyLimitStrategy,
     )
-    from prefect.deployments.runner import EntrypointType
+    from prefect.types.entrypoint import EntrypointType
 
     made = flow.to_deployment(
         name=name,
