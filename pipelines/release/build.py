@@ -13,7 +13,7 @@ from pipelines.errors import VersionExists
 from pipelines.release.database import write_database
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.staging import place, sha256, staging
+from pipelines.staging import place, sha256, staging
 from pipelines.release.tables import (
     ADD_ONS,
     IN_DATABASE,

@@ -12,7 +12,7 @@ from pipelines.errors import SourceError
 from pipelines.release.database import database_content
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.staging import sha256
+from pipelines.staging import sha256
 from pipelines.release.tables import contract_of, in_order
 from schemas import CONTRACTS
 from schemas.errors import ContractError

@@ -127,7 +127,7 @@ def test_full_disk_leaves_nothing_behind(tmp_path, size):
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         check=True,
     )
-    assert done.stdout.startswith("1 free some space")
+    assert done.stdout.startswith("1 free some space"), done.stderr
     assert list((tmp_path / "tiny").iterdir()) == []
 
 

@@ -31,7 +31,7 @@ def staging(target: Path) -> Iterator[Path]:
     except Exception as error:
         if is_full(error):
             raise DiskFull(
-                "there is no room on the disk for the release",
+                f"there is no room on the disk for {target.name}",
                 where=str(target),
                 next_step="free some space and run the same command; "
                 "finished stages are kept and nothing half-written is left",

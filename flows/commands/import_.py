@@ -1,0 +1,49 @@
+"""`routeyard import`: an existing benchmark or evaluation becomes a recipe to build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    format: Annotated[str, typer.Argument(help="Format; `list` names all.")],
+    path: Annotated[Path | None, typer.Argument(help="File or folder of that format.")] = None,
+    workspace: Annotated[Path, typer.Option(help="Workspace folder.")] = Path("yard"),
+    name: Annotated[str | None, typer.Option(help="Name of the benchmark.")] = None,
+) -> None:
+    """Bring in data as they lie in a public repository, and write a recipe for them.
+
+        routeyard import routellm RouteLLM/routellm/evals/mmlu/responses --workspace yard
+
+        routeyard build yard/imports/routellm/recipe.yaml --workspace yard
+
+        routeyard query yard/releases/routellm/1.0.0 @oracle
+
+    What the source does not record stays unknown and is named. Pickles are read
+    with a list of allowed types; nothing in them is run.
+    """
+    from pipelines.errors import BadInput
+    from pipelines.ingest.importers import IMPORTERS
+    from pipelines.ingest.importers.write import run_import
+
+    if format == "list":
+        for known in IMPORTERS.names():
+            importer = IMPORTERS.get(known)
+            print(f"{known:<16} {importer.title} ({importer.license}): {importer.layout}")
+        return
+    importer = IMPORTERS.get(format)
+    if path is None:
+        raise BadInput("no PATH is given", next_step=f"expected: {importer.layout}")
+    done = run_import(importer, path, workspace / "imports" / (name or format), name=name)
+    print(
+        f"{done.questions:,} questions, {done.models:,} models, {done.answers:,} answers → "
+        f"{done.folder} ({done.status})"
+    )
+    for reason, count in done.left_out.items():
+        print(f"left out: {reason}: {count:,}")
+    if done.lacks:
+        print(f"not recorded by the source: {', '.join(done.lacks)}")
+    print(f"next: routeyard build {done.recipe} --workspace {workspace}")

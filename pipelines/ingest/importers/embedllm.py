@@ -1,0 +1,59 @@
+"""EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.reading import csv_rows, found_files, score
+
+_COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
+_LAYOUT = f"train.csv, val.csv, test.csv with the columns {', '.join(_COLUMNS)}"
+_SPLITS = {"train": "train", "val": "validation", "test": "test"}
+
+
+def read(path: Path) -> Found:
+    """Repeats of (model, prompt), conflicting or not, are kept as samples."""
+    found = Found()
+    paths = found_files(path, [f"**/{name}.csv" for name in _SPLITS], _LAYOUT)
+    found.answers = _answers(found, paths)
+    return found
+
+
+def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    samples: Counter[tuple[str, str]] = Counter()
+    for path in paths:
+        for number, row in enumerate(csv_rows(path, _COLUMNS)):
+            where = f"{path.name}, row {number}"
+            query, model = row["prompt_id"], row["model_name"]
+            question = Question(
+                id=query,
+                question=row["prompt"],
+                prompt=row["prompt"],
+                task=row["category"],
+                split=_SPLITS.get(path.stem),
+            )
+            found.ask(question, where)
+            label = score(row["label"], where)
+            if label is None:
+                found.left_out["rows without a label"] += 1
+                continue
+            sample = samples[query, model]
+            samples[query, model] += 1
+            yield Answer(query=query, model=model, sample=sample, score=label)
+    repeats = sum(n - 1 for n in samples.values())
+    if repeats:
+        found.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
+
+
+IMPORTER = Importer(
+    name="embedllm",
+    title="EmbedLLM",
+    url="https://huggingface.co/datasets/RZ412/EmbedLLM",
+    license="NOASSERTION",
+    layout=_LAYOUT,
+    lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
+    read=read,
+)

@@ -1,0 +1,95 @@
+"""MixInstruct: instructions with the candidates of several models and their metrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines import files
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.reading import (
+    found_files,
+    load_json,
+    need,
+    obj,
+    objects,
+    score,
+    text,
+    texts,
+)
+
+_COLUMNS = ("id", "instruction", "input", "output", "candidates")
+_LAYOUT = (
+    "train/val/test_data_prepared.jsonl (or .json): id, instruction, input, output, candidates"
+)
+_SPLITS = {"train": "train", "val": "validation", "test": "test"}
+#: The metric taken as score: in [0, 1], and the field's usual one for this set.
+METRIC = "bertscore"
+
+
+def read(path: Path) -> Found:
+    """The BERTScore of a candidate is its score; `cmp_results` stays in the source."""
+    found = Found()
+    found.answers = _answers(found, found_files(path, ["**/*.jsonl", "**/*.json"], _LAYOUT))
+    return found
+
+
+def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    for path in paths:
+        split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
+        for number, row in enumerate(_rows(path)):
+            where = f"{path.name}, record {number}"
+            need(row, _COLUMNS, where)
+            query = str(row["id"])
+            asked = "\n".join(
+                part for part in (text(row["instruction"]), text(row["input"])) if part
+            )
+            found.ask(
+                Question(
+                    id=query,
+                    question=asked,
+                    prompt=asked,
+                    task=query.split("/")[0] if "/" in query else "mixinstruct",
+                    references=texts(row["output"]),
+                    split=split,
+                ),
+                where,
+            )
+            for candidate in objects(row["candidates"], where):
+                need(candidate, ("model", "text", "scores"), where)
+                scores = obj(candidate["scores"], where)
+                yield Answer(
+                    query=query,
+                    model=str(candidate["model"]),
+                    text=text(candidate["text"]),
+                    score=score(scores.get(METRIC), where),
+                )
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """JSON lines, or one JSON list under the same ending."""
+    with path.open("rb") as stream:
+        first = stream.read(1)
+    if first == b"[":
+        yield from objects(load_json(path), str(path))
+    else:
+        yield from files.rows(path, "jsonl")
+
+
+def comparisons(row: dict[str, Any]) -> dict[str, str]:
+    """`cmp_results` of a record: pair of models → verdict; empty when there is none."""
+    said = row.get("cmp_results")
+    return dict(json.loads(said)) if isinstance(said, str) and said else {}
+
+
+IMPORTER = Importer(
+    name="mixinstruct",
+    title="MixInstruct",
+    url="https://huggingface.co/datasets/llm-blender/mix-instruct",
+    license="MIT",
+    layout=_LAYOUT,
+    lacks=("token usage", "cost", "latency"),
+    read=read,
+)

@@ -1,0 +1,102 @@
+"""MMLU-Pro's `eval_results`: one zip per model, holding one JSON list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import SourceError
+from pipelines.ingest.importers.archive import members
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.reading import found_files, need, parse_json, text, texts
+
+_COLUMNS = ("question_id", "question", "options", "answer", "category")
+_OUTPUTS = ("model_outputs", "generated_text")
+_LAYOUT = "eval_results/model_outputs_<model>_<n>shots.zip"
+
+
+def read(path: Path) -> Found:
+    """Runs that were graded against a revised key carry that key per answer.
+
+    Upstream revised some questions between runs: the variant that most runs
+    used is the question, and a run of another variant keeps its own gold letter.
+    """
+    found = Found()
+    paths = found_files(path, ["**/model_outputs_*.zip", "**/model_outputs_*.json"], _LAYOUT)
+    variants: dict[str, Counter[Question]] = {}
+    for file in paths:
+        for question, _ in _records(file, Found()):
+            variants.setdefault(question.id, Counter())[question] += 1
+    for versions in variants.values():
+        # The most used variant; the text decides between equally used ones.
+        best = max(versions.items(), key=lambda item: (item[1], item[0].question, item[0].choices))
+        found.ask(best[0], "variants")
+    found.answers = _answers(found, paths)
+    return found
+
+
+def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    for file in paths:
+        for question, answer in _records(file, found):
+            asked = found.questions[question.id]
+            if answer is None:
+                continue
+            other = question.references != asked.references
+            yield replace(answer, graded_against=question.references) if other else answer
+
+
+def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None]]:
+    model = path.stem.removeprefix("model_outputs_")
+    for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
+        model = model.removesuffix(end)
+    for where, rows in _documents(path):
+        for number, row in enumerate(rows):
+            if isinstance(row, str):
+                found.left_out["bare strings among the records"] += 1
+                continue
+            place = f"{where}, record {number}"
+            if not isinstance(row, dict):
+                raise SourceError("a record is no object", where=place)
+            need(row, _COLUMNS, place)
+            question = Question(
+                id=str(row["question_id"]),
+                question=text(row["question"]),
+                task=text(row["category"]),
+                choices=texts(row["options"]),
+                references=texts(row["answer"]),
+                domain="knowledge",
+                scorer="mcq",
+            )
+            output = next((row[name] for name in _OUTPUTS if row.get(name) is not None), None)
+            if output is None:
+                found.left_out["records without output"] += 1
+                yield question, None
+                continue
+            yield question, Answer(query=question.id, model=model, text=text(output))
+
+
+def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
+    zipped = path.suffix == ".zip"
+    documents = members(path, ".json") if zipped else iter([(path.name, path.read_bytes())])
+    for name, data in documents:
+        if name.startswith("__MACOSX"):
+            continue
+        where = f"{path.name}:{name}" if zipped else path.name
+        rows = parse_json(data, where)
+        if not isinstance(rows, list):
+            raise SourceError("a list of records is expected", where=where)
+        yield where, rows
+
+
+IMPORTER = Importer(
+    name="mmlu_pro",
+    title="MMLU-Pro eval_results",
+    url="https://github.com/TIGER-AI-Lab/MMLU-Pro",
+    license="Apache-2.0",
+    layout=_LAYOUT,
+    lacks=("token usage", "cost", "latency"),
+    read=read,
+)

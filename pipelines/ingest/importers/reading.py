@@ -1,0 +1,171 @@
+"""Reading a stranger's files: the format's columns or a named error, nothing in between."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines import files
+from pipelines.errors import SourceError, did_you_mean
+
+#: Larger single JSON documents are refused: they are read into memory whole.
+MAX_JSON_BYTES = 2_000_000_000
+
+
+def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
+    """The file itself, or the files below a folder that match, in order of name.
+
+    Raises:
+        SourceError: there is none; says what the format looks like.
+    """
+    if path.is_file():
+        return [path]
+    found = sorted({p for pattern in patterns for p in path.glob(pattern) if p.is_file()})
+    if not found:
+        raise SourceError(
+            f"nothing of this format lies at {path}",
+            where=str(path),
+            next_step=f"expected: {layout}",
+        )
+    return found
+
+
+def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
+    """Refuse a record that lacks a column of the format."""
+    missing = [name for name in columns if name not in row]
+    if missing:
+        raise SourceError(
+            f"column {missing[0]!r} is missing: this is not a file of the format",
+            where=where,
+            next_step=f"{did_you_mean(missing[0], map(str, row))} (columns: "
+            f"{', '.join(map(str, row))[:300]})",
+        )
+
+
+def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Rows of a CSV in UTF-8 that has at least `columns`."""
+    rows = files.rows(path, "csv")
+    first = True
+    for row in rows:
+        if first:
+            need(row, columns, str(path))
+            first = False
+        yield row
+    if first:
+        raise SourceError("the file has no rows", where=str(path), next_step="fetch it again")
+
+
+def load_json(path: Path) -> Any:
+    """One JSON document.
+
+    Raises:
+        SourceError: not UTF-8, not JSON, too deep or too large.
+    """
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise SourceError("the file is too large for one JSON document", where=str(path))
+    return parse_json(path.read_bytes(), str(path))
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """A JSON document from bytes; NaN and Infinity become null."""
+    try:
+        return json.loads(data.decode("utf-8-sig"), parse_constant=lambda name: None)
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"the text is not UTF-8: byte {error.start} is {data[error.start]:#04x}",
+            where=where,
+            next_step="convert the whole file to UTF-8; mixed encodings are not guessed",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(
+            f"not JSON: {error}", where=where, next_step="fetch the file again"
+        ) from error
+
+
+def objects(value: Any, where: str) -> list[dict[str, Any]]:
+    """A JSON list of objects."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise SourceError("a list of objects is expected", where=where)
+    return value
+
+
+def obj(value: Any, where: str) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, dict):
+        raise SourceError("an object is expected", where=where)
+    return value
+
+
+def number(value: Any, where: str) -> float | None:
+    """A number; None for null, NaN and empty text.
+
+    Raises:
+        SourceError: it is something else.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
+    try:
+        found = float(value)
+    except (TypeError, ValueError) as error:
+        raise SourceError(f"{str(value)[:60]!r} is not a number", where=where) from error
+    return None if math.isnan(found) else found
+
+
+def count(value: Any, where: str) -> int | None:
+    """A whole number of tokens; None for null."""
+    found = number(value, where)
+    return None if found is None else int(found)
+
+
+def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:
+    """A score in [0, 1], from a scale of `low` to `high`; None for null."""
+    found = number(value, where)
+    if found is None:
+        return None
+    if not low <= found <= high:
+        raise SourceError(f"the score {found:g} is not in [{low:g}, {high:g}]", where=where)
+    return (found - low) / (high - low)
+
+
+def spent(cost: Any, tokens: int | None, where: str) -> float | None:
+    """Cost in USD; a zero beside spent tokens is a missing price, not a gift."""
+    found = number(cost, where)
+    if found is None or found < 0 or (found == 0 and tokens != 0):
+        return None
+    return found
+
+
+def text(value: Any) -> str:
+    """Text of a value; null is empty."""
+    return "" if value is None else str(value)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Texts of a value that may be one or a list of them."""
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return (str(value),)
+    return tuple(str(item) for item in value if item is not None)
+
+
+__all__ = [
+    "count",
+    "csv_rows",
+    "found_files",
+    "load_json",
+    "need",
+    "number",
+    "obj",
+    "objects",
+    "parse_json",
+    "score",
+    "spent",
+    "text",
+    "texts",
+]

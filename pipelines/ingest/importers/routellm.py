@@ -1,0 +1,64 @@
+"""RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.errors import SourceError
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.reading import csv_rows, found_files, score
+
+_LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
+
+
+def read(path: Path) -> Found:
+    """Every column besides `prompt` and `<model>_response` is a model."""
+    found = Found()
+    paths = found_files(path, ["**/mmlu_*.csv", "**/gsm8k_*.csv"], _LAYOUT)
+    found.answers = _answers(found, paths)
+    return found
+
+
+def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    for path in paths:
+        task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
+        models: list[str] = []
+        for number, row in enumerate(csv_rows(path, ("prompt",))):
+            where = f"{path.name}, row {number}"
+            models = models or _models(row, where)
+            query = f"{task}-{number}"
+            prompt = row["prompt"]
+            found.ask(Question(id=query, question=prompt, prompt=prompt, task=task), where)
+            for model in models:
+                graded = score(row[model], f"{where}, {model}")
+                if graded is None:
+                    found.left_out["pairs without label"] += 1
+                    continue
+                yield Answer(
+                    query=query, model=model, text=row.get(f"{model}_response"), score=graded
+                )
+
+
+def _models(row: dict[str, str], where: str) -> list[str]:
+    names = [n for n in row if n not in ("prompt", "", "Unnamed: 0")]
+    models = [n for n in names if not n.endswith("_response")]
+    wrong = [n for n in models if row[n].strip().lower() not in ("true", "false", "", "0", "1")]
+    if wrong or len(models) < 2:
+        raise SourceError(
+            f"column {wrong[0]!r} is no model's True/False" if wrong else "two models are expected",
+            where=where,
+            next_step=f"expected: {_LAYOUT}",
+        )
+    return models
+
+
+IMPORTER = Importer(
+    name="routellm",
+    title="RouteLLM evaluation data",
+    url="https://github.com/lm-sys/RouteLLM",
+    license="Apache-2.0",
+    layout=_LAYOUT,
+    lacks=("gold labels", "token usage", "cost", "latency"),
+    read=read,
+)

@@ -1,0 +1,229 @@
+"""Writes an import: two Parquet files and a recipe, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import BadInput, SourceError
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.staging import place, sha256, staging
+
+_BATCH = 50_000
+_STRINGS = pa.list_(pa.string())
+
+QUESTIONS = pa.schema(
+    [(f.name, _STRINGS if "tuple" in str(f.type) else pa.string()) for f in fields(Question)]
+)
+_ANSWER_TYPES = {
+    "sample": pa.int32(),
+    "score": pa.float64(),
+    "graded_against": _STRINGS,
+    "prompt_tokens": pa.int64(),
+    "completion_tokens": pa.int64(),
+    "cost_usd": pa.float64(),
+    "latency_s": pa.float64(),
+}
+ANSWERS = pa.schema([(f.name, _ANSWER_TYPES.get(f.name, pa.string())) for f in fields(Answer)])
+
+
+class ImportExists(BadInput):
+    """Another import of that name lies in the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import wrote, and what the source did not give."""
+
+    folder: Path
+    recipe: Path
+    status: Literal["created", "unchanged"]
+    questions: int
+    models: int
+    answers: int
+    left_out: dict[str, int]
+    lacks: tuple[str, ...]
+
+
+def run_import(
+    importer: Importer, path: Path, target: Path, *, name: str | None = None
+) -> Imported:
+    """Read `path` and write `target` with questions, answers and a recipe.
+
+    Args:
+        target: `imports/<format>` of a workspace.
+        name: Name of the benchmark; by default the format's.
+
+    Raises:
+        SourceError, Unsafe: the source is not of the format; nothing is written.
+        ImportExists: `target` holds another import.
+    """
+    if not path.exists():
+        raise SourceError(
+            f"there is nothing at {path}",
+            where=str(path),
+            next_step=f"expected: {importer.layout}",
+        )
+    found = importer.read(path)
+    status: Literal["created", "unchanged"]
+    with staging(target) as folder:
+        models, answers, known = _write_answers(found, folder / "responses.parquet")
+        _write_questions(found, folder / "queries.parquet")
+        recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
+        _write_recipe(recipe, importer, found, folder / "recipe.yaml")
+        if target.exists():
+            status = _same(folder, target)
+        else:
+            place(folder, target)
+            status = "created"
+    return Imported(
+        folder=target,
+        recipe=target / "recipe.yaml",
+        status=status,
+        questions=len(found.questions),
+        models=len(models),
+        answers=answers,
+        left_out=dict(sorted(found.left_out.items())),
+        lacks=importer.lacks,
+    )
+
+
+def _write_answers(found: Found, path: Path) -> tuple[set[str], int, set[str]]:
+    """Models, number of answers, and which optional fields are known at least once."""
+    models: set[str] = set()
+    known: set[str] = set()
+    seen: set[tuple[str, str, int]] = set()
+    with pq.ParquetWriter(path, ANSWERS, compression="zstd") as writer:
+        for batch in _batches(_checked(found.answers, seen)):
+            table = pa.Table.from_pylist([_row(answer) for answer in batch], schema=ANSWERS)
+            writer.write_table(table)
+            models.update(answer.model for answer in batch)
+            known.update(n for n in ANSWERS.names if table.column(n).null_count < table.num_rows)
+    unasked = next((query for query, _, _ in seen if query not in found.questions), None)
+    if not seen or unasked is not None:
+        what = "the source holds no answer" if not seen else f"no question has the id {unasked!r}"
+        raise SourceError(what, next_step="check that PATH holds the whole source")
+    return models, len(seen), known
+
+
+def _checked(answers: Iterable[Answer], seen: set[tuple[str, str, int]]) -> Iterable[Answer]:
+    for answer in answers:
+        key = (answer.query, answer.model, answer.sample)
+        if key in seen:
+            raise SourceError(
+                f"the answer of {answer.model!r} to {answer.query!r} stands twice",
+                next_step="remove one of them from the source; they are never merged silently",
+            )
+        seen.add(key)
+        yield answer
+
+
+def _batches(answers: Iterable[Answer]) -> Iterable[list[Answer]]:
+    batch: list[Answer] = []
+    for answer in answers:
+        batch.append(answer)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _row(item: Answer | Question) -> dict[str, Any]:
+    row = {f.name: getattr(item, f.name) for f in fields(item)}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in row.items()}
+
+
+def _write_questions(found: Found, path: Path) -> None:
+    rows = [_row(question) for question in found.questions.values()]
+    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), path, compression="zstd")
+
+
+def recipe_of(
+    importer: Importer, name: str, found: Found, models: list[str], known: set[str]
+) -> dict[str, Any]:
+    """The recipe that builds a release from the two files beside it."""
+    scorers = sorted({question.scorer for question in found.questions.values()})
+    mapped = {
+        "id": "id",
+        "question": "question",
+        "prompt": "prompt",
+        "choices": "choices",
+        "references": "references",
+        "task": "task",
+        "domain": "domain",
+    }
+    if any(question.split for question in found.questions.values()):
+        mapped["metadata"] = ["split"]  # type: ignore[assignment]
+    sources = [
+        {
+            "name": name if len(scorers) == 1 else f"{name}_{scorer}",
+            "path": "queries.parquet",
+            "scorer": scorer,
+            "license": importer.license,
+            "url": importer.url,
+            "where": {"scorer": scorer},
+            "fields": mapped,
+        }
+        for scorer in scorers
+    ]
+    fields_ = {"query": "query", "model": "model"}
+    fields_ |= {n: n for n in ANSWERS.names if n in known and n not in ("query", "model")}
+    metered = {"prompt_tokens", "completion_tokens", "cost_usd"} <= known
+    reason = f"Imported as recorded upstream ({importer.title}); usage or price is not stated."
+    left_out = [f"{reason}: {n:,}" for reason, n in sorted(found.left_out.items())]
+    return {
+        "name": name,
+        "version": "1.0.0",
+        "sources": sources,
+        "pool": {"models": [{"model_id": model} for model in models]},
+        "collect": {
+            "provider": "recorded",
+            "recorded": [{"path": "responses.parquet", "fields": fields_}],
+        },
+        # An answer that upstream did not grade has no label; it is not wrong.
+        **({"label": {"default": {"unreadable": "null"}}} if "given" in scorers else {}),
+        "release": {
+            "title": importer.title,
+            "description": f"Imported from {importer.url} in the format {importer.name}.",
+            "license": importer.license,
+            "known_issues": [
+                *(f"The source does not record {what}." for what in importer.lacks),
+                *(f"Left out on import: {line}." for line in left_out),
+            ],
+            **({} if metered else {"waivers": [{"gate": "metering", "reason": reason}]}),
+        },
+    }
+
+
+def _write_recipe(recipe: dict[str, Any], importer: Importer, found: Found, path: Path) -> None:
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True  # recipes are read without aliases
+
+    head = (
+        f"# {importer.title}, imported from files of the format `{importer.name}`.\n"
+        f"# Upstream: {importer.url} (licence as stated there: {importer.license}).\n"
+        "# queries.parquet and responses.parquet lie beside this recipe.\n"
+    )
+    text = yaml.dump(recipe, Dumper=Plain, sort_keys=False, allow_unicode=True, width=100)
+    path.write_text(head + text, encoding="utf-8", newline="\n")
+
+
+def _same(folder: Path, target: Path) -> Literal["unchanged"]:
+    names = sorted(path.name for path in folder.iterdir())
+    for name in names:
+        if not (target / name).is_file() or sha256(folder / name) != sha256(target / name):
+            raise ImportExists(
+                f"another import lies at {target.name}: {name} differs",
+                where=str(target),
+                next_step="give this one its own name with --name, or remove the old one",
+            )
+    return "unchanged"

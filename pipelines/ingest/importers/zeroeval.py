@@ -1,0 +1,90 @@
+"""ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.reading import (
+    found_files,
+    load_json,
+    need,
+    objects,
+    text,
+    texts,
+)
+
+_COLUMNS = ("id", "output")
+_LAYOUT = "result_dirs/<task>/<model>.json: a list of id, question, answer, output, chat_history"
+#: task of the path → rule scorer that reads its answers.
+_SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "em", "zebra": "given"}
+
+
+def read(path: Path) -> Found:
+    """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
+    found = Found()
+    paths = found_files(path, ["**/*.json"], _LAYOUT)
+    found.answers = _answers(found, [p for p in paths if not p.name.endswith(".summary.json")])
+    return found
+
+
+def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    for path in paths:
+        task, model = path.parent.name, path.stem
+        scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), "em")
+        for number, row in enumerate(objects(load_json(path), str(path))):
+            where = f"{task}/{path.name}, record {number}"
+            need(row, _COLUMNS, where)
+            history = row.get("chat_history")
+            prompt = text(history[0]) if isinstance(history, list) and history else None
+            asked = text(row.get("question")) or prompt or ""
+            query = f"{task}/{row['id']}"
+            found.ask(
+                Question(
+                    id=query,
+                    question=asked,
+                    prompt=prompt,
+                    task=task,
+                    references=_references(row, scorer),
+                    choices=texts(row.get("choices")),
+                    scorer=scorer,
+                ),
+                where,
+            )
+            outputs = row["output"]
+            outputs = outputs if isinstance(outputs, list) else [outputs]
+            for sample, output in enumerate(outputs):
+                if output is None:
+                    found.left_out["absent outputs"] += 1
+                    continue
+                generator = row.get("generator")
+                yield Answer(
+                    query=query,
+                    model=model,
+                    sample=sample,
+                    text=str(output),
+                    served_model=None if generator is None else str(generator),
+                )
+
+
+def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
+    answer = row.get("answer", row.get("correct_answer"))
+    if scorer == "numeric" and isinstance(answer, str):
+        return (answer.rsplit("####", 1)[-1].lstrip("# ").strip(),)
+    choices = texts(row.get("choices"))
+    if scorer == "mcq" and isinstance(answer, str) and answer in choices:
+        return (chr(ord("A") + choices.index(answer)),)
+    return texts(answer)
+
+
+IMPORTER = Importer(
+    name="zeroeval",
+    title="ZeroEval results",
+    url="https://github.com/WildEval/ZeroEval",
+    license="Apache-2.0",
+    layout=_LAYOUT,
+    lacks=("token usage", "cost", "latency"),
+    read=read,
+)
