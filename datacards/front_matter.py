@@ -35,6 +35,8 @@ def front_matter(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> st
     `datasets.load_dataset(<folder>, "labels")` loads it, also without a network.
     """
     release = facts["recipe"].get("release") or {}
+    # `datasets` cannot load a table without rows, so such a table is no configuration.
+    tables = {name: table for name, table in tables.items() if table.num_rows}
     licence, name = hub_license(
         release.get("license"), [source.get("license") for source in facts["sources"]]
     )

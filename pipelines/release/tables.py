@@ -73,16 +73,18 @@ def _ranks(column: pa.ChunkedArray) -> Any:
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """One Parquet file: zstd, fixed row groups, descriptions of the columns kept."""
-    pq.write_table(
-        table,
+    with pq.ParquetWriter(
         path,
+        table.schema,
         compression="zstd",
         compression_level=3,
-        row_group_size=ROWS_PER_GROUP,
         use_dictionary=_dictionary_columns(table.schema),
         write_statistics=True,
         store_schema=True,
-    )
+    ) as writer:
+        # An empty row group is a batch of no rows, at which `datasets` stops.
+        if table.num_rows:
+            writer.write_table(table, row_group_size=ROWS_PER_GROUP)
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:
