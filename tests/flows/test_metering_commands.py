@@ -1,0 +1,143 @@
+"""`routeyard ledger`, `audit metering` and `reprice` over a workspace that asked a real server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+from pipelines.calls.sqlite_ledger import SqliteLedger
+from pipelines.collect.collect import collect
+from pipelines.collect.plan import plan
+from schemas import RESPONSES
+from schemas.recipe.collect import Collect
+from schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.loopback import Do, Loopback, answer, completion, error
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Path:
+    """A workspace in which one model was metered well and one was not."""
+
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        if body["model"] == "vendor/good":
+            return answer(completion("forty-two", model="vendor/good"))
+        if body["messages"][0]["content"] == "q7":
+            return error(400)
+        return answer(completion("forty-two", model="other", usage=None))
+
+    ids = [f"q{i}" for i in range(30)]
+    queries = pa.table({"query_id": ids, "task": ["t"] * 30, "prompt": ids})
+    workspace = tmp_path / "yard"
+    price = {"price_in": 1.0, "price_out": 10.0, "price_date": "2026-01-01"}
+    with (
+        Loopback(behave) as server,
+        SqliteLedger(workspace / "ledger" / "ledger.sqlite") as ledger,
+    ):
+        pool = Pool(
+            models=[
+                Model(model_id="good", endpoint_model="vendor/good", **price),
+                Model(model_id="bad", **price),
+            ],
+            providers=[Provider(name="p", base_url=server.base_url)],
+        )
+        collect(plan(queries, pool, Collect(), ledger), ledger)
+    return workspace
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    """(exit code, decoded JSON) of a command."""
+    code = run([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_the_ledger_is_summarised(yard: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, rows = said(capsys, "ledger", str(yard))
+    bad, good = rows
+    assert code == 0
+    assert (good["model_id"], good["ok"], good["cost_unknown"]) == ("good", 30, 0)
+    assert good["cost_usd"] == pytest.approx(30 * (10 * 1 + 5 * 10) / 1e6)
+    assert (bad["ok"], bad["errors"], bad["cost_unknown"]) == (29, 1, 29)
+    assert bad["cost_usd"] is None  # unknown is not zero
+    assert run(["ledger", str(yard)]) == 0
+    assert "good" in capsys.readouterr().out
+
+
+def test_the_audit_names_what_is_wrong_and_exits_3(
+    yard: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, findings = said(capsys, "audit", "metering", str(yard))
+    assert code == 3
+    assert {(f["check"], f["model_id"], f["count"]) for f in findings} == {
+        ("usage_missing", "bad", 29),
+        ("price_unknown", "bad", 29),
+        ("served_model", "bad", 29),
+    }
+    assert run(["audit", "metering", str(yard)]) == 3
+    out = capsys.readouterr().out
+    assert "served by 'other'" in out
+    assert "q0/0" in out
+
+
+def test_a_workspace_is_repriced_beside_itself(
+    yard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("model_id,price_in,price_out,price_date\nvendor/good,2,20,2026-06-01\n")
+    code, figures = said(capsys, "reprice", str(yard), "--prices", str(prices))
+    assert code == 0
+    bad, good = figures["models"]
+    assert good["usd_after"] == pytest.approx(2 * good["usd_before"])
+    assert (good["price_date_after"], good["kept"]) == ("2026-06-01", False)
+    assert (bad["kept"], bad["usd_after"], bad["unknown_after"]) == (True, None, 30)
+    folder = Path(figures["path"])
+    assert folder == tmp_path / "yard.repriced-2026-06-01"
+    RESPONSES.check(pq.read_table(folder / "responses.parquet"))
+    # Never overwritten.
+    assert run(["reprice", str(yard), "--prices", str(prices)]) == 2
+
+
+def test_a_release_is_repriced_beside_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = tmp_path / "releases" / "x" / "1.0.0"
+    (release / "data").mkdir(parents=True)
+    row = {"query_id": "q", "model_id": "vendor/m", "sample": 0, "text": "a", "status": "ok"}
+    row |= {"prompt_tokens": 1000, "completion_tokens": 10, "attempts": 1}
+    pq.write_table(RESPONSES.from_rows([row]), release / "data" / "responses.parquet")
+    from schemas import MODELS
+
+    models = MODELS.from_rows([{"model_id": "vendor/m", "kind": "real", "simulated": False}])
+    pq.write_table(models, release / "data" / "models.parquet")
+    listed = tmp_path / "openrouter.json"
+    pricing = {"prompt": "0.0000025", "completion": "0.00001"}
+    unknown = {"id": "auto", "pricing": {"prompt": "-1", "completion": "-1"}}
+    listed.write_text(json.dumps({"data": [{"id": "vendor/m", "pricing": pricing}, unknown]}))
+    assert run(["reprice", str(release), "--prices", str(listed)]) == 2  # no day
+    assert "--date" in capsys.readouterr().err
+    code, figures = said(
+        capsys, "reprice", str(release), "--prices", str(listed), "--date", "2026-11-01"
+    )
+    assert code == 0
+    assert figures["models"][0]["usd_before"] is None
+    assert figures["models"][0]["usd_after"] == pytest.approx((1000 * 2.5 + 10 * 10) / 1e6)
+    repriced = pq.read_table(Path(figures["path"]) / "models.parquet").to_pylist()[0]
+    assert (repriced["price_in"], repriced["price_date"]) == (2.5, "2026-11-01")
+    assert sorted(p.name for p in (release / "data").iterdir()) == [
+        "models.parquet",
+        "responses.parquet",
+    ]
+
+
+@pytest.mark.parametrize("command", [["ledger"], ["audit", "metering"]])
+def test_a_workspace_without_a_ledger(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*command, str(tmp_path)]) == 2
+    assert "has no ledger" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []  # looking makes nothing
