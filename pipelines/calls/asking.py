@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from pipelines.calls.answer import Fault
 from pipelines.calls.attempt import Attempt
@@ -28,6 +27,7 @@ from pipelines.calls.limits import Gate
 from pipelines.calls.pricing import Price, cost_of
 from pipelines.calls.progress import OnProgress, Tally, snapshot
 from pipelines.calls.request import Request
+from pipelines.calls.rows import Origin, answered_rows, failed_rows
 from schemas.recipe.collect import Budget, Limits, Retry
 from schemas.recipe.pool import Provider
 
@@ -355,36 +355,15 @@ class _Run:
         reply, tally = sent.reply, state.tally
         state.failures = state.lane_faults = 0
         state.answered = True
-        # More choices than were asked for are not samples anybody wanted.
-        choices = reply.choices[: len(request.samples)]
-        count = len(choices)
-        hide = state.client.key.hide
-        rows = [
-            Attempt(
-                **self._about(request, sample, requested_at),
-                status=choice.status,
-                permanent=False,
-                http_status=200,
-                text=hide(choice.text),
-                finish_reason=hide(choice.finish_reason),
-                served_model=hide(reply.served_model),
-                provider=hide(reply.provider),
-                system_fingerprint=hide(reply.system_fingerprint),
-                choices=count,
-                call_completion_tokens=reply.usage.completion_tokens,
-                prompt_tokens=reply.usage.prompt_tokens,
-                # One count for several answers: which had how many is not known.
-                completion_tokens=reply.usage.completion_tokens if count == 1 else None,
-                reasoning_tokens=reply.usage.reasoning_tokens if count == 1 else None,
-                total_tokens=reply.usage.total_tokens if count == 1 else None,
-                cost_usd=None if cost is None else cost / count,
-                cost_source=source,
-                latency_s=sent.latency_s,
-                ttft_s=sent.ttft_s,
-                logprobs=hide(choice.logprobs),
-            )
-            for sample, choice in zip(request.samples, choices, strict=False)
-        ]
+        rows = answered_rows(
+            request,
+            reply,
+            self._origin(state, requested_at),
+            cost=(cost, source),
+            latency_s=sent.latency_s,
+            ttft_s=sent.ttft_s,
+        )
+        count = len(rows)
         await self._keep(state, rows, settles=True)
         if cost is None:
             tally.unpriced += count
@@ -409,19 +388,8 @@ class _Run:
         tally = state.tally
         tally.errors[fault.kind] += 1
         final = fault.permanent or last
-        rows = [
-            Attempt(
-                **self._about(request, sample, requested_at),
-                status="error",
-                permanent=fault.permanent,
-                http_status=fault.status,
-                error_class=fault.kind,
-                error=state.client.key.hide(fault.message),
-                choices=len(request.samples),
-                latency_s=time.monotonic() - sent_at,
-            )
-            for sample in request.samples
-        ]
+        origin = self._origin(state, requested_at)
+        rows = failed_rows(request, fault, origin, latency_s=time.monotonic() - sent_at)
         if fault.throttled:
             state.gate.window.throttled(sent_at)
         if fault.retry_after is not None:
@@ -463,17 +431,8 @@ class _Run:
 
     # -- the ledger ------------------------------------------------------------
 
-    def _about(self, request: Request, sample: int, requested_at: datetime) -> dict[str, Any]:
-        return {
-            "request_hash": request.request_hash,
-            "sample": sample,
-            "query_id": request.query_id,
-            "model_id": request.model_id,
-            "settings_hash": request.settings.settings_hash,
-            "run": self.name,
-            "purpose": self.purpose,
-            "requested_at": requested_at.isoformat(timespec="milliseconds"),
-        }
+    def _origin(self, state: _LaneState, requested_at: datetime) -> Origin:
+        return Origin(self.name, self.purpose, requested_at, state.client.key.hide)
 
     async def _keep(self, state: _LaneState, rows: Sequence[Attempt], *, settles: bool) -> None:
         """Queue rows for the next commit; counted when durable, waited for only when many wait."""

@@ -49,6 +49,13 @@ class Purse:
             self._reserved[model_id] += usd
             return True
 
+    def reserve_now(self, model_id: str, usd: float) -> bool:
+        """Reserve if it fits at once; nothing is waited for."""
+        if self.limited and not self._fits(model_id, usd):
+            return False
+        self._reserved[model_id] += usd if self.limited else 0.0
+        return True
+
     async def settle(self, model_id: str, reserved: float, spent: float | None) -> None:
         """Turn a reservation into what was spent; null keeps all of it spent."""
         self.spent[model_id] += reserved if spent is None and self._budget.is_set else spent or 0.0

@@ -118,10 +118,7 @@ def _totals(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
 
 
 def _constant(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
-    for name, length in (
-        ("completion_tokens", lambda row: len(row["text"] or "")),
-        ("prompt_tokens", lambda row: len(asked.prompts.get(row["query_id"], ""))),
-    ):
+    for name in ("completion_tokens", "prompt_tokens"):
         counted = [row for row in rows if row[name] is not None]
         if len(counted) < asked.thresholds.min_answers:
             continue
@@ -129,7 +126,11 @@ def _constant(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]
         for row in counted:
             by_count.setdefault(row[name], []).append(row)
         count, same = max(by_count.items(), key=lambda item: (len(item[1]), -item[0]))
-        lengths = sorted(length(row) for row in same)
+        texts = (
+            row["text"] if name == "completion_tokens" else asked.prompts.get(row["query_id"])
+            for row in same
+        )
+        lengths = sorted(len(text or "") for text in texts)
         low, high = lengths[len(lengths) // 10], lengths[(len(lengths) * 9) // 10]
         # Single letters all take one token; texts of different lengths do not.
         if len(same) > asked.thresholds.constant_count * len(counted) and high > 1.5 * low + 20:

@@ -12,7 +12,7 @@ import email.utils
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,45 @@ class Client:
         except TimeoutError:
             raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
         return Sent(reply, time.perf_counter() - sent, first)
+
+    async def upload(self, content: bytes) -> str:
+        """Upload the lines of a batch (`/v1/files`); returns the file's id."""
+        file = ("routeyard.jsonl", content, "application/jsonl")
+        return await self._id(self._openai.files.create(file=file, purpose="batch"))
+
+    async def create_batch(self, file_id: str, url: str, window: str, name: str) -> str:
+        """Start a batch under a name of ours, by which it can be found again."""
+        return await self._id(
+            self._openai.batches.create(
+                input_file_id=file_id,
+                endpoint=url,  # type: ignore[arg-type]
+                completion_window=window,  # type: ignore[arg-type]
+                metadata={"routeyard": name},
+            )
+        )
+
+    async def get(self, path: str) -> bytes:
+        """Body of a GET, e.g. `/batches/<id>` or `/files/<id>/content`."""
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                response = await self._openai.get(path, cast_to=self._raw)
+        except TimeoutError:
+            raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
+        except Exception as error:
+            raise self.fault(error) from None
+        return bytes(response.content)
+
+    async def _id(self, call: Awaitable[Any]) -> str:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                made = await call
+        except TimeoutError:
+            raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
+        except Exception as error:
+            raise self.fault(error) from None
+        if not isinstance(getattr(made, "id", None), str):
+            raise Fault("invalid_json", "the server gave no id", status=200)
+        return str(made.id)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         try:

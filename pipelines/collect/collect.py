@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,14 @@ import pyarrow as pa
 
 from pipelines.calls.asking import Asked, Lane, ask
 from pipelines.calls.attempt import Attempt
+from pipelines.calls.batch import ask_in_batches
 from pipelines.calls.budget import Purse
 from pipelines.calls.canary import END, START, canary_requests
 from pipelines.calls.ledger import Answered, Ledger
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
 from pipelines.collect.plan import CHUNK, ModelPlan, Plan, hashes, plan, requests
+from pipelines.errors import BadInput
 from schemas import RESPONSES
 from schemas.recipe.pool import Pool
 
@@ -139,19 +142,33 @@ async def _once(
 ) -> Collected:
     lanes = [_lane(plan, model) for model in plan.models]
     await asyncio.to_thread(ledger.remember, _notes(plan))
-    asked = await ask(
-        lanes,
-        ledger,
-        after=plan.position,
-        run=run,
-        retry=plan.collect.retry,
-        purse=purse,
-        deadline_s=plan.collect.deadline_s,
-        stream=plan.collect.stream,
-        on_progress=on_progress,
-        on_stored=on_stored,
-    )
+    how: dict[str, Any] = {
+        "after": plan.position,
+        "run": run,
+        "purse": purse,
+        "deadline_s": plan.collect.deadline_s,
+        "on_progress": on_progress,
+        "on_stored": on_stored,
+    }
+    if plan.collect.transport == "batch":
+        asked = await ask_in_batches(lanes, ledger, batch=plan.collect.batch, **how)
+    else:
+        await asyncio.to_thread(_no_batches, plan, ledger)
+        retry, stream = plan.collect.retry, plan.collect.stream
+        asked = await ask(lanes, ledger, retry=retry, stream=stream, **how)
     return _collected(asked)
+
+
+def _no_batches(plan: Plan, ledger: Ledger) -> None:
+    """What a batch is asking already must not be asked live as well."""
+    models = {m.model.model_id for m in plan.models}
+    for name, text in ledger.recall("batch:").items():
+        if (model_id := json.loads(text)["model_id"]) in models:
+            raise BadInput(
+                f"a batch of model {model_id!r} is still under way",
+                where=f"batch {name} in the ledger",
+                next_step="run once with 'collect.transport: batch' to fetch its answers",
+            )
 
 
 def _lane(plan: Plan, model: ModelPlan) -> Lane:
