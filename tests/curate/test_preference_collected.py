@@ -24,7 +24,7 @@ from schemas import CONTRACTS, MODELS, QUERIES
 from schemas.recipe import Recipe
 from tests.calls.loopback import Loopback, answer, completion, error
 
-N, SAMPLES = 40, 6
+N, SAMPLES = 30, 5
 #: Chance that a model gives the right sum; what it says otherwise scatters.
 SKILL = {"large": 0.85, "small": 0.45, "other": 0.6}
 

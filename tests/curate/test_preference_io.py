@@ -62,7 +62,7 @@ texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     prompt=texts,
