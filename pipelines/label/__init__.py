@@ -12,6 +12,7 @@ SCORERS = Registry(
         "f1": "pipelines.label.f1:SCORER",
         "given": "pipelines.label.given:SCORER",
         "code": "pipelines.label.code:SCORER",
+        "math": "pipelines.label.math_answer:SCORER",
         "mcq": "pipelines.label.mcq:SCORER",
         "meteor": "pipelines.label.meteor:SCORER",
         "numeric": "pipelines.label.numeric:SCORER",

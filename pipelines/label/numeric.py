@@ -28,7 +28,7 @@ from pipelines.label.quantity import Found, Quantity, plain, scan
 from pipelines.label.reading import Asked, Reading, Scorer
 from pipelines.label.runon import end_of_answer
 
-_CORRECTION = re.compile(
+CORRECTION = re.compile(
     r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|incorrect\w*|"
     r"re-?(?:check|calculat|evaluat|consider|comput|examin|vis|do)\w*|instead|let me|let's|however|"
     r"upon|should be|misunder\w+|misread\w*|mis-?calculat\w*|clarif\w+|adjust\w*|revis\w+)\b",
@@ -42,14 +42,16 @@ _SUBORDINATE = re.compile(
 )
 _GOVERNED = re.compile(
     r"\b(?:to|by|for|out of|after|with|per|than|at|in|from|before|over|within|during|every|each|of|"
-    r"and|or)\b(?!.*\b(?:is|are|was|were|be|equals?|has|have|makes|gets|costs|needs|spends|spent|"
-    r"earns|earned|paid|pays|left with|total of)\b)",
+    r"vs)\b(?!.*\b(?:is|are|was|were|be|equals?|has|have|makes|gets|costs|needs|spends|spent|"
+    r"earns|earned|paid|pays|left with|total of)\b)"
+    r"|\b(?:the|these|those|his|her|their|its|my)\s{1,3}$",
     re.IGNORECASE | re.DOTALL,
 )
 _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|so|total|altogether|in all|finally|overall)\b", re.IGNORECASE
 )
 _UNFINISHED = re.compile(r"[\s$(]{0,9}[-\d.,][-\d.,\s$()]{0,60}[-+*/x^][-+*/x^\d.,\s$()]{1,200}")
+_TIME = re.compile(r"(\d{1,2})(?::(\d\d))?([ap]?)")
 _PARENTHESIS = re.compile(r"\([^()]{0,300}\)")
 _ENDS = re.compile(r"[.!?\d)%$\]*\"'`}>a-z]\s*$")
 _UNSURE = re.compile(
@@ -111,7 +113,7 @@ def _reference(text: str) -> Quantity | None:
 @lru_cache(maxsize=65536)
 def _number(text: str) -> Quantity | None:
     """The one number a committed answer gives, None when there is not exactly one."""
-    shown = plain(text).strip(" \t*_`$.,;:!\"'")
+    shown = plain(text).lstrip(" \t*_`:\"'").rstrip(" \t*_`$.,;:!\"'")
     numbers = scan(shown)
     if not numbers:
         said = spoken(shown)
@@ -137,6 +139,9 @@ def _narrow(text: str) -> Quantity | None:
             return after[0].quantity
     if len({one.quantity for one in numbers}) == 1:
         return numbers[-1].quantity
+    leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
+    if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
+        return None  # a range, or alternatives
     main = [(n, lead) for n, lead in _with_lead(numbers, sentence) if not _SUBORDINATE.search(lead)]
     for clause in ([n for n, lead in main if not _GOVERNED.search(lead)], [n for n, _ in main]):
         if len({one.quantity for one in clause}) == 1:
@@ -180,7 +185,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
 def _conflicting(readable: list[tuple[Committed, Quantity]], output: str) -> bool:
     """Whether differing answers stand side by side without a word of correction between."""
     for (first, one), (second, other) in pairwise(readable):
-        if one.value != other.value and not _CORRECTION.search(output, first.end, second.start):
+        if one.value != other.value and not CORRECTION.search(output, first.start, second.start):
             return True
     return False
 
@@ -190,7 +195,7 @@ def agree(got: Quantity, reference: Quantity, asked: Asked | None = None) -> boo
     question = asked.question.lower() if asked else ""
     metadata = asked.metadata if asked else {}
     if isinstance(got.value, str) or isinstance(reference.value, str):
-        return _as_text(got.value) == _as_text(reference.value)
+        return _same_text(got.value, reference.value)
     pairs = [(got.value, reference.value)]
     if got.percent != reference.percent:
         in_percent = "percent" in question or "%" in question
@@ -202,10 +207,15 @@ def agree(got: Quantity, reference: Quantity, asked: Asked | None = None) -> boo
     return any(_equal(a, b, got, reference, metadata) for a, b in pairs)
 
 
-def _as_text(value: Fraction | str) -> str:
-    """A time on the hour is that hour: "2:00 pm" answers "2"."""
-    text = str(value)
-    return text.removesuffix("a").removesuffix("p").removesuffix(":00")
+def _same_text(one: Fraction | str, other: Fraction | str) -> bool:
+    """Times and very long numbers; a time on the hour is that hour ("2:00 pm" answers "2")."""
+    if str(one) == str(other):
+        return True
+    first, second = (_TIME.fullmatch(str(value)) for value in (one, other))
+    if not first or not second or not (first[2] or second[2]):
+        return False
+    halves = {first[3], second[3]} - {""}
+    return first[1] == second[1] and (first[2] or "00") == (second[2] or "00") and len(halves) < 2
 
 
 def _equal(a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadata: object) -> bool:

@@ -225,7 +225,7 @@ def _unary(trimmed: str, before: str) -> bool:
     left = trimmed[:-1]
     if not left:
         return True
-    if left[-1].isalnum() or left[-1] in ")%$€£":
+    if left[-1].isalnum() or left[-1] in ")%":
         return False
     outer = left.rstrip()
     if not outer:
