@@ -133,7 +133,8 @@ def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, j
     ]
     # Starting worker processes costs more than labelling a small benchmark.
     small = int(collected.figures["responses"]) < 20_000
-    filed = each(verdicts_task, shards, processes=1 if small else jobs)
+    with say.counter("label", "models") as count:
+        filed = each(verdicts_task, shards, processes=1 if small else jobs, on_done=count)
     return call(  # type: ignore[no-any-return]
         labels_task,
         recipe=recipe,

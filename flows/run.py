@@ -1,13 +1,13 @@
 """Prefect when an API is configured, the same functions directly when none is.
 
 A temporary Prefect server costs 15 seconds per run; most runs need none. The
-order of the stages is written once, in `flows.pipeline`, and calls tasks
+order of the stages is written once, in `flows.build`, which calls tasks
 through `call` and `each`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flows.workspace import PROBING
@@ -37,22 +37,38 @@ def call(task: Any, **parameters: Any) -> Any:
     return task(**parameters) if tracked() else task.fn(**parameters)
 
 
-def each(task: Any, parameters: Sequence[Mapping[str, Any]], *, processes: int = 1) -> list[Any]:
+def each(
+    task: Any,
+    parameters: Sequence[Mapping[str, Any]],
+    *,
+    processes: int = 1,
+    on_done: Callable[[int, int], None] | None = None,
+) -> list[Any]:
     """Run one task per set of parameters and return the results in order.
 
     Tracked runs hand the tasks to the flow's task runner (threads, Dask, Ray);
-    direct runs use `processes` worker processes.
+    direct runs use `processes` worker processes. `on_done` is told (done, wanted).
     """
+    results = []
+    for result in _run_each(task, parameters, processes):
+        results.append(result)
+        if on_done and not PROBING.get():
+            on_done(len(results), len(parameters))
+    return results
+
+
+def _run_each(task: Any, parameters: Sequence[Mapping[str, Any]], processes: int) -> Iterator[Any]:
     if tracked():
         futures = [task.submit(**one) for one in parameters]
-        return [future.result() for future in futures]
-    if processes <= 1 or len(parameters) <= 1 or PROBING.get():
-        return [task.fn(**one) for one in parameters]
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+        yield from (future.result() for future in futures)
+    elif processes <= 1 or len(parameters) <= 1 or PROBING.get():
+        yield from (task.fn(**one) for one in parameters)
+    else:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
 
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(_direct, [task.fn] * len(parameters), parameters))
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            yield from pool.map(_direct, [task.fn] * len(parameters), parameters)
 
 
 def _direct(function: Any, parameters: Mapping[str, Any]) -> Any:
