@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
     "import": "Bring in an existing benchmark or evaluation (`import list` names formats).",
+    "health": "Report on tasks, pool, duplicates, difficulty and coverage.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
     "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
     "preferences export": "Write preference pairs in the form other routers train on.",

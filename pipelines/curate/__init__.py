@@ -21,4 +21,4 @@ RULES = Registry(
 )
 
 #: Rules that read the `embeddings` table; a build computes it only for them.
-READS_EMBEDDINGS = frozenset({"dedup"})
+READS_EMBEDDINGS = frozenset({"dedup", "specialist_sample"})

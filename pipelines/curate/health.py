@@ -1,0 +1,308 @@
+"""The health of a benchmark in numbers: tasks, pool, duplicates, difficulty, coverage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.curate.dedup import dedup
+from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
+from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
+from pipelines.curate.tasks import (
+    Specialist,
+    average_ranks,
+    difficulty,
+    model_costs,
+    specialist_scores,
+    task_similarity,
+)
+from pipelines.curate.vectors import query_vectors
+
+#: Models beyond which the pairwise table is left out of the report's files.
+MOST_PAIRS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Tables by name (written as Parquet beside the report) and single facts."""
+
+    tables: Mapping[str, pa.Table]
+    facts: Mapping[str, Any]
+
+
+def health(
+    tables: Mapping[str, pa.Table],
+    *,
+    encoder: str | None = None,
+    threshold: float = 0.999,
+    weighting: Literal["query", "task"] = "query",
+    trade_off: float | None = None,
+) -> Health:
+    """All figures of the health report; what cannot be measured is absent and named.
+
+    Args:
+        tables: `queries`, `models`, `labels`; `embeddings`, `duplicates`, `splits`,
+            `responses` when there.
+        encoder: Which embeddings to use when there are several.
+        threshold: Cosine for near-duplicates when there is no `duplicates` table.
+        trade_off: λ of the pruning order; None leaves that table out.
+    """
+    matrix = label_matrix(tables, where="health")
+    cost = model_costs(tables)
+    scores = specialist_scores(matrix, cost, weighting=weighting)
+    similarity = jaccard_fixed(matrix.correct, matrix.known)
+    missing: list[str] = []
+    out = {
+        "tasks": _tasks(matrix, scores),
+        "models": _models(matrix, cost, similarity),
+        "coverage": _coverage(matrix),
+        "query_difficulty": _difficulty(matrix),
+    }
+    if len(matrix.models) <= MOST_PAIRS:
+        out["jaccard"] = _long(matrix.models, similarity / ONE, ("model_a", "model_b"))
+    if trade_off is not None:
+        out["pruning_order"] = _pruning(matrix, similarity, trade_off)
+    if "embeddings" in tables and len(tables["embeddings"]):
+        vectors, _, name = query_vectors(tables, encoder, where="health")
+        close = task_similarity(vectors, matrix.task, len(matrix.tasks))
+        out["task_similarity"] = _long(matrix.tasks, close, ("task_a", "task_b"))
+    else:
+        name = ""
+        missing.append("task similarity (no embeddings in it)")
+    duplicates = tables.get("duplicates")
+    if duplicates is None and name:
+        measured = dedup(tables, threshold=threshold, keep="all", encoder=encoder)
+        duplicates = measured.added["duplicates"]
+    if duplicates is None:
+        missing.append("near-duplicates (no embeddings in it, and no table of duplicates)")
+    else:
+        out["duplicates_by_source"], leaks = _duplicates(tables, duplicates)
+        if "splits" in tables:
+            out["duplicates_across_splits"] = leaks
+    pseudo = len(tables["models"]) - len(matrix.models)
+    return Health(
+        out,
+        {
+            "queries": len(matrix.queries),
+            "tasks": len(matrix.tasks),
+            "models": len(matrix.models),
+            "pseudo_specialists": pseudo,
+            "labels": int(matrix.known.sum()),
+            "coverage": float(matrix.known.mean()) if matrix.known.size else None,
+            "unlimited_budget": scores.unlimited,
+            "budgets": len(scores.budgets),
+            "skipped_budgets": scores.skipped_budgets,
+            "generalists": sorted(set(scores.generalists)),
+            "models_without_cost": list(scores.without_cost),
+            "weighting": weighting,
+            "encoder": name or None,
+            "trade_off": trade_off,
+            "duplicate_groups": None
+            if duplicates is None
+            else pc.count_distinct(duplicates.column("group_id")).as_py(),
+            "conflicting_groups": None if duplicates is None else _conflicting(duplicates),
+            "not_measured": missing,
+        },
+    )
+
+
+def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
+    right, count = matrix.by_task()
+    values = accuracy(right, count)
+    hard, _ = difficulty(matrix)
+    best: list[str | None] = []
+    top: list[float | None] = []
+    mean: list[float | None] = []
+    for t in range(len(matrix.tasks)):
+        known = np.flatnonzero(~np.isnan(values[:, t]))
+        if not len(known):
+            best.append(None)
+            top.append(None)
+            mean.append(None)
+            continue
+        first = int(known[np.argmax(values[known, t])])
+        best.append(matrix.models[first])
+        top.append(float(values[first, t]))
+        mean.append(float(values[known, t].mean()))
+    return pa.table(
+        {
+            "task": pa.array(matrix.tasks, pa.string()),
+            "queries": np.bincount(matrix.task, minlength=len(matrix.tasks)),
+            "specialist_score": _nullable(scores.score),
+            "difficulty": _nullable(hard),
+            "best_model": pa.array(best, pa.string()),
+            "best_accuracy": pa.array(top, pa.float64()),
+            "mean_accuracy": pa.array(mean, pa.float64()),
+        }
+    ).sort_by([("specialist_score", "descending"), ("task", "ascending")])
+
+
+def _models(
+    matrix: LabelMatrix, cost: Mapping[str, float | None], similarity: NDArray[np.uint32]
+) -> pa.Table:
+    m = len(matrix.models)
+    ranks, won = average_ranks(matrix)
+    known = matrix.known.sum(axis=1)
+    total: NDArray[np.int64] = similarity.sum(axis=1, dtype=np.int64)
+    others = (total - np.diag(similarity).astype(np.int64)) / (max(m - 1, 1) * ONE)
+    place = np.empty(m, dtype=np.int64)
+    place[_cluster_order(similarity / ONE)] = np.arange(m)
+    return pa.table(
+        {
+            "model_id": pa.array(matrix.models, pa.string()),
+            "accuracy": _nullable(
+                accuracy((matrix.correct & matrix.known).sum(axis=1), matrix.known.sum(axis=1))
+            ),
+            "labels": known,
+            "coverage": known / max(len(matrix.queries), 1),
+            "mean_rank": _nullable(ranks),
+            "tasks_won": won,
+            "cost": pa.array([cost.get(model) for model in matrix.models], pa.float64()),
+            "mean_jaccard": others,
+            "cluster_order": place,
+        }
+    ).sort_by([("mean_rank", "ascending"), ("model_id", "ascending")])
+
+
+def _cluster_order(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(m,) rows in the leaf order of average-linkage clustering: like stands by like."""
+    if len(similarity) < 3:
+        return np.arange(len(similarity))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    distance = 1 - similarity
+    np.fill_diagonal(distance, 0)
+    tree = linkage(squareform(distance, checks=False), method="average", optimal_ordering=False)
+    return np.asarray(leaves_list(tree), dtype=np.int64)
+
+
+def _coverage(matrix: LabelMatrix) -> pa.Table:
+    _, count = matrix.by_task()
+    sizes = np.bincount(matrix.task, minlength=len(matrix.tasks))
+    m, t = count.shape
+    return pa.table(
+        {
+            "model_id": pa.array(np.repeat(np.array(matrix.models, dtype=object), t), pa.string()),
+            "task": pa.array(matrix.tasks * m if m else [], pa.string()),
+            "labels": count.ravel(),
+            "queries": np.tile(sizes, m),
+        }
+    )
+
+
+def _difficulty(matrix: LabelMatrix) -> pa.Table:
+    _, by_query = difficulty(matrix)
+    return pa.table(
+        {
+            "query_id": pa.array(matrix.queries, pa.string()),
+            "task": pa.array([matrix.tasks[t] for t in matrix.task.tolist()], pa.string()),
+            "models": matrix.known.sum(axis=0),
+            "difficulty": _nullable(by_query),
+        }
+    )
+
+
+def _pruning(matrix: LabelMatrix, similarity: NDArray[np.uint32], trade_off: float) -> pa.Table:
+    steps = greedy_order(similarity, model_accuracy(matrix), trade_off=trade_off)
+    return pa.table(
+        {
+            "removal": pa.array(range(1, len(steps) + 1), pa.int64()),
+            "model_id": pa.array([matrix.models[step.model] for step in steps], pa.string()),
+            "score": pa.array([step.score for step in steps], pa.float64()),
+            "accuracy": pa.array([step.accuracy for step in steps], pa.float64()),
+            "mean_similarity": pa.array([step.mean_similarity for step in steps], pa.float64()),
+        }
+    )
+
+
+def _duplicates(tables: Mapping[str, pa.Table], duplicates: pa.Table) -> tuple[pa.Table, pa.Table]:
+    queries = tables["queries"]
+    source = dict(
+        zip(
+            queries.column("query_id").to_pylist(),
+            queries.column("source").to_pylist(),
+            strict=True,
+        )
+    )
+    groups: dict[str, list[str]] = defaultdict(list)
+    conflict: dict[str, bool] = {}
+    for row in duplicates.select(["query_id", "group_id", "label_conflict"]).to_pylist():
+        groups[row["group_id"]].append(row["query_id"])
+        conflict[row["group_id"]] = row["label_conflict"] or conflict.get(row["group_id"], False)
+    names = sorted(set(source.values()))
+    zero = dict.fromkeys(names, 0)
+    inside, across, clash = dict(zero), dict(zero), dict(zero)
+    removed = 0
+    for group, members in groups.items():
+        present = [source[query] for query in members if query in source]
+        # Members that curation removed are no longer in `queries`.
+        removed += len(members) - len(present)
+        for name in present:
+            inside[name] += 1
+        for name in set(present):
+            across[name] += len(set(present)) > 1
+            clash[name] += conflict[group]
+    total = pc.value_counts(queries.column("source"))
+    sizes = {entry["values"]: entry["counts"] for entry in total.to_pylist()}
+    by_source = pa.table(
+        {
+            "source": pa.array(names, pa.string()),
+            "queries": pa.array([sizes[name] for name in names], pa.int64()),
+            "in_groups": pa.array([inside[name] for name in names], pa.int64()),
+            "groups_across_sources": pa.array([across[name] for name in names], pa.int64()),
+            "groups_with_conflict": pa.array([clash[name] for name in names], pa.int64()),
+        }
+    ).replace_schema_metadata({"removed_members": str(removed)})
+    return by_source, _across_splits(tables.get("splits"), list(groups.values()))
+
+
+def _across_splits(splits: pa.Table | None, groups: Sequence[Sequence[str]]) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    schemes: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in [] if splits is None else splits.to_pylist():
+        schemes[row["scheme"]][row["query_id"]] = row["split"]
+    for scheme in sorted(schemes):
+        where = schemes[scheme]
+        straddling = sum(
+            len({where[query] for query in group if query in where}) > 1 for group in groups
+        )
+        rows.append({"scheme": scheme, "queries": len(where), "groups_straddling": straddling})
+    return pa.Table.from_pylist(
+        rows,
+        schema=pa.schema(
+            [
+                ("scheme", pa.string()),
+                ("queries", pa.int64()),
+                ("groups_straddling", pa.int64()),
+            ]
+        ),
+    )
+
+
+def _conflicting(duplicates: pa.Table) -> int:
+    rows = duplicates.filter(duplicates.column("label_conflict"))
+    return int(pc.count_distinct(rows.column("group_id")).as_py())
+
+
+def _long(names: Sequence[str], values: Any, columns: tuple[str, str]) -> pa.Table:
+    n = len(names)
+    wide = np.array(names, dtype=object)
+    return pa.table(
+        {
+            columns[0]: pa.array(np.repeat(wide, n), pa.string()),
+            columns[1]: pa.array(np.tile(wide, n), pa.string()),
+            "similarity": _nullable(np.asarray(values, dtype=np.float64).ravel()),
+        }
+    )
+
+
+def _nullable(values: NDArray[np.float64]) -> pa.Array:
+    return pa.array(values, pa.float64(), from_pandas=True)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from datacards.health import health_report
+
+HOSTILE = "<img src=x onerror=alert(1)>|[a](http://evil.invalid)"
+
+FACTS: dict[str, Any] = {
+    "queries": 4, "tasks": 2, "models": 2, "pseudo_specialists": 1, "labels": 7, "coverage": 0.875,
+    "unlimited_budget": False, "budgets": 1, "skipped_budgets": 1, "generalists": [HOSTILE],
+    "models_without_cost": ["b"], "weighting": "query", "encoder": "e", "trade_off": None,
+    "duplicate_groups": 1, "conflicting_groups": 0, "not_measured": ["task similarity"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def tables() -> dict[str, pa.Table]:
+    models = [HOSTILE, "b"]
+    return {
+        "tasks": pa.table(
+            {"task": ["t", "u$"], "queries": [2, 2], "specialist_score": [0.1, None],
+             "difficulty": [0.5, None], "best_model": ["b", None]}
+        ),
+        "models": pa.table(
+            {"model_id": models, "accuracy": [0.5, 0.75], "cluster_order": [1, 0]}
+        ),
+        "jaccard": pa.table(
+            {"model_a": [models[0]] * 2 + [models[1]] * 2, "model_b": models * 2,
+             "similarity": [1.0, 0.4, 0.4, 1.0]}
+        ),
+        "coverage": pa.table(
+            {"model_id": models * 2, "task": ["t", "t", "u$", "u$"], "labels": [2, 2, 1, 2],
+             "queries": [2, 2, 2, 2]}
+        ),
+        "query_difficulty": pa.table(
+            {"query_id": ["1", "2"], "task": ["t", "t"], "models": [2, 0],
+             "difficulty": [0.5, None]}
+        ),
+        "duplicates_by_source": pa.table({"source": ["s"], "queries": [4], "in_groups": [2]}),
+    }  # fmt: skip
+
+
+def test_the_page_asks_for_nothing_and_runs_nothing(tables: dict[str, pa.Table]) -> None:
+    page = health_report("demo", tables, FACTS).html
+    found: list[tuple[str, dict[str, str | None]]] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, dict(attrs)))
+
+    Reader().feed(page)
+    assert "script" not in {tag for tag, _ in found}
+    for _, attributes in found:
+        for name in ("src", "href"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+        assert not any(name.startswith("on") for name in attributes)
+    assert "default-src 'none'" in page
+    # The name of a model is text, never markup.
+    assert "<img src=x" not in page
+
+
+def test_markdown_holds_the_same_rows_and_no_markup_from_outside(
+    tables: dict[str, pa.Table],
+) -> None:
+    report = health_report("demo", tables, FACTS)
+    assert "](http" not in report.markdown.replace("\\]", "")
+    assert "<img" not in report.markdown
+    rows = [line for line in report.markdown.splitlines() if line.startswith("|")]
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in rows[:4]}
+    assert len(widths) == 1
+    for name in re.findall(r"\(plots/(\w+)\.svg\)", report.markdown):
+        assert name in report.plots
+    assert "| u$ | 2 | – | – | – |" in report.markdown
+
+
+def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:
+    assert health_report("d", tables, FACTS) == health_report("d", tables, FACTS)
+
+
+@pytest.mark.slow
+def test_opens_in_a_real_browser(tables: dict[str, pa.Table], tmp_path: Path) -> None:
+    """Chromium lays out every section; its network log holds no request but the file."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    page = tmp_path / "health.html"
+    page.write_text(health_report("demo", tables, FACTS).html, encoding="utf-8")
+    log = tmp_path / "net.json"
+    done = subprocess.run(
+        [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}",
+            "--dump-dom", page.as_uri(),
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.count("<h2>") == 6
+    requested = set(re.findall(r'"url":"(https?://[^"]+)"', log.read_text(encoding="utf-8")))
+    assert not {url for url in requested if "google" not in url}
