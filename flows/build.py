@@ -10,7 +10,7 @@ from prefect import flow
 from flows import say
 from flows.collect import collect_stage
 from flows.demo.serve import surroundings
-from flows.load import load
+from flows.load import load, with_collect
 from flows.release import audit_task, certify_task, check_metering, release_task
 from flows.run import call, each, publish_markdown, start
 from flows.stages import (
@@ -37,6 +37,7 @@ def build(
     jobs: int = 2,
     until: str = "release",
     version: str | None = None,
+    collect: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
@@ -46,6 +47,7 @@ def build(
         jobs: Worker processes for labelling.
         until: Last stage to run.
         version: Version to release instead of the recipe's.
+        collect: Keys of the recipe's `collect` section to set otherwise.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
@@ -54,6 +56,7 @@ def build(
     checked, base = load(recipe)
     if version is not None:
         checked = checked.model_copy(update={"version": version})
+    checked = with_collect(checked, collect or {})
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
     with surroundings(checked.name, root):
@@ -152,10 +155,17 @@ def needs_embeddings(recipe: Recipe) -> bool:
     return any(rule.rule in READS_EMBEDDINGS for rule in recipe.curate)
 
 
-def run_build(recipe: str, workspace: str, *, jobs: int, until: str) -> dict[str, Any]:
+def run_build(
+    recipe: str,
+    workspace: str,
+    *,
+    jobs: int,
+    until: str,
+    collect: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """`build` through Prefect when an API is configured, directly otherwise."""
     return start(  # type: ignore[no-any-return]
-        build, recipe=recipe, workspace=workspace, jobs=jobs, until=until
+        build, recipe=recipe, workspace=workspace, jobs=jobs, until=until, collect=collect
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.errors import RecipeError, did_you_mean
-from schemas.recipe import Pool, Recipe
+from schemas.recipe import Collect, Pool, Recipe
 
 _MAX_BYTES = 5_000_000
 
@@ -52,7 +53,34 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
         checked = Recipe.model_validate(content)
     except ValidationError as error:
         raise explain(error, path) from error
-    return _check_names(checked, path), path.parent.absolute()
+    return _check_names(_with_prices(checked, path), path), path.parent.absolute()
+
+
+def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with some keys of its `collect` section set otherwise, checked again.
+
+    Raises:
+        RecipeError: a value does not fit.
+    """
+    if not changes:
+        return recipe
+    try:
+        collect = Collect.model_validate(
+            recipe.collect.model_dump(exclude_unset=True) | dict(changes)
+        )
+    except ValidationError as error:
+        raise explain(error, Path("command line")) from error
+    return recipe.model_copy(update={"collect": collect})
+
+
+def _with_prices(recipe: Recipe, path: Path) -> Recipe:
+    """Prices from the pool's price file, where a model states none."""
+    if recipe.pool.prices is None:
+        return recipe
+    from pipelines.calls.price_tables import priced, read_prices
+
+    table = read_prices(path.parent / recipe.pool.prices)
+    return recipe.model_copy(update={"pool": priced(recipe.pool, {None: table})})
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

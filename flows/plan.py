@@ -7,19 +7,22 @@ from typing import Any
 
 from flows.collect import ledger_of
 from flows.demo.serve import surroundings
-from flows.load import load
+from flows.load import load, with_collect
 from flows.run import call
 from flows.stages import ingest_task, pool_task
 from flows.tables import read
 from pipelines.collect.plan import plan
 
 
-def plan_build(recipe: str, workspace: str) -> dict[str, Any]:
+def plan_build(
+    recipe: str, workspace: str, collect: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """JSON-ready plan: questions, and per model calls, tokens and USD still to spend.
 
     Unknown figures are null. For recorded responses there is nothing to ask.
     """
     checked, base = load(recipe)
+    checked = with_collect(checked, collect or {})
     root = Path(workspace).absolute()
     with surroundings(checked.name, root, serve=False):
         queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))

@@ -81,3 +81,46 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
         answers = answers_table(ledger)
     names = dict(known_of(pool)["names"])
     return answers.select(RESPONSES.column_names), models_table(pool), names
+
+
+def write_prices(recipe: str, out: Path) -> int:
+    """Fetch the price lists of a recipe's providers; returns how many prices were written.
+
+    Raises:
+        BadInput: no provider has a price list, or one cannot be read.
+        VersionExists: the file is already there.
+    """
+    from datetime import UTC, datetime
+
+    import yaml
+
+    from flows.collect import with_addresses
+    from flows.load import load
+    from pipelines.calls.price_tables import fetch_prices
+
+    pool = load(recipe)[0].pool
+    listing = [p for p in with_addresses(pool).providers if p.price_list]
+    if not listing:
+        raise BadInput(
+            "no provider of the pool has a price list",
+            where="pool.providers",
+            next_step="set 'price_list: openrouter' on a provider",
+        )
+    if out.exists():
+        raise VersionExists("the file is already there", where=str(out), next_step="name another")
+    today = datetime.now(UTC).date().isoformat()
+    wanted = {name for m in pool.models for name in (m.model_id, m.endpoint_model) if name}
+    rows = [
+        {
+            "model_id": name,
+            "price_in": price.input,
+            "price_out": price.output,
+            "price_date": price.date,
+            "price_source": price.source,
+        }
+        for provider in listing
+        for name, price in sorted(fetch_prices(provider, read_on=today).items())
+        if name in wanted
+    ]
+    out.write_text(yaml.safe_dump({"prices": rows}, sort_keys=False), encoding="utf-8")
+    return len(rows)

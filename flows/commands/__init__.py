@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "status": "Say what is fresh, what is stale and why.",
     "ledger": "Summarise what was asked and paid for.",
     "audit metering": "Check usage, prices and served models of a workspace.",
+    "prices": "Write a provider's price list to a dated file.",
     "reprice": "Recompute costs from another dated price table; calls no model.",
     "recipe show": "Print a recipe with every default.",
     "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,11 +17,22 @@ def command(
     until: Annotated[
         str, typer.Option(help="Last stage: ingest, collect, label, curate, certify, release.")
     ] = "release",
+    reask: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask again what ended so for good: `error` or `refused` (repeatable)."),
+    ] = None,
+    reask_truncated: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ask truncated answers again with this many tokens."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Build a benchmark release from a recipe.
 
     What is finished is reused, so a build that was stopped goes on where it was.
+    `--reask-truncated` and `--reask` are for one run; set `collect.reask_truncated` in the
+    recipe to keep to it. After a key was mended, `--reask error` asks what it had refused.
+
     A release that exists is never overwritten: set a new version in the recipe.
 
     Examples:
@@ -36,7 +47,10 @@ def command(
 
     if until not in STAGES:
         raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, STAGES))
-    summary = run_build(recipe, str(workspace), jobs=jobs, until=until)
+    changes: dict[str, Any] = {"reask": reask} if reask else {}
+    if reask_truncated is not None:
+        changes["reask_truncated"] = reask_truncated
+    summary = run_build(recipe, str(workspace), jobs=jobs, until=until, collect=changes)
     if as_json:
         import json
 

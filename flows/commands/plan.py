@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,14 @@ import typer
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
     workspace: Annotated[Path, typer.Option(help="Workspace whose ledger counts.")] = Path("yard"),
+    reask: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask again what ended so for good: `error` or `refused` (repeatable)."),
+    ] = None,
+    reask_truncated: Annotated[
+        int | None,
+        typer.Option(min=1, help="Ask truncated answers again with this many tokens."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Say what a build would ask and what it would cost. Calls no model.
@@ -24,7 +32,10 @@ def command(
     """
     from flows.plan import plan_build, show
 
-    said = plan_build(recipe, str(workspace))
+    changes: dict[str, Any] = {"reask": reask} if reask else {}
+    if reask_truncated is not None:
+        changes["reask_truncated"] = reask_truncated
+    said = plan_build(recipe, str(workspace), changes)
     if as_json:
         import json
 

@@ -68,6 +68,8 @@ class Pool(Strict):
     """Models in line or from a YAML file, and the providers that serve them."""
 
     file: str | None = None
+    #: Dated price table (YAML, JSON or CSV) for models that state no price of their own.
+    prices: str | None = None
     models: list[Model] = Field(default_factory=list)
     providers: list[Provider] = Field(default_factory=list)
 

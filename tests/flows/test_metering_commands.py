@@ -141,3 +141,56 @@ def test_a_workspace_without_a_ledger(
     assert run([*command, str(tmp_path)]) == 2
     assert "has no ledger" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []  # looking makes nothing
+
+
+def test_a_price_list_becomes_a_dated_file_that_a_recipe_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = {
+        "data": [
+            {"id": "vendor/m", "pricing": {"prompt": "0.000001", "completion": "0.000002"}},
+            {"id": "vendor/other", "pricing": {"prompt": "1", "completion": "1"}},
+        ]
+    }
+
+    class Listing(Loopback):
+        def receive(self, method: str, path: str, body: bytes) -> Do:
+            assert (method, path) == ("GET", "/v1/models")
+            return answer(listed)
+
+    questions = tmp_path / "q.jsonl"
+    questions.write_text('{"id": "1", "question": "1+1?", "answer": "2"}\n')
+    recipe = tmp_path / "r.yaml"
+
+    def write(extra: str, url: str) -> None:
+        recipe.write_text(f"""
+name: priced
+version: 1.0.0
+sources:
+  - name: s
+    path: {questions}
+    scorer: numeric
+    task: sums
+    fields: {{id: id, question: question, references: answer}}
+pool:
+  {extra}
+  models: [{{model_id: mine, endpoint_model: vendor/m}}]
+  providers: [{{name: p, base_url: "{url}", price_list: openrouter}}]
+collect: {{max_tokens: 100}}
+""")
+
+    with Listing(lambda body, seen: answer({})) as server:
+        write("", server.base_url)
+        assert run(["prices", str(recipe), "--out", str(tmp_path / "prices.yaml")]) == 0
+        capsys.readouterr()
+        write("prices: prices.yaml", server.base_url)
+        code, said_ = said(capsys, "plan", str(recipe), "--workspace", str(tmp_path / "yard"))
+    assert code == 0
+    (model,) = said_["models"]
+    assert model["calls"] == 1
+    assert model["cost_usd"] == pytest.approx((model["prompt_tokens"] + 2 * 100) / 1e6)
+    assert model["price_date"] is not None
+    # A flag that does not fit is refused in words.
+    bad = ["plan", str(recipe), "--reask-truncated", "50", "--workspace", str(tmp_path / "y")]
+    assert run(bad) == 2
+    assert "larger than 'max_tokens'" in capsys.readouterr().err

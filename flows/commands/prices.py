@@ -1,0 +1,27 @@
+"""`routeyard prices`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    recipe: Annotated[str, typer.Argument(help="A recipe whose pool has `price_list` providers.")],
+    out: Annotated[Path, typer.Option(help="File to write (YAML); must be new.")],
+) -> None:
+    """Write today's prices of the providers' own lists to a dated file.
+
+    A provider with `price_list: openrouter` is asked for its model list. Name the file in the
+    recipe (`pool.prices`), so that a build never depends on the day it runs.
+
+    Example:
+
+        routeyard prices my_benchmark.yaml --out prices-2026-11.yaml
+    """
+    from flows.repricing import write_prices
+
+    count = write_prices(recipe, out)
+    print(f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe")
