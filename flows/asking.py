@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.sharing import open_ledger
 from pipelines.errors import RecipeError, did_you_mean
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ def ask_prompts(
     from pipelines.calls.asking import Lane, ask
     from pipelines.calls.pricing import Price
     from pipelines.calls.request import CHAT_COMPLETIONS, Request, Settings
-    from pipelines.calls.sqlite_ledger import SqliteLedger
     from pipelines.collect.plan import messages, provider_of
 
     provider = provider_of(model, recipe.pool)
@@ -70,7 +70,7 @@ def ask_prompts(
         parameters={**model.parameters, **parameters},
     )
     wanted = {settings.request_hash(messages(text, None)): text for text in prompts}
-    with SqliteLedger(root / "ledger" / "ledger.sqlite") as ledger:
+    with open_ledger(root) as ledger:
         position = ledger.position()
         settled = ledger.settled(list(wanted))
         missing = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from prefect import task
 
 from flows.run import call
+from flows.sharing import collectors, open_ledger, seat, share
 from flows.stages import recorded_task, write_by_model
 from flows.tables import read
 from flows.workspace import PROBING, Done, Stale, run_stage
@@ -41,12 +41,13 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     from pipelines.collect.plan import plan
 
     table = read(queries, "queries")
-    with ledger_of(Path(root)) as ledger:
-        planned = plan(table, with_addresses(recipe.pool), recipe.collect, ledger)
+    pool_share, collect_share = share(recipe.pool, recipe.collect, seats := collectors())
+    with open_ledger(Path(root)) as ledger:
+        planned = plan(table, with_addresses(pool_share), collect_share, ledger)
         if planned.missing and PROBING.get():
             raise Stale("collect", {"parameters": {}, "inputs": {}, "missing": planned.missing})
         if planned.missing:
-            with collecting() as show:
+            with seat(pool_share, seats), collecting() as show:
                 collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
@@ -75,15 +76,6 @@ def answers_fingerprint(responses: Any) -> str:
     from schemas.manifest import MEASURED_COLUMNS
 
     return content(responses, without=MEASURED_COLUMNS)
-
-
-@contextmanager
-def ledger_of(root: Path) -> Iterator[Any]:
-    """The workspace's ledger, opened and closed."""
-    from pipelines.calls.sqlite_ledger import SqliteLedger
-
-    with SqliteLedger(root / "ledger" / "ledger.sqlite") as ledger:
-        yield ledger
 
 
 def with_addresses(pool: Pool) -> Pool:

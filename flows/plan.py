@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flows.collect import ledger_of
 from flows.demo.serve import surroundings
 from flows.load import load, with_collect
 from flows.run import call
+from flows.sharing import open_ledger
 from flows.stages import ingest_task, pool_task
 from flows.tables import read
 from pipelines.collect.plan import plan
@@ -40,7 +40,7 @@ def plan_build(
     table = read(queries, "queries")
     if not (root / "ledger" / "ledger.sqlite").is_file():
         return {**said, **plan(table, checked.pool, checked.collect, None).figures()}
-    with ledger_of(root) as ledger:
+    with open_ledger(root) as ledger:
         return {**said, **plan(table, checked.pool, checked.collect, ledger).figures()}
 
 

@@ -35,6 +35,7 @@ class SimulatedPool:
     Attributes:
         asked: (model, question or prompt hash, seed) → requests seen.
         answered: the same keys → completions sent in full.
+        most_at_once: Most completions that were being answered at the same time.
     """
 
     seed: int = 0
@@ -43,6 +44,8 @@ class SimulatedPool:
     latency: float = 1.0
     asked: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
     answered: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
+    at_once: int = 0
+    most_at_once: int = 0
     _found: dict[str, Question | None] = field(default_factory=dict)
 
     def complete(self, request: Any) -> Reply:
@@ -95,6 +98,7 @@ class SimulatedPool:
         return {
             "requests": sum(self.asked.values()),
             "answers": sum(self.answered.values()),
+            "most_at_once": self.most_at_once,
             "asked": nested(self.asked),
             "answered": nested(self.answered),
         }

@@ -98,6 +98,8 @@ class Connection(asyncio.Protocol):
         except (ValueError, RecursionError):
             request = None
         reply = self.served.complete(request)
+        self.served.at_once += 1
+        self.served.most_at_once = max(self.served.most_at_once, self.served.at_once)
         send = partial(self._answer, reply, request)
         if reply.wait_s > 0:
             asyncio.get_running_loop().call_later(reply.wait_s, send)
@@ -105,6 +107,7 @@ class Connection(asyncio.Protocol):
             send()
 
     def _answer(self, reply: Reply, request: Any) -> None:
+        self.served.at_once -= 1
         if self.transport is None or self.transport.is_closing():
             return  # the client went away; nothing was answered
         if reply.key:

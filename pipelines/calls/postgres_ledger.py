@@ -89,8 +89,8 @@ class PostgresLedger:
         self._owner = Owner.this_process()
         self._registered = False
         self._closed = False
-        self._writer = self._connect()
-        self._reader = self._connect()
+        self._writer = connect(url)
+        self._reader = connect(url)
         self._transact(lambda connection: connection.execute(_SCHEMA))
         self._group = GroupCommit(
             commit=self._commit,
@@ -109,7 +109,7 @@ class PostgresLedger:
 
     def __repr__(self) -> str:
         # The address holds a password.
-        return f"PostgresLedger({self._place()})"
+        return f"PostgresLedger({_place(self._url)})"
 
     # -- reading ---------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class PostgresLedger:
                 rows: list[tuple[Any, ...]] = self._reader.execute(sql.encode(), values).fetchall()
                 return rows
         except self._psycopg.Error as error:
-            raise self._named(error) from error
+            raise _named(error, self._url) from error
 
     # -- writing ---------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class PostgresLedger:
                 self._writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
                 return work(self._writer)
         except self._psycopg.Error as error:
-            raise self._named(error) from error
+            raise _named(error, self._url) from error
 
     def _commit(self, group: Sequence[Appended]) -> None:
         rows = [_row(attempt) for item in group for attempt in item.attempts]
@@ -305,30 +305,43 @@ class PostgresLedger:
         connection.execute("DELETE FROM claims WHERE owner = %s", (self._owner.name,))
         connection.execute("DELETE FROM owners WHERE owner = %s", (self._owner.name,))
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        try:
-            return self._psycopg.connect(self._url, autocommit=True, connect_timeout=15)
-        except self._psycopg.Error as error:
-            raise self._named(error) from None
 
-    def _named(self, error: BaseException) -> RouteyardError:
-        if isinstance(error, self._psycopg.errors.DiskFull):
-            return DiskFull(
-                "the disk of the database is full: the ledger takes no more answers",
-                where=self._place(),
-                next_step="free some space and run the same command; acknowledged answers are kept",
-            )
-        said = " ".join(str(error).split()).replace(self._url, self._place())
-        return BadInput(
-            f"the ledger cannot be used: {said}",
-            where=self._place(),
-            next_step="check that PostgreSQL runs and ROUTEYARD_LEDGER names its database",
+def connect(url: str) -> psycopg.Connection[Any]:
+    """A connection in autocommit mode; faults are named without the address's password.
+
+    Raises:
+        BadInput: psycopg is not installed, or the database cannot be reached.
+    """
+    driver = _driver()
+    try:
+        return driver.connect(url, autocommit=True, connect_timeout=15)
+    except driver.Error as error:
+        raise _named(error, url) from None
+
+
+def _named(error: BaseException, url: str) -> RouteyardError:
+    place = _place(url)
+    if isinstance(error, _driver().errors.DiskFull):
+        return DiskFull(
+            "the disk of the database is full: the ledger takes no more answers",
+            where=place,
+            next_step="free some space and run the same command; acknowledged answers are kept",
         )
+    said = " ".join(str(error).split()).replace(url, place)
+    return BadInput(
+        f"the ledger cannot be used: {said}",
+        where=place,
+        next_step="check that PostgreSQL runs and ROUTEYARD_LEDGER names its database",
+    )
 
-    def _place(self) -> str:
-        """Where the ledger is, without user and password."""
-        known = self._psycopg.conninfo.conninfo_to_dict(self._url)
-        return f"postgresql {known.get('host', 'local socket')}/{known.get('dbname', '')}"
+
+def _place(url: str) -> str:
+    """Where the ledger is, without user and password."""
+    try:
+        known = _driver().conninfo.conninfo_to_dict(url)
+    except _driver().Error:
+        return "postgresql"
+    return f"postgresql {known.get('host', 'local socket')}/{known.get('dbname', '')}"
 
 
 def _driver() -> Any:

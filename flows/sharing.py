@@ -1,0 +1,116 @@
+"""Several collectors on one benchmark: one ledger, and provider limits that hold in sum.
+
+`ROUTEYARD_LEDGER` names a PostgreSQL ledger (`postgresql://…`); without it the
+ledger is the workspace's own file. `ROUTEYARD_COLLECTORS` says how many
+collectors may work at once: each takes an equal share of every limit, and holds
+one of that many seats while it asks, so that one too many is turned away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from flows.run import tracked
+from pipelines.calls.ledger import Ledger
+from pipelines.errors import BadInput
+from schemas.recipe import Collect, Pool
+from schemas.recipe.collect import Limits
+
+LEDGER = "ROUTEYARD_LEDGER"
+COLLECTORS = "ROUTEYARD_COLLECTORS"
+
+
+@contextmanager
+def open_ledger(root: Path) -> Iterator[Ledger]:
+    """The ledger that the environment names, else the workspace's; closed on leaving."""
+    url = os.environ.get(LEDGER)
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise BadInput(
+            f"{LEDGER} does not start with postgresql://",
+            next_step="unset it to keep the ledger in the workspace",
+        )
+    if url:
+        from pipelines.calls.postgres_ledger import PostgresLedger
+
+        with PostgresLedger(url) as shared:
+            yield shared
+        return
+    from pipelines.calls.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger(root / "ledger" / "ledger.sqlite") as own:
+        yield own
+
+
+def collectors() -> int:
+    """How many collectors may ask at once, this one included."""
+    said = os.environ.get(COLLECTORS, "1")
+    if not (said.isascii() and said.isdecimal() and 1 <= int(said) <= 1000):
+        raise BadInput(f"{COLLECTORS} is {said!r}", next_step="set a number between 1 and 1000")
+    return int(said)
+
+
+def share(pool: Pool, collect: Collect, seats: int) -> tuple[Pool, Collect]:
+    """Pool and collect section with this collector's share of every limit.
+
+    Raises:
+        BadInput: a limit leaves less than one call in flight per collector.
+    """
+    if seats == 1:
+        return pool, collect
+    providers = [p.model_copy(update={"limits": part(p.limits, seats)}) for p in pool.providers]
+    models = [
+        m.model_copy(update={"limits": part(m.limits, seats)}) if m.limits else m
+        for m in pool.models
+    ]
+    return (
+        pool.model_copy(update={"providers": providers, "models": models}),
+        collect.model_copy(update={"limits": part(collect.limits, seats)}),
+    )
+
+
+def part(limits: Limits, seats: int) -> Limits:
+    """One of `seats` equal shares."""
+    if limits.concurrency < seats:
+        raise BadInput(
+            f"{limits.concurrency} calls in flight cannot be shared by {seats} collectors",
+            next_step=f"lower {COLLECTORS}, or raise 'limits.concurrency' in the recipe",
+        )
+    return limits.model_copy(
+        update={
+            "concurrency": limits.concurrency // seats,
+            "requests_per_minute": _share(limits.requests_per_minute, seats),
+            "tokens_per_minute": _share(limits.tokens_per_minute, seats),
+        }
+    )
+
+
+@contextmanager
+def seat(pool: Pool, seats: int) -> Iterator[None]:
+    """A seat among the collectors while it is asked.
+
+    With a PostgreSQL ledger the database counts the seats; a collector that dies
+    loses its own. In a tracked run the share also occupies each provider's Prefect
+    global concurrency limit, where `routeyard deploy` made one.
+    """
+    from flows.deploy import limit_name
+
+    with ExitStack() as held:
+        url = os.environ.get(LEDGER)
+        if url:
+            from pipelines.calls.seats import take_seat
+
+            held.enter_context(take_seat(url, seats))
+        if tracked():
+            from prefect.concurrency.sync import concurrency
+
+            for provider in pool.providers:
+                slots = provider.limits.concurrency
+                held.enter_context(concurrency(limit_name(provider.name), occupy=slots))
+        yield
+
+
+def _share(value: float | None, seats: int) -> float | None:
+    return None if value is None else value / seats

@@ -1,0 +1,113 @@
+"""Several collectors: every pair asked once, limits kept in sum."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from flows.demo.bank import write
+from flows.demo.server import running
+from flows.sharing import collectors, open_ledger, part, share
+from pipelines.calls.seats import take_seat
+from pipelines.errors import BadInput
+from schemas.recipe import Collect, Pool
+from schemas.recipe.collect import Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_shares_add_up_to_no_more_than_the_limit():
+    limits = Limits(concurrency=10, requests_per_minute=60, tokens_per_minute=900)
+    third = part(limits, 3)
+    assert (third.concurrency, third.requests_per_minute, third.tokens_per_minute) == (3, 20, 300)
+    with pytest.raises(BadInput, match="cannot be shared by 11"):
+        part(limits, 11)
+
+
+def test_one_collector_has_everything():
+    pool, collect = Pool(), Collect()
+    assert share(pool, collect, 1) == (pool, collect)
+
+
+def test_the_number_of_collectors_is_checked(monkeypatch):
+    monkeypatch.delenv("ROUTEYARD_COLLECTORS", raising=False)
+    assert collectors() == 1
+    for bad in ("0", "-1", "many", "1e3", ""):
+        monkeypatch.setenv("ROUTEYARD_COLLECTORS", bad)
+        with pytest.raises(BadInput):
+            collectors()
+
+
+def test_a_ledger_address_that_is_no_database_is_refused_unseen(monkeypatch, tmp_path):
+    monkeypatch.setenv("ROUTEYARD_LEDGER", "mysql://me:hunter2@host/db")
+    with pytest.raises(BadInput) as caught, open_ledger(tmp_path):
+        pass
+    assert "hunter2" not in str(caught.value)
+
+
+def test_there_are_as_many_seats_as_said(postgres):
+    with take_seat(postgres, 2) as first, take_seat(postgres, 2) as second:
+        assert {first, second} == {0, 1}
+        with pytest.raises(BadInput, match="all 2 collectors"), take_seat(postgres, 2):
+            pass
+    with take_seat(postgres, 2):
+        pass
+
+
+RECIPE = """
+name: shared
+version: 1.0.0
+sources:
+  - name: bank
+    path: {bank}
+    scorer: mcq
+    where: {{scorer: mcq}}
+    fields: {{id: id, question: question, choices: choices, references: references}}
+pool:
+  providers:
+    - {{name: demo, base_url: {url}, limits: {{concurrency: 6, requests_per_minute: 6000}}}}
+  models:
+    - {{model_id: sim-tern-mini, provider: demo}}
+    - {{model_id: sim-nimble-small, provider: demo}}
+"""
+
+
+def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgres, tmp_path):
+    # Two hosts: nothing is shared but the database and the provider.
+    bank = write(tmp_path / "bank.jsonl")
+    with running(latency=4) as url:
+        recipe = tmp_path / "shared.yaml"
+        recipe.write_text(RECIPE.format(bank=bank, url=url))
+        environment = {
+            **os.environ,
+            "ROUTEYARD_LEDGER": postgres,
+            "ROUTEYARD_COLLECTORS": "2",
+        }
+        command = [sys.executable, "-m", "flows", "build", str(recipe), "--until", "collect"]
+        both = [
+            subprocess.Popen(
+                [*command, "--workspace", str(tmp_path / name)],
+                cwd=ROOT,
+                env=environment,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("one", "two")
+        ]
+        said = [process.communicate(timeout=200)[1] for process in both]
+        assert [process.returncode for process in both] == [0, 0], said
+        with urllib.request.urlopen(url.removesuffix("/v1") + "/counts") as got:
+            counts = json.load(got)
+    answered = [n for model in counts["answered"].values() for n in model.values()]
+    assert set(answered) == {1}
+    assert len(answered) > 150
+    # At most six calls at once in sum, three for each.
+    assert counts["most_at_once"] <= 6
+    tables = [list((tmp_path / name).glob("stages/collect/*")) for name in ("one", "two")]
+    assert [path.name for path in tables[0]] == [path.name for path in tables[1]]
