@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.report_plots import COLOURS
+from datacards.report_plots import COLOURS, REFERENCES
 
 
 def report(
@@ -55,6 +55,7 @@ def report(
         "certificate": certificate,
         "lookup": lookup,
         "colours": COLOURS,
+        "references": REFERENCES,
     }
     # Six digits carry all that is meant; a fixed mtime keeps equal pages equal in bytes.
     text = json.dumps(_rounded(content), ensure_ascii=False, separators=(",", ":"), sort_keys=True)

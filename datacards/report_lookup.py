@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 #: Characters of text a report holds at most; excerpts shrink to fit.
-BUDGET = 16_000_000
+BUDGET = 32_000_000
 LONGEST_ANSWER = 1200
 LONGEST_QUESTION = 2000
 

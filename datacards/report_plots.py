@@ -14,6 +14,9 @@ COLOURS = (
     "#444444", "#999999",
 )  # fmt: skip
 
+#: What routers are compared with is dashed and without hue.
+REFERENCES = {"oracle": "#111111", "task oracle": "#666666", "random mix": "#a0a0a0"}
+
 
 def plot_all(
     folder: Path,
@@ -82,8 +85,8 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
     for k, name in enumerate(_routers(rows)):
         mine = [row for row in rows if row["router"] == name]
         x, y = [row["x"] for row in mine], [row["y"] for row in mine]
-        dashed = name in ("oracle", "task oracle", "random mix")
-        colour = COLOURS[k % len(COLOURS)]
+        dashed = name in REFERENCES
+        colour = REFERENCES.get(name, COLOURS[k % len(COLOURS)])
         axes.plot(
             x,
             y,
@@ -99,10 +102,10 @@ def _draw(axes: Any, rows: Sequence[dict[str, Any]]) -> None:
                 [row["low"] for row in mine],
                 [row["high"] for row in mine],
                 color=colour,
-                alpha=0.12,
+                alpha=0.07,
                 lw=0,
             )
-    axes.legend(frameon=False, fontsize=7, loc="lower right")
+    axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _curves(rows: Sequence[dict[str, Any]], x: str, y: str) -> Any:
@@ -184,5 +187,5 @@ def _ood(rows: Sequence[dict[str, Any]]) -> Any:
     axes.axhline(0, color="#444444", lw=0.8)
     axes.set_xticks(range(len(groups)), groups, rotation=30, ha="right")
     axes.set(ylabel="accuracy change, group not seen in training")
-    axes.legend(frameon=False, fontsize=7, ncols=4)
+    axes.legend(frameon=False, fontsize=7, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

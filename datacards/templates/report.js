@@ -82,7 +82,7 @@ function showRanking(ranking) {
       r.router, number(r.value), r.best_place === r.worst_place ? r.best_place : `${r.best_place} to ${r.worst_place}`])));
 }
 
-const REFERENCE = ["oracle", "task oracle", "random mix"];
+let REFERENCE = [];
 const hidden = new Set();
 let colourOf = {};
 
@@ -97,7 +97,10 @@ function showCurves(data) {
     return $("plot").replaceChildren(make("p", { class: "soft" }, "No cost measure is known for every model, so there is nothing to plot accuracy against."));
   }
   options($("which"), names);
-  [...new Set(data.curves.map((l) => l.router))].forEach((r, k) => { colourOf[r] = data.colours[k % data.colours.length]; });
+  REFERENCE = Object.keys(data.references);
+  const routers = [...new Set(data.curves.map((l) => l.router))].filter((r) => !REFERENCE.includes(r));
+  routers.forEach((r, k) => { colourOf[r] = data.colours[k % data.colours.length]; });
+  Object.assign(colourOf, data.references);
   const redraw = () => {
     const lines = data.curves.filter((l) => (l.measure ? `${l.curve} [${l.measure}]` : l.curve) === $("which").value);
     legend(lines, redraw);
@@ -120,8 +123,25 @@ function swatch(colour) {
   return node;
 }
 
+// Round numbers within a range, about six of them.
+function ticks(low, high) {
+  const rough = (high - low) / 6, power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step); k * step <= high + step * 1e-9; k++) found.push(k * step);
+  return found;
+}
+
+function decades(low, high) {
+  const found = [];
+  for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++) {
+    for (const m of [1, 2, 5]) if (m * 10 ** e >= low && m * 10 ** e <= high) found.push(m * 10 ** e);
+  }
+  return found;
+}
+
 function plot(lines, data) {
-  const W = 760, H = 440, L = 62, R = 14, T = 14, B = 46;
+  const W = 760, H = 440, L = 62, R = 26, T = 14, B = 46;
   const shown = lines.filter((l) => !hidden.has(l.router));
   const svg = draw("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "accuracy against cost" });
   if (!shown.length) return $("plot").replaceChildren(make("p", { class: "soft" }, "Every curve is switched off."));
@@ -136,11 +156,14 @@ function plot(lines, data) {
   const X = (v) => L + ((f(v) - f(x0)) / (f(x1) - f(x0))) * (W - L - R);
   const Y = (v) => H - B - ((v - y0) / (y1 - y0)) * (H - T - B);
   if (lines[0].curve === "tradeoff") shade(svg, data, X, Y, H, T, B);
-  for (let k = 0; k <= 5; k++) {
-    const y = y0 + (k / 5) * (y1 - y0), x = log ? 10 ** (f(x0) + (k / 5) * (f(x1) - f(x0))) : x0 + (k / 5) * (x1 - x0);
+  for (const y of ticks(y0, y1)) {
     svg.append(draw("line", { x1: L, x2: W - R, y1: Y(y), y2: Y(y), stroke: "#e8ebef" }),
-      draw("text", { x: L - 8, y: Y(y) + 4, "text-anchor": "end", "font-size": 11, fill: "#5b6675" }, number(y, 3)),
-      draw("text", { x: X(x), y: H - B + 18, "text-anchor": "middle", "font-size": 11, fill: "#5b6675" }, Number(x.toPrecision(3))));
+      draw("text", { x: L - 8, y: Y(y) + 4, "text-anchor": "end", "font-size": 11, fill: "#5b6675" }, Number(y.toPrecision(6))));
+  }
+  const across = log ? decades(x0, x1) : [];
+  for (const x of across.length > 2 ? across : ticks(x0, x1)) {
+    svg.append(draw("line", { x1: X(x), x2: X(x), y1: H - B, y2: H - B + 4, stroke: "#b9c1cb" }),
+      draw("text", { x: X(x), y: H - B + 18, "text-anchor": "middle", "font-size": 11, fill: "#5b6675" }, Number(x.toPrecision(6))));
   }
   const label = lines[0].curve === "tradeoff" ? "call rate of the large model"
     : (lines[0].curve === "budget" ? "budget per question" : "realised mean cost per question") + ` [${lines[0].measure}]`;

@@ -43,9 +43,8 @@ def train_network(
     held: tuple[Any, Floats] | None,
     *,
     seed: int = 0,
-    epochs: int = 40,
-    patience: int = 4,
-    batch: int = 512,
+    epochs: int = 60,
+    patience: int = 5,
     learning_rate: float = 1e-3,
     weight_decay: float = 1e-4,
 ) -> tuple[Any, float]:
@@ -84,6 +83,8 @@ def train_network(
         x, y, w = tensors(inputs, targets)
         check = tensors(*held) if held is not None else (x, y, w)
         order = np.random.default_rng(seed)
+        # Small sets need small batches, else an epoch is a single step.
+        batch = min(512, max(32, len(x) // 32))
         best, kept, waited = float("inf"), copy.deepcopy(network.state_dict()), 0
         for _ in range(epochs):
             network.train()
@@ -103,6 +104,12 @@ def train_network(
                     break
         network.load_state_dict(kept)
     return network, best
+
+
+def start_logits(means: Floats) -> NDArray[np.float32]:
+    """Logits of mean labels: networks start from every model's level and learn what differs."""
+    clipped = np.clip(means, 0.01, 0.99)
+    return np.log(clipped / (1 - clipped)).astype(np.float32)
 
 
 def probabilities(network: Any, inputs: NDArray[np.float32]) -> Floats:

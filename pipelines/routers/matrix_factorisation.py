@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.routers.base import Examples, Floats, Queries
-from pipelines.routers.gradient import probabilities, train_network
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, model_means
+from pipelines.routers.gradient import probabilities, start_logits, train_network
 
 
 class MatrixFactorisation:
@@ -29,7 +32,7 @@ class MatrixFactorisation:
         best = float("inf")
         for dimension in choices:
             network, loss = train_network(
-                factorised(vectors.shape[1], dimension, len(train.model_ids)),
+                _factorised(vectors.shape[1], dimension, start_logits(model_means(train.labels))),
                 vectors,
                 train.labels,
                 pairs,
@@ -45,7 +48,7 @@ class MatrixFactorisation:
         return probabilities(self._network, queries.vectors())
 
 
-def factorised(inputs: int, dimension: int, models: int) -> Any:
+def _factorised(inputs: int, dimension: int, start: NDArray[np.float32]) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, m)."""
 
     def build() -> Any:
@@ -57,8 +60,8 @@ def factorised(inputs: int, dimension: int, models: int) -> Any:
                 super().__init__()
                 self.project = nn.Linear(inputs, dimension)
                 # w is absorbed by the model vectors: w·(v ⊙ x) = (w ⊙ v)·x.
-                self.models = nn.Parameter(torch.randn(models, dimension) / dimension**0.5)
-                self.bias = nn.Parameter(torch.zeros(models))
+                self.models = nn.Parameter(torch.randn(len(start), dimension) / dimension**0.5)
+                self.bias = nn.Parameter(torch.from_numpy(start.copy()))
 
             def forward(self, x: Any) -> Any:
                 return self.project(x) @ self.models.T + self.bias

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.routers.base import Examples, Floats, Queries
-from pipelines.routers.gradient import probabilities, train_network
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, model_means
+from pipelines.routers.gradient import probabilities, start_logits, train_network
 
 
 class MLP:
@@ -36,7 +39,7 @@ class MLP:
         best = float("inf")
         for width, decay in choices:
             network, loss = train_network(
-                _layers(vectors.shape[1], width, len(train.model_ids)),
+                layers(vectors.shape[1], width, start_logits(model_means(train.labels))),
                 vectors,
                 train.labels,
                 pairs,
@@ -52,10 +55,16 @@ class MLP:
         return probabilities(self._network, queries.vectors())
 
 
-def _layers(inputs: int, width: int, heads: int) -> Any:
+def layers(inputs: int, width: int, start: NDArray[np.float32]) -> Any:
+    """Builder of a network from embeddings (n, d) to logits (n, len(start))."""
+
     def build() -> Any:
+        import torch
         from torch import nn
 
-        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, heads))
+        heads = nn.Linear(width, len(start))
+        with torch.no_grad():
+            heads.bias.copy_(torch.from_numpy(start))
+        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), heads)
 
     return build

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from pipelines.routers.base import Floats, Queries
 from pipelines.routers.battles import Battles
-from pipelines.routers.gradient import probabilities, train_network
+from pipelines.routers.gradient import probabilities, start_logits, train_network
+from pipelines.routers.mlp import layers
 
 
 class PairMLP:
@@ -35,7 +36,7 @@ class PairMLP:
         best = float("inf")
         for width, decay in choices if held is not None else choices[:1]:
             network, loss = train_network(
-                _layers(vectors.shape[1], width),
+                layers(vectors.shape[1], width, start_logits(np.array([won.mean()]))),
                 vectors,
                 won[:, None],
                 held,
@@ -49,12 +50,3 @@ class PairMLP:
 
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())[:, 0]
-
-
-def _layers(inputs: int, width: int) -> Any:
-    def build() -> Any:
-        from torch import nn
-
-        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, 1))
-
-    return build
