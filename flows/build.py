@@ -10,17 +10,15 @@ from prefect import flow
 from flows import say
 from flows.collect import collect_stage
 from flows.demo.serve import surroundings
+from flows.label import label_stage
 from flows.load import load, with_collect
 from flows.release import audit_task, certify_task, check_metering, release_task
-from flows.run import call, each, publish_markdown, start
+from flows.run import call, publish_markdown, start
 from flows.stages import (
     curate_task,
     embed_task,
     ingest_task,
-    labels_task,
     pool_task,
-    response_files,
-    verdicts_task,
 )
 from flows.summary import markdown
 from flows.workspace import PROBING, Done, write_json
@@ -126,26 +124,6 @@ def _stages(
     say.line("release", f"{released['path']} ({released['status']})")
     publish_markdown("summary", markdown(Path(released["path"])), f"{checked.name} summary")
     return {**_summary(done), "release": released}
-
-
-def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, jobs: int) -> Done:
-    """Verdicts model by model, then the court."""
-    shards = [
-        {"recipe": recipe, "root": str(root), "queries": queries, "responses": str(path)}
-        for path in response_files(collected)
-    ]
-    # Starting worker processes costs more than labelling a small benchmark.
-    small = int(collected.figures["responses"]) < 20_000
-    with say.counter("label", "models") as count:
-        filed = each(verdicts_task, shards, processes=1 if small else jobs, on_done=count)
-    return call(  # type: ignore[no-any-return]
-        labels_task,
-        recipe=recipe,
-        root=str(root),
-        queries=queries,
-        collected=collected,
-        verdicts=filed,
-    )
 
 
 def needs_embeddings(recipe: Recipe) -> bool:

@@ -1,0 +1,92 @@
+"""The label stage: rule verdicts model by model, then verifiers and judges, then the court."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from flows import say
+from flows.collect import ledger_of
+from flows.run import call, each
+from flows.stages import labels_task, response_files, verdicts_task
+from flows.tables import read, read_shards
+from flows.workspace import PROBING, Done, Stale, run_stage, write_table
+from schemas.recipe import Recipe
+
+#: Below this many responses, starting worker processes costs more than labelling.
+_SMALL = 20_000
+
+
+def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, jobs: int) -> Done:
+    """Labels of a benchmark; what is filed already is not filed again."""
+    shards = [
+        {"recipe": recipe, "root": str(root), "queries": queries, "responses": str(path)}
+        for path in response_files(collected)
+    ]
+    processes = 1 if int(collected.figures["responses"]) < _SMALL else jobs
+    with say.counter("label", "models") as count:
+        filed = each(verdicts_task, shards, processes=processes, on_done=count)
+    if recipe.label.verifiers or recipe.label.judges:
+        heard = call(
+            hear_task,
+            recipe=recipe,
+            root=str(root),
+            queries=queries,
+            collected=collected,
+            verdicts=filed,
+        )
+        _say_heard(heard)
+        filed = [heard]
+    return call(  # type: ignore[no-any-return]
+        labels_task,
+        recipe=recipe,
+        root=str(root),
+        queries=queries,
+        collected=collected,
+        verdicts=filed,
+    )
+
+
+@task(name="hear verifiers and judges", persist_result=True, retries=1, retry_delay_seconds=5)
+def hear_task(
+    recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: Sequence[Done]
+) -> Done:
+    """Ask verifiers and judges for the verdicts the policies still want, through the ledger."""
+    from pipelines.label.court import open_steps
+    from pipelines.label.hearings import hear_all
+
+    table = read(queries, "queries")
+    responses = read_shards(response_files(collected), "responses")
+    filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
+    if PROBING.get() and open_steps(table, responses, filed, policy=recipe.label):
+        raise Stale("label", {"parameters": {}, "inputs": {}})
+    with ledger_of(Path(root)) as ledger:
+        heard = hear_all(
+            table, responses, filed, policy=recipe.label, ledger=ledger, run=uuid.uuid4().hex
+        )
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        write_table(heard.verdicts, folder / "verdicts.parquet")
+        return {"heard": dict(heard.figures)}
+
+    from pipelines.release.fingerprint import content
+
+    return run_stage(
+        Path(root),
+        "hear",
+        parameters=recipe.label.model_dump(mode="json"),
+        inputs={"queries": queries.fingerprint, "verdicts": content(heard.verdicts)},
+        rooms=("schemas", "pipelines.label"),
+        make=make,
+    )
+
+
+def _say_heard(heard: Done) -> None:
+    for name, said in sorted(heard.figures["heard"].items()):
+        stopped = f", stopped: {said['stopped']}" if said.get("stopped") else ""
+        failed = f"{said['failed']:,} without an answer"
+        say.line("hear", f"{name}: {said['asked']:,} asked, {failed}{stopped}")
