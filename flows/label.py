@@ -10,8 +10,8 @@ from typing import Any
 from prefect import task
 
 from flows import say
-from flows.collect import ledger_of
 from flows.run import call, each
+from flows.sharing import open_ledger
 from flows.stages import labels_task, response_files, verdicts_task
 from flows.tables import read, read_shards
 from flows.workspace import PROBING, Done, Stale, run_stage, write_table
@@ -64,7 +64,7 @@ def hear_task(
     filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
     if PROBING.get() and open_steps(table, responses, filed, policy=recipe.label):
         raise Stale("label", {"parameters": {}, "inputs": {}})
-    with ledger_of(Path(root)) as ledger:
+    with open_ledger(Path(root)) as ledger:
         heard = hear_all(
             table, responses, filed, policy=recipe.label, ledger=ledger, run=uuid.uuid4().hex
         )
