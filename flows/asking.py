@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.sharing import open_ledger
-from pipelines.errors import RecipeError, did_you_mean
+from pipelines.errors import RecipeError, Retryable, did_you_mean
 
 if TYPE_CHECKING:
     from pipelines.calls.attempt import Attempt
@@ -49,13 +49,15 @@ def ask_prompts(
     purpose: str,
     parameters: Mapping[str, Any],
 ) -> list[Attempt | None]:
-    """One attempt per prompt, in order; None where no usable answer came.
+    """One attempt per prompt, in order; None where asking again cannot give an answer.
 
     Args:
         parameters: Added to the model's own.
 
     Raises:
         RecipeError: no provider of the pool serves the model.
+        Retryable: some answers are still missing (an outage, a spent budget): a
+            result made without them would be kept as if it were whole.
     """
     from pipelines.calls.asking import Lane, ask
     from pipelines.calls.pricing import Price
@@ -70,6 +72,7 @@ def ask_prompts(
         parameters={**model.parameters, **parameters},
     )
     wanted = {settings.request_hash(messages(text, None)): text for text in prompts}
+    stopped: str | None = None
     with open_ledger(root) as ledger:
         position = ledger.position()
         settled = ledger.settled(list(wanted))
@@ -98,7 +101,7 @@ def ask_prompts(
                 price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
                 max_tokens=model.context_window,
             )
-            asyncio.run(
+            asked = asyncio.run(
                 ask(
                     [lane],
                     ledger,
@@ -110,10 +113,20 @@ def ask_prompts(
                     deadline_s=recipe.collect.deadline_s,
                 )
             )
+            stopped = asked.stopped
         answers = ledger.answered(list(wanted))
+    standing = {request_hash: found.attempt for (request_hash, _), found in answers.items()}
+    open_ = [name for name in wanted if name not in standing or not standing[name].final]
+    if open_:
+        last = standing.get(open_[0])
+        raise Retryable(
+            f"{len(open_)} of {len(wanted)} {purpose} questions to {model.model_id!r} were not "
+            f"answered: {stopped or (last.error if last else 'not sent')}",
+            where=f"provider {provider.name!r}",
+            next_step="run the same command again: what was answered is kept and not paid twice",
+        )
     result: list[Attempt | None] = []
     for text in prompts:
-        found_answer = answers.get((settings.request_hash(messages(text, None)), 0))
-        usable = found_answer is not None and found_answer.attempt.usable
-        result.append(found_answer.attempt if usable and found_answer is not None else None)
+        attempt = standing[settings.request_hash(messages(text, None))]
+        result.append(attempt if attempt.usable else None)
     return result

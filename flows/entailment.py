@@ -35,6 +35,18 @@ def made_for(
     return made
 
 
+def inputs_of(recipe: Recipe) -> dict[str, str]:
+    """What a curate stage depends on beside tables and code: the files of local encoders."""
+    from pipelines.signals.local_model import fingerprint
+
+    found = {}
+    for number, rule in enumerate(recipe.curate):
+        backend = rule.parameters.get("backend")
+        if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
+            found[f"entailment.{number}"] = fingerprint(str(backend["model"]))
+    return found
+
+
 def entailment_for(
     backend: str | Mapping[str, Any], recipe: Recipe, root: Path
 ) -> Entailment | None:

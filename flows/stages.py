@@ -231,7 +231,7 @@ def curate_task(
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
 
-    from flows.entailment import ROOMS, made_for
+    from flows.entailment import ROOMS, inputs_of, made_for
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
 
@@ -245,6 +245,7 @@ def curate_task(
     }
     if embedded is not None:
         inputs["embeddings"] = embedded.fingerprint
+    inputs |= inputs_of(recipe)
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = {

@@ -17,7 +17,7 @@ from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.curate.apply import curate
 from pipelines.curate.preference_io import COLUMNS, export_preferences
-from pipelines.errors import RecipeError
+from pipelines.errors import RecipeError, Retryable
 from pipelines.label.court import decide
 from pipelines.label.stage import file_verdicts
 from schemas import CONTRACTS, MODELS, QUERIES
@@ -102,7 +102,7 @@ def recipe(server, rule=None):
             },
             "collect": {
                 "samples": SAMPLES, "temperature": 1.0, "seed": 1,
-                "logprobs": True, "top_logprobs": 2,
+                "logprobs": True, "top_logprobs": 2, "retry": {"attempts": 1, "pause_after": 1000},
             },
             "curate": [rule] if rule else [],
         }
@@ -208,7 +208,19 @@ def test_a_judge_decides_and_is_paid_once(server, tables, tmp_path):
         assert {attempt.purpose for attempt in ledger.attempts()} == {"entailment"}
 
 
-def test_an_outage_of_the_judge_makes_no_pair(tables, tmp_path):
+def test_a_passing_outage_stops_the_run_and_the_next_one_goes_on(tables, tmp_path):
+    # A table made during an outage would be kept, and its gaps with it.
+    backend = {"name": "judge", "model": "judge-1", "provider": "local", "reads": "answer"}
+    up = []
+    with Loopback(lambda body, seen: behave(body, seen) if up else error(503)) as shaky:
+        with pytest.raises(Retryable, match="entailment questions to 'judge-1'"):
+            applied(shaky, tables, tmp_path, backend=backend, estimator="discrete")
+        up.append(1)
+        result = applied(shaky, tables, tmp_path, backend=backend, estimator="discrete")
+    assert result.figures[0]["figures"]["pairs"] == N
+
+
+def test_a_judge_that_refuses_for_good_makes_no_pair(tables, tmp_path):
     with Loopback(lambda body, seen: error(400)) as down:
         backend = {"name": "judge", "model": "judge-1", "provider": "local", "reads": "answer"}
         result = applied(down, tables, tmp_path, backend=backend, estimator="discrete")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pipelines.entailment
 from pipelines.curate.clusters import Group, answer_key, cluster
 from pipelines.entailment import BACKENDS
 from pipelines.entailment.cross_encoder import CrossEncoderEntailment, entailment_label
@@ -97,7 +99,11 @@ def test_pairs_longer_than_the_model_are_counted(nli):
     assert backend.truncated == 1
 
 
-def test_backends_are_listed():
+def test_every_backend_is_listed():
     assert BACKENDS.get("cross_encoder") is CrossEncoderEntailment
+    listed = {target.partition(":")[0] for target in BACKENDS.builtin.values()}
+    folder = Path(pipelines.entailment.__file__).parent
+    modules = {f"pipelines.entailment.{file.stem}" for file in folder.glob("[a-z]*.py")}
+    assert listed == modules
     for name in BACKENDS.names():
-        assert callable(BACKENDS.get(name))
+        assert callable(BACKENDS.get(name).entails)
