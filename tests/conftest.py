@@ -45,11 +45,18 @@ def call() -> Call:
 
 @pytest.fixture(scope="session")
 def demo_yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Workspace of an undisturbed demo build."""
-    yard = tmp_path_factory.mktemp("demo") / "yard"
-    done = routeyard("demo", "--workspace", yard)
-    assert done.returncode == 0, done.stderr
-    (yard / "printed.txt").write_text(done.stdout)
+    """Workspace of an undisturbed demo build, built once for all test processes."""
+    from filelock import FileLock
+
+    shared = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = shared.parent
+    yard = shared / "demo" / "yard"
+    with FileLock(shared / "demo.lock"):
+        if not (yard / "printed.txt").is_file():
+            done = routeyard("demo", "--workspace", yard)
+            assert done.returncode == 0, done.stderr
+            (yard / "printed.txt").write_text(done.stdout)
     return yard
 
 
