@@ -27,18 +27,17 @@ COMMANDS: dict[str, str] = {
     "health": "Report on tasks, pool, duplicates, difficulty and coverage.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
     "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
-    "preferences export": "Write preference pairs in the form other routers train on.",
-    "preferences import": "Read published preference data, checked, as a table.",
     "fingerprint": "Describe models by how they answer probe prompts.",
     "hidden-states": "Write every layer's mean-pooled hidden state for each query.",
-    "deploy": "Register a benchmark's refresh with a Prefect server, on a schedule.",
+    "relabel": "Run scorers and court again over stored responses; asks no model.",
+    "audit labels": "Say which labels should not be trusted, and why.",
+    "review": "Decide doubtful labels by hand, the most consequential first.",
     "score": "Score answers with a rule scorer and show what it read.",
 }
 
 #: first word → what the group is for.
 GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
-    "preferences": "Preference pairs in and out.",
     "audit": "Audit what was metered and what was labelled.",
 }
 

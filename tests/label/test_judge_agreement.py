@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from pipelines.errors import BadInput
 from pipelines.label.agreement import cohen_kappa, krippendorff_alpha
 from pipelines.label.preference import verdicts_from_preferences, win_rates

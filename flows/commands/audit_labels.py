@@ -1,0 +1,104 @@
+"""`routeyard audit labels`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
+    workspace: Annotated[Path, typer.Option(help="Workspace of the build.")] = Path("yard"),
+    show: Annotated[int, typer.Option(min=0, help="Findings of each kind to print.")] = 10,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for every table behind the findings, as CSV.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON.")] = False,
+) -> None:
+    """Say which labels of a built benchmark should not be trusted, and why.
+
+    Looks at: agreement and confusion of scorers per task, models that cannot be
+    read, runs whose texts commit to several answers, constants filled in where
+    nothing was found, questions where the strong models agree against the reference,
+    conflicts among near-duplicates, and stored labels that a regrade contradicts.
+    Every model's accuracy is printed over all and over readable answers, with the
+    interval its doubtful labels leave open.
+
+    Examples:
+
+        routeyard audit labels zeroeval_gsm
+
+        routeyard audit labels recipe.yaml --workspace yard --out findings
+    """
+    import json
+    from collections import defaultdict
+
+    import pyarrow as pa
+
+    from flows.reviews import built, reviews
+    from pipelines.label.audit import audit
+    from pipelines.label.hearings import add
+
+    found = built(benchmark, workspace)
+    audited = audit(
+        found.queries,
+        found.responses,
+        add(found.verdicts, reviews(workspace, found.name)),
+        found.labels,
+        found.duplicates,
+    )
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, table in audited.tables.items():
+            _write_csv(table, out / f"{name}.csv")
+    if as_json:
+        findings = [
+            {"kind": one.kind, "about": one.about, "says": one.says} for one in audited.findings
+        ]
+        accuracy = audited.tables.get("accuracy", pa.table({})).to_pylist()
+        print(json.dumps({"findings": findings, "accuracy": accuracy}, ensure_ascii=False))
+        return
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for one in audited.findings:
+        kinds[one.kind].append(f"{one.about}: {one.says}")
+    for kind, lines in kinds.items():
+        print(f"{kind} ({len(lines)})")
+        for line in lines[:show]:
+            print(f"  {line}")
+        if len(lines) > show:
+            print(f"  … and {len(lines) - show:,} more (--show N, or --out FOLDER)")
+    print("agreement of scorers")
+    for row in audited.tables["agreement"].to_pylist():
+        kappa = "undefined" if row["kappa"] is None else f"{row['kappa']:.3f}"
+        pair = f"{row['scorer_a']} and {row['scorer_b']}"
+        print(f"  {row['task']}: {pair} agree on {row['agree']:.2%} of {row['n']:,}, κ {kappa}")
+    print("accuracy, over readable answers, and what doubtful labels leave open")
+    for row in audited.tables["accuracy"].to_pylist():
+        print(
+            f"  {row['model_id']}: {_percent(row['accuracy'])}, "
+            f"readable {_percent(row['accuracy_readable'])}, "
+            f"[{row['low']:.2%}, {row['high']:.2%}] ({row['doubtful']:,} of {row['n']:,} doubtful)"
+        )
+
+
+def _write_csv(table: object, path: Path) -> None:
+    import csv
+
+    rows = table.to_pylist()  # type: ignore[attr-defined]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.column_names)  # type: ignore[attr-defined]
+        for row in rows:
+            writer.writerow([_cell(value) for value in row.values()])
+
+
+def _cell(value: object) -> object:
+    from pipelines.label.review import harmless
+
+    return harmless(" | ".join(map(str, value)) if isinstance(value, list) else value)
+
+
+def _percent(value: float | None) -> str:
+    return "undecided" if value is None else f"{value:.2%}"

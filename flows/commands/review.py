@@ -1,0 +1,88 @@
+"""`routeyard review`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
+    workspace: Annotated[Path, typer.Option(help="Workspace of the build.")] = Path("yard"),
+    csv: Annotated[Path | None, typer.Option(help="Write the queue to this file.")] = None,
+    take: Annotated[Path | None, typer.Option(help="Read decisions from a filled-in file.")] = None,
+    by: Annotated[str | None, typer.Option(help="Your name, for `--take` and the page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Answers in the queue at most.")] = 200,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any.")] = 0,
+) -> None:
+    """Decide doubtful labels by hand, the most consequential first.
+
+    The queue holds labels that are contested, undecided or rest on a suspect
+    reference, ordered by how many pairs of models change their order when the label
+    flips. Without `--csv` or `--take` a page opens on this machine (loopback only).
+    Decisions are kept in the workspace as verdicts of scorer `human:<name>`; the
+    next build, and `routeyard relabel`, take them over every other verdict.
+
+    Examples:
+
+        routeyard review zeroeval_gsm --csv queue.csv
+
+        routeyard review zeroeval_gsm --take queue.csv --by ada
+
+        routeyard review zeroeval_gsm --by ada
+    """
+    from datetime import UTC, datetime
+
+    from flows.reviews import built, keep_review, reviews
+    from pipelines.errors import BadInput
+    from pipelines.label.audit import audit
+    from pipelines.label.hearings import add
+    from pipelines.label.review import decisions, from_csv, review_queue, to_csv
+
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    found = built(benchmark, workspace)
+    if csv is None and by is None:
+        raise BadInput(
+            "a decision needs a name",
+            next_step="add --by NAME, or --csv FILE to only write the queue",
+        )
+    if take is not None:
+        verdicts = from_csv(take.read_text(encoding="utf-8-sig"), by=str(by), at=now)
+        if not verdicts.num_rows:
+            raise BadInput(
+                "no decision is filled in", where=str(take), next_step="fill in `decision`"
+            )
+        path = keep_review(workspace, found.name, verdicts, at=now)
+        print(f"{verdicts.num_rows} decisions kept in {path}")
+        print(f"next: routeyard relabel {found.name} --workspace {workspace}")
+        return
+    queries, responses = found.queries, found.responses
+    verdicts = add(found.verdicts, reviews(workspace, found.name))
+    labels = found.labels
+    suspects = audit(queries, responses, verdicts, labels).tables["suspect_gold"]
+    rows = review_queue(queries, responses, verdicts, labels, suspects, limit=limit)
+    if csv is not None:
+        csv.write_text(to_csv(rows), encoding="utf-8")
+        print(f"{len(rows)} answers to decide in {csv}")
+        return
+    from flows.review_page import Page
+
+    count = 0
+
+    def keep(key: tuple[str, str, int], decision: str, note: str) -> None:
+        nonlocal count
+        at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        one = decisions([(key, decision, note, "")], by=str(by), at=at)
+        keep_review(workspace, found.name, one, at=at)
+        count += 1
+
+    page = Page(rows, keep, port=port)
+    print(f"{len(rows)} answers to decide: {page.address}  (Ctrl-C when done)", flush=True)
+    try:
+        page.serve()
+    except KeyboardInterrupt:
+        print(f"{count} decisions kept")
+    finally:
+        page.server.server_close()

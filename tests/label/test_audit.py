@@ -1,0 +1,229 @@
+"""What the label audit finds, on small tables and on recorded outputs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.label.audit import Audit, audit
+from pipelines.label.court import decide
+from pipelines.label.noise import intervals
+from pipelines.label.stage import file_verdicts
+from schemas import DUPLICATES, QUERIES, RESPONSES
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables_of import qid, queries, responses
+
+
+def audited(asked: pa.Table, texts: pa.Table, **options: object) -> Audit:
+    verdicts = file_verdicts(asked, texts)
+    labels = decide(asked, texts, verdicts)
+    return audit(asked, texts, verdicts, labels, **options)  # type: ignore[arg-type]
+
+
+def kinds(found: Audit) -> set[tuple[str, str]]:
+    return {(one.kind, one.about) for one in found.findings}
+
+
+def says(answer: object) -> str:
+    return f"So the answer is {answer}."
+
+
+def test_a_reference_that_the_best_models_agree_against_is_suspect() -> None:
+    asked = queries([str(i) for i in range(10)])
+    right = [says(i) for i in range(10)]
+    wrong = [says(7.0) if i == 3 else text for i, text in enumerate(right)]
+    lonely = [says(99) if i == 5 else text for i, text in enumerate(right)]
+    found = audited(asked, responses({"a": wrong, "b": wrong, "c": lonely}))
+    # 2 of 3 agree against query 3; one model alone against query 5 is no suspicion
+    assert {about for kind, about in kinds(found) if kind == "suspect_gold"} == {qid(3)}
+    (row,) = found.tables["suspect_gold"].to_pylist()
+    assert (row["agreeing"], row["strong"], row["references"]) == (2, 3, ["3"])
+    # different wrong answers are no agreement
+    apart = {
+        f"m{k}": [says(50 + k) if i == 3 else t for i, t in enumerate(right)] for k in range(3)
+    }
+    assert not audited(asked, responses(apart)).tables["suspect_gold"].num_rows
+
+
+def test_a_model_that_cannot_be_read_is_a_finding() -> None:
+    asked = queries([str(i) for i in range(30)])
+    right: list[str | None] = [says(i) for i in range(30)]
+    found = audited(asked, responses({"fine": right, "mute": ["I do not know."] * 30}))
+    assert ("unreadable_model", "mute") in kinds(found)
+    assert ("unreadable_model", "fine") not in kinds(found)
+    rows = {row["model_id"]: row for row in found.tables["accuracy"].to_pylist()}
+    assert rows["mute"]["accuracy"] == 0
+    # nothing readable: the accuracy over readable answers is unknown, not 0
+    assert rows["mute"]["accuracy_readable"] is None
+
+
+def test_stored_labels_that_a_regrade_contradicts_are_listed() -> None:
+    asked = queries(["9", "5", "1"])
+    texts = responses({"m": [says("$9.00"), says("0.5"), says(1)]}, m=[0.0, 1.0, 1.0])
+    found = audited(asked, texts)
+    listed = {
+        r["query_id"]: (r["stored"], r["regraded"])
+        for r in found.tables["stored_labels"].to_pylist()
+    }
+    assert listed == {qid(0): ("incorrect", "correct"), qid(1): ("correct", "incorrect")}
+    (accuracy,) = found.tables["stored_accuracy"].to_pylist()
+    assert (accuracy["answers"], accuracy["differ"]) == (3, 2)
+    (agreement,) = found.tables["agreement"].slice(0, 1).to_pylist()
+    assert (agreement["scorer_a"], agreement["scorer_b"]) == ("given", "numeric")
+    assert ("stored_labels_differ", "m") in kinds(found)
+
+
+def test_conflicts_among_duplicates_are_listed() -> None:
+    asked = queries(["1", "2", "3"])
+    texts = responses({"m": [says(1), says(1), says(3)]})
+    groups = DUPLICATES.from_rows(
+        {
+            "query_id": qid(i),
+            "encoder": "e",
+            "threshold": 0.99,
+            "group_id": qid(0),
+            "representative": i == 0,
+            "similarity": 1.0,
+            "label_conflict": True,
+        }
+        for i in range(2)
+    )
+    found = audited(asked, texts, duplicates=groups)
+    assert ("duplicate_conflict", qid(0)) in kinds(found)
+
+
+def test_noise_interval_holds_what_doubt_could_do() -> None:
+    labels = pa.table(
+        {
+            "query_id": [qid(i) for i in range(6)],
+            "model_id": ["m"] * 6,
+            "score": [1.0, 1.0, 0.0, 0.0, None, None],
+            "correct": [True, True, False, False, None, None],
+            "decided_by": ["numeric", "numeric", "numeric", "unreadable", None, None],
+            "contested": [False, True, False, False, False, True],
+            "n_samples": pa.array([1, 1, 1, 1, 0, 0], pa.int32()),
+        }
+    )
+    (row,) = intervals(labels).to_pylist()
+    # the failed call (fifth) is left out; the split one (sixth) is in doubt
+    assert (row["n"], row["doubtful"], row["undecided"]) == (5, 2, 1)
+    assert (row["low"], row["high"]) == (1 / 5, 3 / 5)
+    assert (row["accuracy"], row["accuracy_readable"]) == (2 / 4, 2 / 3)
+    assert intervals(labels, pa.table({"query_id": [qid(0)]}))["low"].to_pylist() == [0.0]
+
+
+def _recorded(folder: Path, every: int) -> tuple[pa.Table, pa.Table]:
+    """Every n-th MMLU-Pro question, with the label that upstream's letter implies."""
+    raw = pq.read_table(folder / "queries.parquet")
+    raw = raw.take(list(range(0, raw.num_rows, every)))
+    numbers = raw["question_id"].to_pylist()
+    asked = QUERIES.from_rows(
+        {
+            "query_id": qid(row["question_id"]),
+            "source": "mmlu_pro",
+            "source_id": str(row["question_id"]),
+            "task": row["category"],
+            "domain": "knowledge",
+            "question": row["question"],
+            "prompt": row["question"],
+            "choices": row["options"],
+            "references": [row["answer"]],
+            "scorer": "mcq",
+            "metadata": "{}",
+        }
+        for row in raw.to_pylist()
+    )
+    runs = pq.read_table(folder / "responses.parquet", columns=None)
+    runs = runs.filter(pc.is_in(runs["question_id"], pa.array(numbers)))
+    given = pc.equal(runs["pred"].cast(pa.string()), runs["answer_in_run"].cast(pa.string()))
+    columns = {c.name: pa.nulls(runs.num_rows, c.type) for c in RESPONSES.columns} | {
+        "query_id": pa.array([qid(n) for n in runs["question_id"].to_pylist()]),
+        "model_id": runs["model"].cast(pa.string()),
+        "sample": pa.array([0] * runs.num_rows, pa.int32()),
+        "text": runs["output"].cast(pa.string()),
+        "status": pa.array(["ok"] * runs.num_rows),
+        "attempts": pa.array([1] * runs.num_rows, pa.int32()),
+        "given_score": given.cast(pa.float64()),
+        "graded_against": pa.array([[a] for a in runs["answer_in_run"].to_pylist()]),
+    }
+    return asked, pa.table(columns)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_mmlu_pro_faults_are_found(data: Path) -> None:
+    found = kinds(audited(*_recorded(data / "mmlu_pro", 8)))
+    # one run answers the few-shot questions too, one appends spurious final lines
+    runs = {about for kind, about in found if kind == "conflicting_run"}
+    assert runs == {"gemini-1.5-pro-002", "Qwen1.5-72B-Chat"}
+    # five runs hold G wherever nothing was extracted, a sixth holds I
+    filled = {about for kind, about in found if kind == "constant_fill_in"}
+    assert filled == {
+        "Meta-Llama-3_1-70B",
+        "Meta-Llama-3_1-70B-Instruct",
+        "Meta-Llama-3_1-8B",
+        "Meta-Llama-3_1-8B-Instruct",
+        "mathstral-7B",
+        "gemini-1.5-flash-002",
+    }
+
+
+@pytest.mark.data
+def test_routellm_gsm8k_labels_that_upstream_got_wrong(data: Path) -> None:
+    raw = pq.read_table(data / "routellm" / "gsm8k.parquet").to_pylist()
+    with open(data / "gsm8k" / "test.jsonl") as file:
+        import json
+
+        gold = {
+            r["question"].strip(): r["answer"].split("####")[1].strip()
+            for r in map(json.loads, file)
+        }
+    rows = {row["row"]: row["prompt"] for row in raw}
+    known = sorted(row for row, prompt in rows.items() if prompt.strip() in gold)
+    assert len(known) == 1319
+    asked = QUERIES.from_rows(
+        {
+            "query_id": qid(n),
+            "source": "gsm8k",
+            "source_id": str(n),
+            "task": "gsm8k",
+            "domain": "math",
+            "question": rows[n],
+            "prompt": rows[n],
+            "choices": [],
+            "references": [gold[rows[n].strip()]],
+            "scorer": "numeric",
+            "metadata": "{}",
+        }
+        for n in known
+    )
+    texts = RESPONSES.from_rows(
+        {
+            "query_id": qid(row["row"]),
+            "model_id": row["model"],
+            "sample": 0,
+            "text": row["response"],
+            "status": "ok",
+            "attempts": 1,
+            "given_score": float(row["correct"]),
+        }
+        for row in raw
+    )
+    found = audited(asked, texts)
+    listed = found.tables["stored_labels"]
+    # a regrade by the last number finds 52; concluding sentences settle about as many more
+    assert 52 <= listed.num_rows <= 120
+    faults = {(r["stored"], r["extracted"], r["references"][0]) for r in listed.to_pylist()}
+    assert ("correct", "0.5", "5") in faults
+    assert ("incorrect", "$20.00", "20") in faults
+    accuracy = {r["model_id"]: r for r in found.tables["stored_accuracy"].to_pylist()}
+    strong = next(r for name, r in accuracy.items() if name.startswith("gpt-4"))
+    assert round(strong["stored"], 3) == 0.857
+    assert strong["regraded"] >= 0.889
+    assert any(one.kind == "stored_labels_differ" for one in found.findings)

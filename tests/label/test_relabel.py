@@ -1,0 +1,86 @@
+"""Relabelling says what changed, exactly; nothing but rules runs again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipelines.label import SCORERS, numeric
+from pipelines.label.court import decide
+from pipelines.label.reading import Asked, Reading
+from pipelines.label.relabel import changes, keep_others
+from pipelines.label.stage import file_verdicts
+from schemas import VERDICTS
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables_of import qid, queries, responses
+
+TEXTS: dict[str, list[str | None]] = {
+    "a": ["answer is 0", "answer is 1", "answer is 2", "answer is 9"],
+    "b": ["answer is 0", "answer is 9", "answer is 9", "answer is 9"],
+    "c": ["answer is 0", "answer is 1", "answer is 9", None],
+}
+
+
+def _human(outcome: str) -> pa.Table:
+    return VERDICTS.from_rows(
+        [
+            {
+                "query_id": qid(0),
+                "model_id": "a",
+                "sample": 0,
+                "scorer": "human:ada",
+                "scorer_version": "2026-01-01",
+                "outcome": outcome,
+                "score": float(outcome == "correct"),
+                "conflict": False,
+                "reason": "seen",
+                "cost_usd": 0.0,
+            }
+        ]
+    )
+
+
+def test_a_scorer_change_reports_exactly_the_labels_that_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, texts = queries([str(i) for i in range(4)]), responses(TEXTS)
+    stored = pa.concat_tables([file_verdicts(asked, texts), _human("correct")])
+    before = decide(asked, texts, stored)
+    assert changes(asked, before, before).figures == {
+        "labels": 0,
+        "flipped": 0,
+        "model_ranks": 0,
+        "task_ranks": 0,
+    }
+
+    # the deliberate change: 9 is now taken for 2
+    def lenient(about: Asked, output: str) -> Reading:
+        return numeric.read(about, output.replace("9", "2"))
+
+    changed = replace(numeric.SCORER, version="999", read=lenient)
+    monkeypatch.setattr(numeric, "SCORER", changed)
+    assert SCORERS.get("numeric").version == "999"
+    verdicts = keep_others(stored, file_verdicts(asked, texts))
+    assert set(verdicts["scorer"].to_pylist()) == {"numeric", "human:ada"}
+    found = changes(asked, before, decide(asked, texts, verdicts))
+    moved = [(row["query_id"], row["model_id"]) for row in found.labels.to_pylist()]
+    assert moved == [(qid(2), "b"), (qid(2), "c")]
+    assert {row["correct_before"] for row in found.labels.to_pylist()} == {False}
+    ranks = {r["model_id"]: (r["rank_before"], r["rank_after"]) for r in found.models.to_pylist()}
+    # c: 2 of 3 readable calls right before, 3 of 3 now; a keeps 3 of 4
+    assert ranks == {"a": (1, 2), "b": (3, 3), "c": (2, 1)}
+    assert found.figures["labels"] == found.figures["flipped"] == 2
+
+
+def test_a_persons_decision_changes_one_label() -> None:
+    asked, texts = queries(["0", "1", "2", "3"]), responses(TEXTS)
+    stored = file_verdicts(asked, texts)
+    before = decide(asked, texts, stored)
+    after = decide(asked, texts, keep_others(_human("incorrect"), stored))
+    (row,) = changes(asked, before, after).labels.to_pylist()
+    assert (row["model_id"], row["decided_by_after"], row["score_after"]) == ("a", "human:ada", 0.0)
