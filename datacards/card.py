@@ -35,6 +35,7 @@ def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
+            certificate=(facts["figures"].get("certify") or {}).get("certificate"),
         )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"

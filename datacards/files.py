@@ -1,4 +1,4 @@
-"""Further files of a release: plots."""
+"""Further files of a release: Croissant metadata and plots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from datacards.croissant import CROISSANT, croissant
+from datacards.plots import plots
+
 
 def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> dict[str, bytes]:
-    """Files by path inside the release."""
-    return {}
+    """Files by path inside the release; the same tables give the same bytes."""
+    return {CROISSANT: croissant(tables, facts).encode(), **plots(tables)}

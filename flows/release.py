@@ -116,6 +116,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
 def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[str, Any]:
     """Tables, database, card and manifest, written whole."""
     from datacards.card import render
+    from datacards.files import render as render_files
     from pipelines.release.build import write_release
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
@@ -127,7 +128,8 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
         recipe=recipe.model_dump(mode="json"),
         root=Path(root) / "releases",
         render_card=render,
-        figures={name: done.figures for name, done in stages.items()},
+        render_files=render_files,
+        figures={name: _short(done.figures) for name, done in stages.items()},
         fingerprints={name: done.fingerprint for name, done in stages.items()},
         sources=ingested["sources"],
         waivers=[waiver.model_dump() for waiver in recipe.release.waivers],
@@ -137,3 +139,11 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
         "status": released.status,
         "fingerprint": released.fingerprint,
     }
+
+
+def _short(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures without the rows of findings, which stay in the workspace: a manifest is read."""
+    out = dict(figures)
+    if isinstance(out.get("findings"), list):
+        out["findings"] = [{k: v for k, v in f.items() if k != "rows"} for f in out["findings"]]
+    return out

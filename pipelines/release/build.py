@@ -13,7 +13,6 @@ from pipelines.errors import VersionExists
 from pipelines.release.database import write_database
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.staging import place, sha256, staging
 from pipelines.release.tables import (
     ADD_ONS,
     IN_DATABASE,
@@ -24,6 +23,7 @@ from pipelines.release.tables import (
 )
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import withhold
+from pipelines.staging import place, sha256, staging
 from schemas.manifest import (
     MEASURED_COLUMNS,
     DatabaseEntry,
@@ -122,14 +122,15 @@ def write_release(
         }
         files = _entries(folder)
         told = {**facts, "files": {path: entry.model_dump() for path, entry in files.items()}}
-        card = render_card(released, told)
+        further = render_files(released, told) if render_files else {}
+        card = render_card(released, {**told, "further": sorted(further)})
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
         fingerprint = digest_of(
             [name, version, facts["content"], facts["recipe"], facts["waivers"], card]
         )
         if target.exists():
             return _settle(target, fingerprint, entries, version)
-        for path, data in (render_files(released, told) if render_files else {}).items():
+        for path, data in further.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         write_database(released, folder / f"{name}.duckdb")

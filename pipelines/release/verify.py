@@ -12,8 +12,8 @@ from pipelines.errors import SourceError
 from pipelines.release.database import database_content
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.staging import sha256
 from pipelines.release.tables import contract_of, in_order
+from pipelines.staging import sha256
 from schemas import CONTRACTS
 from schemas.errors import ContractError
 from schemas.manifest import MEASURED_COLUMNS, Manifest, digest_of
@@ -98,7 +98,7 @@ def _files(release: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 #: Written beside a release after it was sealed.
-BESIDE = frozenset({"YANKED.json", "croissant.json", ".gitattributes"})
+BESIDE = frozenset({"YANKED.json", ".gitattributes"})
 
 
 def _tables(release: Path, manifest: Manifest, tables: dict[str, pa.Table]) -> Iterator[Finding]:
@@ -235,4 +235,5 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
     """What `write_release` gave the card's renderer, read back from the manifest."""
     facts = manifest.model_dump(mode="json")
     files = {name: entry for name, entry in facts["files"].items() if name.startswith("data/")}
-    return {**{key: facts[key] for key in _FACTS}, "files": files}
+    further = sorted(manifest.files.keys() - files.keys() - {"README.md"})
+    return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}

@@ -47,15 +47,10 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     """Rows of a CSV in UTF-8 that has at least `columns`."""
-    rows = files.rows(path, "csv")
-    first = True
-    for row in rows:
-        if first:
+    for number, row in enumerate(files.rows(path, "csv")):
+        if number == 0:
             need(row, columns, str(path))
-            first = False
         yield row
-    if first:
-        raise SourceError("the file has no rows", where=str(path), next_step="fetch it again")
 
 
 def load_json(path: Path) -> Any:

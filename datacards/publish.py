@@ -1,0 +1,112 @@
+"""Publishing to a dataset hub: the card, the files, and a tag that marks the version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas.errors import BadInput, RouteyardError
+
+
+class HubError(RouteyardError):
+    """The hub refused, or could not be reached."""
+
+
+class VersionPublished(BadInput):
+    """The hub holds that version already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a release went; `sent` lists its files, `dry_run` says that nothing went."""
+
+    url: str
+    tag: str
+    sent: tuple[str, ...]
+    dry_run: bool
+
+
+def publish_hub(
+    release: Path,
+    repository: str,
+    *,
+    version: str,
+    names: Sequence[str],
+    private: bool = False,
+    dry_run: bool = False,
+) -> Published:
+    """Upload a release to `org/name` as a dataset and tag it `v<version>`.
+
+    The tag comes last: a version without its tag was cut off and is continued
+    by the same call, which sends only what the hub lacks. The token is read
+    from the environment (`HF_TOKEN`) by the client and stands nowhere else.
+
+    Args:
+        names: Files to send, relative to `release`.
+
+    Raises:
+        VersionPublished: the tag is there already.
+        HubError: any answer of the hub that stops the upload.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    api = HfApi()
+    tag = f"v{version}"
+    url = f"{api.endpoint}/datasets/{repository}"
+    try:
+        try:
+            refs = api.list_repo_refs(repository, repo_type="dataset")
+        except RepositoryNotFoundError:
+            refs = None
+        if refs is not None and tag in {found.name for found in refs.tags}:
+            raise VersionPublished(
+                f"{repository} holds version {version} already",
+                where=f"{url}/tree/{tag}",
+                next_step="build a new version; a published one is never changed",
+            )
+        if dry_run:
+            return Published(url, tag, tuple(names), dry_run=True)
+        if refs is None:
+            api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+        # The hub's own index holds one version; a file that left the release leaves the hub.
+        _upload(api, release, repository, version, names)
+        api.create_tag(repository, tag=tag, repo_type="dataset", tag_message=f"Release {version}")
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise _refused(error, url) from error
+    except RouteyardError:
+        raise
+    except Exception as error:
+        # The client's transport has its own tree of errors, which is none of the above.
+        if type(error).__module__.split(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2"):
+            raise _refused(error, url) from error
+        raise
+    return Published(url, tag, tuple(names), dry_run=False)
+
+
+def _upload(api: Any, release: Path, repository: str, version: str, names: Sequence[str]) -> None:
+    api.upload_folder(
+        repo_id=repository,
+        repo_type="dataset",
+        folder_path=str(release),
+        allow_patterns=[_literal(name) for name in names],
+        delete_patterns=["data/*", "plots/*", "*.duckdb", "YANKED.json"],
+        commit_message=f"Release {version}",
+    )
+
+
+def _literal(name: str) -> str:
+    """A file name as a pattern that matches nothing else."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _refused(error: Exception, url: str) -> HubError:
+    first = str(error).strip().splitlines()
+    return HubError(
+        f"the hub stopped the upload: {first[0][:300] if first else type(error).__name__}",
+        where=url,
+        next_step="set HF_TOKEN to a token that may write, and run the same command: "
+        "what has arrived is not sent again",
+    )

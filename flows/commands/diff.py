@@ -1,0 +1,38 @@
+"""`routeyard diff`: what changed between two releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    before: Annotated[str, typer.Argument(help="Older release, folder or URL.")],
+    after: Annotated[str, typer.Argument(help="Newer release, folder or URL.")],
+    out: Annotated[Path | None, typer.Option(help="Write every row as Parquet there.")] = None,
+    rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
+) -> None:
+    """List queries, models, labels flipped and by whom, prices and ranks that differ.
+
+    routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
+
+    routeyard diff A B --out changes
+    """
+    from pipelines.release.answers import to_text
+    from pipelines.release.diff import diff_releases, write_diff
+    from pipelines.release.storage import local_copy
+
+    with local_copy(before) as one, local_copy(after) as two:
+        found = diff_releases(one, two)
+    if found.empty:
+        print(f"{found.before} and {found.after} hold the same")
+    for name, table in found.tables.items():
+        if table.num_rows:
+            kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.counts()[name].items())
+            print(f"{name}: {kinds}")
+            print(to_text(table.slice(0, rows), "table"))
+    if out is not None:
+        for path in write_diff(found, out):
+            print(path)

@@ -1,0 +1,37 @@
+"""`routeyard export`: a release in the layout of another project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    format: Annotated[str, typer.Argument(help="routellm, embedllm, llmrouterbench, ulab.")],
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    directory: Annotated[Path, typer.Argument(help="New folder to write.")],
+    strong: Annotated[str | None, typer.Option(help="Strong model (routellm).")] = None,
+    weak: Annotated[str | None, typer.Option(help="Weak model (routellm).")] = None,
+) -> None:
+    """Write a release in the layout that another project trains its routers from.
+
+        routeyard export embedllm yard/releases/demo/1.0.0 bundle
+
+        routeyard export routellm yard/releases/demo/1.0.0 bundle --strong big --weak small
+
+    Pairs without a label are left out; they are never written as wrong.
+    """
+    from pipelines.release.exporters import EXPORTERS
+    from pipelines.release.exporters.bundle import export
+    from pipelines.release.opened import open_release
+
+    exporter = EXPORTERS.get(format)
+    options = {"strong": strong, "weak": weak}
+    given = {name: value for name, value in options.items() if value is not None}
+    with open_release(release) as opened:
+        done = export(exporter, opened, directory, given)
+    print(f"{done.rows:,} labels in {len(done.files):,} files → {directory}")
+    for what, count in done.dropped.items():
+        print(f"not held by the layout: {what}: {count:,}")

@@ -1,0 +1,168 @@
+"""What changed between two releases: queries, models, labels and by whom, prices, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipelines.errors import SourceError
+from pipelines.release.manifest import read_manifest
+
+#: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).
+_DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "queries": (
+        ("queries",),
+        """SELECT coalesce(a.query_id, b.query_id) AS query_id,
+                  CASE WHEN a.query_id IS NULL THEN 'added' WHEN b.query_id IS NULL THEN 'removed'
+                       ELSE 'changed' END AS change,
+                  coalesce(b.task, a.task) AS task,
+                  left(coalesce(b.question, a.question), 80) AS question
+           FROM a_queries a FULL JOIN b_queries b USING (query_id)
+           WHERE a.query_id IS NULL OR b.query_id IS NULL OR a IS DISTINCT FROM b""",
+    ),
+    "models": (
+        ("models",),
+        """SELECT coalesce(a.model_id, b.model_id) AS model_id,
+                  CASE WHEN a.model_id IS NULL THEN 'added' WHEN b.model_id IS NULL THEN 'removed'
+                       ELSE 'changed' END AS change
+           FROM a_models a FULL JOIN b_models b USING (model_id)
+           WHERE a.model_id IS NULL OR b.model_id IS NULL OR a IS DISTINCT FROM b""",
+    ),
+    "prices": (
+        ("models",),
+        """SELECT model_id, a.price_in AS price_in_before, b.price_in AS price_in_after,
+                  a.price_out AS price_out_before, b.price_out AS price_out_after,
+                  a.price_date AS date_before, b.price_date AS date_after
+           FROM a_models a JOIN b_models b USING (model_id)
+           WHERE a.price_in IS DISTINCT FROM b.price_in
+              OR a.price_out IS DISTINCT FROM b.price_out""",
+    ),
+    "labels": (
+        ("labels",),
+        """SELECT coalesce(a.query_id, b.query_id) AS query_id,
+                  coalesce(a.model_id, b.model_id) AS model_id,
+                  CASE WHEN a.score IS NULL THEN 'appeared' WHEN b.score IS NULL THEN 'vanished'
+                       WHEN a.correct <> b.correct THEN 'flipped' ELSE 'rescored' END AS change,
+                  a.score AS score_before, b.score AS score_after,
+                  a.decided_by AS decided_by_before, b.decided_by AS decided_by_after
+           FROM a_labels a FULL JOIN b_labels b
+             ON a.query_id = b.query_id AND a.model_id = b.model_id
+           WHERE a.score IS DISTINCT FROM b.score OR a.correct IS DISTINCT FROM b.correct""",
+    ),
+    "deciders": (
+        ("labels",),
+        """SELECT query_id, model_id, a.decided_by AS decided_by_before,
+                  b.decided_by AS decided_by_after,
+                  a.contested AS contested_before, b.contested AS contested_after
+           FROM a_labels a JOIN b_labels b USING (query_id, model_id)
+           WHERE a.score IS NOT DISTINCT FROM b.score
+             AND (a.decided_by IS DISTINCT FROM b.decided_by OR a.contested <> b.contested)""",
+    ),
+    "ranks": (
+        ("labels",),
+        """WITH ranked AS (
+               SELECT side, model_id, avg(score) AS accuracy,
+                      rank() OVER (PARTITION BY side ORDER BY avg(score) DESC) AS place
+               FROM (SELECT 'a' AS side, * FROM a_labels UNION ALL SELECT 'b', * FROM b_labels)
+               WHERE score IS NOT NULL GROUP BY side, model_id)
+           SELECT model_id, a.place AS rank_before, b.place AS rank_after,
+                  a.accuracy AS accuracy_before, b.accuracy AS accuracy_after
+           FROM (FROM ranked WHERE side = 'a') a FULL JOIN (FROM ranked WHERE side = 'b') b
+             USING (model_id)
+           WHERE a.place IS DISTINCT FROM b.place OR a.accuracy IS DISTINCT FROM b.accuracy""",
+    ),
+    "splits": (
+        ("splits",),
+        """SELECT coalesce(a.scheme, b.scheme) AS scheme,
+                  coalesce(a.query_id, b.query_id) AS query_id,
+                  a.split AS split_before, b.split AS split_after
+           FROM a_splits a FULL JOIN b_splits b
+             ON a.scheme = b.scheme AND a.query_id = b.query_id
+           WHERE a.split IS DISTINCT FROM b.split""",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Differences by name; a table without rows means nothing changed there."""
+
+    before: str
+    after: str
+    tables: Mapping[str, pa.Table]
+
+    @property
+    def empty(self) -> bool:
+        return not any(table.num_rows for table in self.tables.values())
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Name → kind of change → rows."""
+        out: dict[str, dict[str, int]] = {}
+        for name, table in self.tables.items():
+            if not table.num_rows:
+                continue
+            kinds = (
+                table.column("change").to_pylist()
+                if "change" in table.column_names
+                else ["changed"] * table.num_rows
+            )
+            out[name] = {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+        return out
+
+
+def diff_releases(before: Path, after: Path) -> Diff:
+    """Compare two releases row by row.
+
+    Raises:
+        SourceError: one of them is no release, or cannot be read.
+    """
+    import duckdb
+
+    manifests = {"a": read_manifest(before), "b": read_manifest(after)}
+    folders = {"a": before, "b": after}
+    found: dict[str, pa.Table] = {}
+    with duckdb.connect() as connection:
+        held = {side: set(manifest.tables) for side, manifest in manifests.items()}
+        for side, manifest in manifests.items():
+            for name in {need for needs, _ in _DIFFERENCES.values() for need in needs}:
+                if name in held[side]:
+                    path = folders[side] / manifest.tables[name].file
+                    _view(connection, f"{side}_{name}", path)
+        for name, (needs, sql) in _DIFFERENCES.items():
+            if all(need in held["a"] and need in held["b"] for need in needs):
+                found[name] = connection.sql(f"SELECT * FROM ({sql}) ORDER BY ALL").to_arrow_table()
+    names = {side: f"{m.name} {m.version}" for side, m in manifests.items()}
+    return Diff(names["a"], names["b"], found)
+
+
+def write_diff(diff: Diff, folder: Path) -> list[Path]:
+    """One Parquet file per difference that has rows; returns their paths."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in diff.tables.items():
+        if table.num_rows:
+            path = folder / f"{name}.parquet"
+            pq.write_table(table, path, compression="zstd")
+            paths.append(path)
+    return paths
+
+
+def _view(connection: object, name: str, path: Path) -> None:
+    import duckdb
+
+    quoted = "'" + str(path).replace("'", "''") + "'"
+    try:
+        connection.execute(  # type: ignore[attr-defined]
+            f"CREATE TABLE {name} AS SELECT * FROM read_parquet({quoted})"
+        )
+    except duckdb.Error as error:
+        raise SourceError(
+            f"{path.name} cannot be read: {str(error).splitlines()[0]}",
+            where=str(path),
+            next_step="run `routeyard verify` on that release",
+        ) from error

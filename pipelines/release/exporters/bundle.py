@@ -1,0 +1,85 @@
+"""What an exporter is given and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import BadInput
+from pipelines.release.opened import OpenRelease
+from pipelines.staging import place, staging
+
+#: Query, its split in the release's first scheme, its label by one model, and the answer.
+PAIRS = """
+SELECT q.query_id, q.task, q.prompt, q.question, q."references", q.choices, q.scorer,
+       coalesce(s.split, 'test') AS split, l.model_id, l.score, l.correct,
+       r.text, r.prompt_tokens, r.completion_tokens, r.cost_usd, r.latency_s
+FROM labels l
+JOIN queries q USING (query_id)
+LEFT JOIN (SELECT query_id, split FROM splits
+           WHERE scheme = (SELECT min(scheme) FROM splits)) s USING (query_id)
+LEFT JOIN responses r
+  ON r.query_id = l.query_id AND r.model_id = l.model_id AND r.sample = 0
+WHERE l.score IS NOT NULL
+ORDER BY q.query_id, l.model_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Files written (relative), rows in them, and what the layout cannot hold."""
+
+    files: tuple[str, ...]
+    rows: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One layout. `write(release, folder, options)` fills an empty folder."""
+
+    name: str
+    title: str
+    options: tuple[str, ...]
+    write: Callable[[OpenRelease, Path, Mapping[str, str]], Exported]
+
+
+def export(
+    exporter: Exporter, release: OpenRelease, target: Path, options: Mapping[str, str]
+) -> Exported:
+    """Write a bundle to `target`, whole or not at all.
+
+    Raises:
+        BadInput: `target` exists, or an option is not one of the layout's.
+    """
+    if target.exists():
+        raise BadInput(f"{target} exists already", where=str(target), next_step="name a new folder")
+    for name in options:
+        if name not in exporter.options:
+            raise BadInput(
+                f"the layout {exporter.name} has no option {name!r}",
+                next_step="options: " + (", ".join(exporter.options) or "none"),
+            )
+    with staging(target) as folder:
+        done = exporter.write(release, folder, options)
+        place(folder, target)
+    return done
+
+
+def pairs(release: OpenRelease) -> list[dict[str, Any]]:
+    """Every labelled pair of the release; pairs without a label are left out, never wrong."""
+    rows: list[dict[str, Any]] = release.sql(_sql(release), timeout_s=3600).to_pylist()
+    return rows
+
+
+def _sql(release: OpenRelease) -> str:
+    if "responses" in release.tables:
+        return PAIRS
+    empty = (
+        "(SELECT NULL::VARCHAR AS query_id, NULL::VARCHAR AS model_id, 0 AS sample, "
+        "NULL::VARCHAR AS text, NULL::BIGINT AS prompt_tokens, NULL::BIGINT AS completion_tokens, "
+        "NULL::DOUBLE AS cost_usd, NULL::DOUBLE AS latency_s)"
+    )
+    return PAIRS.replace("LEFT JOIN responses r", f"LEFT JOIN {empty} r")

@@ -1,0 +1,83 @@
+"""LLMRouterBench's tree: `results/bench/<dataset>/<split>/<model>/<model>.json`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipelines.release.exporters.bundle import Exported, Exporter, pairs
+from pipelines.release.opened import OpenRelease
+
+
+def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
+    """One run per task, split and model; what is not known is null, not zero."""
+    rows = pairs(release)
+    index = {q: i for i, q in enumerate(release.arrow("queries").column("query_id").to_pylist())}
+    runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        runs.setdefault((row["task"], row["split"], row["model_id"]), []).append(row)
+    files = []
+    for (task, split, model), found in sorted(runs.items()):
+        path = Path(
+            "results/bench", _safe(task), _safe(split), _safe(model), f"{_safe(model)}.json"
+        )
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        run = _run(task, split, model, found, index)
+        text = json.dumps(run, ensure_ascii=False, indent=1)
+        (folder / path).write_text(text + "\n", encoding="utf-8")
+        files.append(path.as_posix())
+    return Exported(tuple(files), len(rows))
+
+
+def _run(
+    task: str,
+    split: str,
+    model: str,
+    found: list[dict[str, Any]],
+    index: Mapping[str, int],
+) -> dict[str, Any]:
+    return {
+        "performance": sum(row["score"] for row in found) / len(found),
+        "time_taken": _total(found, "latency_s"),
+        "prompt_tokens": _total(found, "prompt_tokens"),
+        "completion_tokens": _total(found, "completion_tokens"),
+        "cost": _total(found, "cost_usd"),
+        "counts": len(found),
+        "model_name": model,
+        "dataset_name": task,
+        "split": split,
+        "demo": False,
+        "extra_metrics": {},
+        "records": [
+            {
+                "index": index[row["query_id"]],
+                "origin_query": row["question"],
+                "prompt": row["prompt"],
+                "prompt_tokens": row["prompt_tokens"],
+                "completion_tokens": row["completion_tokens"],
+                "cost": row["cost_usd"],
+                "score": row["score"],
+                "prediction": None,
+                "ground_truth": row["references"],
+                "raw_output": row["text"],
+                "extra_fields": {"query_id": row["query_id"]},
+            }
+            for row in found
+        ],
+    }
+
+
+def _total(found: list[dict[str, Any]], column: str) -> float | None:
+    values = [row[column] for row in found]
+    return None if None in values else sum(values)
+
+
+def _safe(name: str) -> str:
+    """A name as one folder: no separator, not hidden."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name).lstrip(".")[:120] or "unnamed"
+
+
+EXPORTER = Exporter("llmrouterbench", "LLMRouterBench", (), write)

@@ -1,0 +1,103 @@
+"""The commands, as a person types them."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+
+
+def test_verify_exits_0_and_3(release, capsys):
+    assert run(["verify", str(release)]) == 0
+    assert "tiny 1.0.0 holds" in capsys.readouterr().out
+    (release / "data/labels.parquet").write_bytes(b"")
+    assert run(["verify", str(release)]) == 3
+    said = capsys.readouterr()
+    assert "data/labels.parquet" in said.out
+    assert "next:" in said.err
+
+
+def test_query_prints_in_four_formats(release, capsys):
+    sql = "SELECT model_id, avg(score) AS acc, NULL AS n FROM labels GROUP BY ALL ORDER BY ALL"
+    for form in ("table", "csv", "json", "markdown"):
+        assert run(["query", str(release), sql, "--format", form]) == 0
+        said = capsys.readouterr().out
+        if form == "json":
+            assert json.loads(said)[1] == {"model_id": "m1", "acc": 0.5, "n": None}
+        if form == "csv":
+            assert said.splitlines()[2] == "m1,0.5,"
+        if form == "markdown":
+            assert said.splitlines()[3] == "| m1 | 0.5 | – |"
+        if form == "table":
+            assert "(3 rows)" in said
+
+
+def test_query_writes_files_and_lists_saved_ones(release, tmp_path, capsys):
+    out = tmp_path / "answer.parquet"
+    assert run(["query", str(release), "@leaderboard", "--out", str(out)]) == 0
+    assert pq.read_table(out).num_rows == 3
+    assert run(["query", str(release), "@leaderboard", "--out", str(tmp_path / "x.xls")]) == 2
+    assert run(["query", str(release)]) == 0
+    assert "@cheapest_correct" in capsys.readouterr().out
+
+
+def test_terminal_codes_in_an_answer_do_not_reach_the_terminal(release, capsys):
+    assert (
+        run(["query", str(release), "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x"]) == 0
+    )
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_query_refuses_to_write(release, capsys):
+    assert run(["query", str(release), "DROP TABLE labels"]) == 2
+    assert "read-only" in capsys.readouterr().err
+
+
+def test_shell_goes_on_after_an_error(release, capsys, monkeypatch):
+    lines = (
+        "SELECT nothing FROM labels;\nSELECT count(*)\nAS pairs FROM labels;\n@oracle\n.tables\n"
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    assert run(["shell", str(release)]) == 0
+    said = capsys.readouterr()
+    assert "error:" in said.err
+    assert "17" in said.out
+    assert "best_single" in said.out
+
+
+def test_diff_yank_changelog_export_publish(write, tables, tmp_path, capsys):
+    one = str(write().path)
+    two = str(
+        write({**tables, "labels": tables["labels"].slice(1)}, recipe={"version": "1.1.0"}).path
+    )
+    assert run(["diff", one, one]) == 0
+    assert "hold the same" in capsys.readouterr().out
+    assert run(["diff", one, two, "--out", str(tmp_path / "changes")]) == 0
+    assert "labels: 1 vanished" in capsys.readouterr().out
+    assert pq.read_table(tmp_path / "changes/labels.parquet").num_rows == 1
+    assert run(["yank", one, "--reason", "one label too many", "--use-instead", "1.1.0"]) == 0
+    assert run(["changelog", str(Path(one).parent)]) == 0
+    assert "Yanked" in capsys.readouterr().out
+    assert run(["export", "ulab", two, str(tmp_path / "bundle")]) == 0
+    assert run(["publish", two, "--to", str(tmp_path / "shelf"), "--dry-run"]) == 0
+    assert not (tmp_path / "shelf").exists()
+    assert run(["publish", two, "--to", str(tmp_path / "shelf")]) == 0
+    assert run(["verify", str(tmp_path / "shelf/tiny/1.1.0")]) == 0
+
+
+def test_a_damaged_release_is_not_published(release, tmp_path, capsys):
+    (release / "README.md").write_text("nothing")
+    assert run(["publish", str(release), "--to", str(tmp_path / "shelf")]) == 3
+    assert not (tmp_path / "shelf").exists()
+
+
+@pytest.mark.parametrize("name", ["verify", "query", "shell", "diff", "import", "publish"])
+def test_help_shows_an_example(name, capsys):
+    assert run([name, "--help"]) == 0
+    assert f"routeyard {name} " in capsys.readouterr().out

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from pipelines.errors import BadInput, SourceError
+from pipelines.release.changelog import changelog
+from pipelines.release.diff import diff_releases, write_diff
+from pipelines.release.yank import yank, yanked
+from schemas import LABELS, MODELS
+
+
+def test_diff_with_itself_is_empty(release):
+    assert diff_releases(release, release).empty
+
+
+def test_relabelling_lists_exactly_the_flips(write, tables, tmp_path):
+    rows = tables["labels"].to_pylist()
+    before = write().path
+    flipped = {
+        (rows[3]["query_id"], rows[3]["model_id"]),
+        (rows[8]["query_id"], rows[8]["model_id"]),
+    }
+    for row in rows:
+        if (row["query_id"], row["model_id"]) in flipped:
+            row["correct"] = not row["correct"]
+            row["score"] = 1.0 - row["score"]
+            row["decided_by"] = "xverify:0.5b"
+    after = write({**tables, "labels": LABELS.from_rows(rows)}, recipe={"version": "1.1.0"}).path
+    diff = diff_releases(before, after)
+    found = diff.tables["labels"].to_pylist()
+    assert {(row["query_id"], row["model_id"]) for row in found} == flipped
+    assert {row["change"] for row in found} == {"flipped"}
+    # By whom.
+    assert {(r["decided_by_before"], r["decided_by_after"]) for r in found} == {
+        ("numeric", "xverify:0.5b")
+    }
+    assert not diff.tables["queries"].num_rows
+    assert {path.name for path in write_diff(diff, tmp_path / "out")} >= {"labels.parquet"}
+
+
+def test_a_label_that_vanished_is_not_a_flip(write, tables):
+    before = write().path
+    after = write({**tables, "labels": tables["labels"].slice(1)}, recipe={"version": "1.1.0"}).path
+    found = diff_releases(before, after).tables["labels"].to_pylist()
+    assert [row["change"] for row in found] == ["vanished"]
+
+
+def test_prices_and_ranks(write, tables):
+    before = write().path
+    rows = tables["models"].to_pylist()
+    rows[1]["price_out"] = None
+    after = write({**tables, "models": MODELS.from_rows(rows)}, recipe={"version": "1.1.0"}).path
+    found = diff_releases(before, after)
+    assert found.tables["prices"].to_pylist()[0]["price_out_after"] is None
+    assert found.counts() == {"models": {"changed": 1}, "prices": {"changed": 1}}
+
+
+def test_changelog_is_made_from_the_data(write, tables):
+    first = write().path
+    rows = tables["labels"].to_pylist()
+    rows[0].update(score=0.0, correct=False, decided_by="human:ann")
+    write({**tables, "labels": LABELS.from_rows(rows)}, recipe={"version": "1.1.0"})
+    yank(first, reason="a label was wrong", use_instead="1.1.0")
+    text = changelog(first.parent)
+    assert text.index("## 1.1.0") < text.index("## 1.0.0")
+    assert "Labels: 1 flipped (decided by human:ann: 1)" in text
+    assert "**Yanked:** a label was wrong. Use 1.1.0." in text
+    assert "6 queries, 3 models, 17 labels" in text
+
+
+def test_yank_needs_a_reason_and_happens_once(release):
+    with pytest.raises(BadInput, match="for a reason"):
+        yank(release, reason=" ")
+    yank(release, reason="wrong prices")
+    assert yanked(release).reason == "wrong prices"
+    with pytest.raises(BadInput, match="already"):
+        yank(release, reason="again")
+
+
+def test_a_folder_that_is_no_release_is_named(release, tmp_path):
+    with pytest.raises(SourceError, match="not a release"):
+        diff_releases(release, tmp_path)
+
+
+def test_numbers_are_versions_not_texts(write, tables):
+    # 1.10.0 comes after 1.9.0, whatever the alphabet says.
+    for version in ("1.9.0", "1.10.0"):
+        folder = write(recipe={"version": version}).path.parent
+    assert changelog(folder).index("## 1.10.0") < changelog(folder).index("## 1.9.0")
+    assert isinstance(tables["labels"], pa.Table)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.errors import UnknownName
+from pipelines.release import open_release
+from pipelines.release.saved import SAVED, saved
+
+
+def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_release(release) as opened:
+        assert opened.relation("labels").filter("correct").count("*").fetchall() == [(9,)]
+        assert opened.arrow("responses").num_rows == 17
+        frame = opened.pandas("labels")
+        assert frame.groupby("model_id", observed=True)["score"].mean().to_dict() == {
+            "m0": 1.0,
+            "m1": 0.5,
+            "m2": 0.0,
+        }
+        scores, costs = opened.matrix("score"), opened.matrix("cost_usd")
+        assert scores.values.shape == costs.values.shape == (6, 3)
+        # The answer that is missing is NaN in both, not 0.
+        assert np.isnan(scores.values[5, 2])
+        assert np.isnan(costs.values[5, 2])
+        assert np.nansum(scores.values) == 9
+
+
+def test_an_unknown_cost_makes_the_sum_unknown(write, tables):
+    responses = tables["responses"].to_pylist()
+    responses[0].update(cost_usd=None, cost_source=None)
+    from schemas import RESPONSES
+
+    path = write({**tables, "responses": RESPONSES.from_rows(responses)}).path
+    with open_release(path) as opened:
+        assert np.isnan(opened.matrix("cost_usd").values).sum() == 2
+        row = opened.sql(SAVED["cost_per_correct"].sql).to_pylist()
+    by = {r["model_id"]: r["usd_per_correct"] for r in row}
+    # m0 has a call of unknown cost, m2 nothing correct: neither is free.
+    assert by["m0"] is None
+    assert by["m2"] is None
+    assert by["m1"] == pytest.approx(2e-5 * 6 / 3)
+
+
+def test_labels_wide_is_the_long_table_turned(release):
+    with open_release(release) as opened:
+        wide = opened.labels_wide()
+        assert wide.column_names == ["query_id", "m0", "m1", "m2"]
+        long = {
+            (r["query_id"], r["model_id"]): r["score"] for r in opened.arrow("labels").to_pylist()
+        }
+        for row in wide.to_pylist():
+            for model in ("m0", "m1", "m2"):
+                assert row[model] == long.get((row["query_id"], model))
+
+
+def test_there_are_twelve_saved_queries_and_all_answer(release):
+    assert len(SAVED) == 12
+    with open_release(release) as opened:
+        answers = {name: opened.sql(query.sql).to_pylist() for name, query in SAVED.items()}
+    assert [r["model_id"] for r in answers["leaderboard"]] == ["m0", "m1", "m2"]
+    assert {r["task"]: r["gap"] for r in answers["oracle"]} == {"even": 0.0, "odd": 0.0}
+    # Three models answer even questions right twice; the cheapest of them is m1.
+    assert answers["cheapest_correct"][0]["model_id"] in ("m0", "m1")
+    assert sum(r["queries"] for r in answers["cheapest_correct"]) == 6
+    assert answers["missing"][0] == {
+        "model_id": "m2",
+        "queries": 6,
+        "labelled": 5,
+        "missing": 1,
+        "unreadable": 0,
+    }
+    assert answers["contested"][0]["models"] == ["m1"]
+    assert answers["hardest_solvable"][0]["solved_by"] == 1
+    assert answers["unsolved"] == []
+    assert sum(r["queries"] for r in answers["splits"]) == 6
+
+
+def test_unknown_names_are_suggested(release):
+    with pytest.raises(UnknownName, match="no saved query"):
+        saved("oracl")
+    with open_release(release) as opened, pytest.raises(UnknownName):
+        opened.arrow("lables")
