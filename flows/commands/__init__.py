@@ -40,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "relabel": "Run scorers and court again over stored responses; asks no model.",
     "audit labels": "Say which labels should not be trusted, and why.",
     "review": "Decide doubtful labels by hand, the most consequential first.",
+    "deploy": "Schedule builds on a Prefect server.",
     "score": "Score answers with a rule scorer and show what it read.",
 }
 
@@ -47,6 +48,7 @@ COMMANDS: dict[str, str] = {
 GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
     "audit": "Audit what was metered and what was labelled.",
+    "preferences": "Preference pairs in the form of the field.",
 }
 
 
