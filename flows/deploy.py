@@ -100,7 +100,10 @@ def _register(
         parameters=given,
         # A run that takes longer than its schedule is not joined by a second one.
         concurrency_limit=ConcurrencyLimitConfig(
-            limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+            limit=1,
+            collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW,
+            # A run that died while it was being submitted gives its place up after this.
+            grace_period_seconds=120,
         ),
         enforce_parameter_schema=True,
         work_pool_name=pool,

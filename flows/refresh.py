@@ -44,7 +44,8 @@ def refresh(
         notify: Prefect notification blocks (`type/name`) told of releases and failures.
 
     Returns:
-        `{"status": "unchanged"}`, or the summary of the build with `"status": "released"`.
+        `{"status": "unchanged"}`, or the summary of the build with `"status": "released"` and
+        the stages that came out differently as `"rebuilt"`.
     """
     from flows.demo.serve import surroundings
 
@@ -92,11 +93,15 @@ def _refresh(
     rows = status(recipe, str(root))
     report.publish("plan", list(rows), f"{checked.name}: what is fresh and what is stale, and why")
     released = latest(root, checked.name)
-    if released and all(row["state"] == "fresh" for row in rows):
+    fresh = all(row["state"] == "fresh" for row in rows if row["stage"] != "release")
+    if released and fresh and _made_of_now(recipe, root, released):
         text = f"{checked.name} is up to date with {released.name}: nothing was done."
         publish_markdown("refresh", text, "nothing changed")
         return {"status": "unchanged", "release": str(released)}
+    before = last_run(root, recipe).get("stages", {})
     summary = _build(recipe, root, jobs, runner, dask_address)
+    now = last_run(root, recipe).get("stages", {})
+    summary["rebuilt"] = sorted(name for name in now if now[name] != before.get(name))
     _show(recipe, checked, root, released, Path(summary["release"]["path"]))
     path = Path(summary["release"]["path"])
     if released and path == released:
@@ -104,6 +109,14 @@ def _refresh(
     why = "; ".join(f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale")
     tell(blocks, f"Routeyard: {checked.name} {path.name} released", why)
     return {"status": "released", **summary}
+
+
+def _made_of_now(recipe: str, root: Path, released: Path) -> bool:
+    """Whether the newest release, whatever its version, is of the stages as they are."""
+    from pipelines.release.manifest import read_manifest
+
+    now = last_run(root, recipe).get("stages", {})
+    return bool(now) and read_manifest(released).stages == now
 
 
 def _build(
