@@ -13,6 +13,7 @@ import sys
 
 #: name → one line for people; the module has the same name.
 BENCHMARKS: dict[str, str] = {
+    "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup_shards": "near-duplicates over shards and slabs against one search",
     "entropy": "meaning clusters against the plain loop through the same scorer",

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pipelines.label import symbolic
 from pipelines.label.committed import Committed, committed
 from pipelines.label.math_forms import Form, form_of
-from pipelines.label.numeric import CORRECTION, agree
+from pipelines.label.numeric import CORRECTION, agree, numeric_answer
 from pipelines.label.quantity import Quantity, plain, scan
 from pipelines.label.reading import Asked, Reading, Scorer
 from pipelines.label.runon import end_of_answer
@@ -29,6 +29,8 @@ _NUMBER_ONLY = re.compile(
     r"[-+]?\s?\$?\s?[-+]?[\d.,'_ ]*\d\.?(?:\s?\(?\d+/\d+\)?|\s?/\s?-?[\d.,]*\d)?"
     r"(?:[eE][-+]?\d+|\s?\*\s?10\s?\^\s?\(?[-+]?\d+\)?)?\s?(?:%|percent)?"
 )
+# "60 square feet as the average": words around a number, read as `numeric` reads them.
+_PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")
 _BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
 
@@ -92,7 +94,7 @@ def _reference(text: str) -> str:
         stated = committed(text)
         if stated:
             return stated[-1].text
-    return text.strip()
+    return text.strip().lstrip("#").strip()
 
 
 def _conflicting(marked: list[Committed], output: str, asked: Asked) -> bool:
@@ -112,6 +114,15 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     """
     if " ".join(one.split()) == " ".join(other.split()):
         return True
+    first, second = number(one), number(other)
+    if first is not None and second is not None:
+        return agree(first, second, asked)
+    if _PROSE.search(one) and second is not None:
+        first = numeric_answer(one)
+    elif _PROSE.search(other) and first is not None:
+        second = numeric_answer(other)
+    if first is not None and second is not None:
+        return agree(first, second, asked)
     return _same(_form(one), _form(other), asked)
 
 

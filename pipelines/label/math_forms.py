@@ -189,7 +189,7 @@ def _equation(text: str, sides: list[str], depth: int) -> Form:
     left, right = sides[0].strip(), sides[-1].strip()
     if _NAME.fullmatch(left):
         return Form("equation", text, (_form(right, depth + 1),), left.replace(" ", ""))
-    if len(sides) > 2:  # a chain of steps: the last is the value
+    if len(sides) > 2 or not re.search(r"[A-Za-z]", left):  # steps: the last is the value
         return _form(right, depth + 1)
     return Form("relation", text)
 

@@ -65,7 +65,7 @@ def read(asked: Asked, output: str) -> Reading:
     if not known:
         return Reading("error", reason=f"no reference is a number: {list(asked.references)!r}")
     commitments = committed(output)
-    readable = [(one, got) for one in commitments if (got := _number(one.text)) is not None]
+    readable = [(one, got) for one in commitments if (got := numeric_answer(one.text)) is not None]
     if readable:
         last, got = readable[-1]
         how = last.kind
@@ -107,11 +107,11 @@ def _not_a_number(last: Committed, asked: Asked) -> Reading:
 def _reference(text: str) -> Quantity | None:
     """A reference may be the number or a worked solution that ends in it."""
     stated = committed(text)
-    return _number(stated[-1].text if stated else text.lstrip("# "))
+    return numeric_answer(stated[-1].text if stated else text.lstrip("# "))
 
 
 @lru_cache(maxsize=65536)
-def _number(text: str) -> Quantity | None:
+def numeric_answer(text: str) -> Quantity | None:
     """The one number a committed answer gives, None when there is not exactly one."""
     shown = plain(text).lstrip(" \t*_`:\"'").rstrip(" \t*_`$.,;:!\"'")
     numbers = scan(shown)
@@ -172,7 +172,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
         return None
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
-    got = _number(line) if scan(plain(line)) else None
+    got = numeric_answer(line) if scan(plain(line)) else None
     if got is None:
         numbers = scan(plain(line))
         got = numbers[-1].quantity if numbers else None
