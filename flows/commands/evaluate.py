@@ -122,6 +122,7 @@ def command(
             "curves": done.curves,
             "comparisons": done.comparisons,
             "profiles": done.profiles,
+            "exchanges": done.exchanges,
             "choices": done.choices,
             "ood": done.ood,
         },

@@ -194,7 +194,7 @@ def from_tables(
         groups=_groups(duplicates, query_ids),
         unseen=_unseen(model_splits, names),
         embeddings=_vectors(embeddings, query_ids, encoder),
-        samples=_samples(verdicts, query_ids, model_ids),
+        samples=_samples(verdicts, labels, query_ids, model_ids),
         contested=_share(decided, "contested"),
         unreadable=_share_of(decided, "decided_by", "unreadable"),
         prompts=tuple(sorted_queries.column("prompt").to_pylist()),
@@ -300,9 +300,19 @@ def _vectors(
     return vectors
 
 
-def _samples(verdicts: pa.Table | None, query_ids: pa.Array, model_ids: pa.Array) -> Floats | None:
-    """(n, m, s) mean score per sample over the scorers that decided it."""
+def _samples(
+    verdicts: pa.Table | None, labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array
+) -> Floats | None:
+    """(n, m, s) score per sample by the scorer that decided the label."""
     if verdicts is None or not verdicts.num_rows:
+        return None
+    decided = labels.select(["query_id", "model_id", "decided_by"])
+    decided = decided.rename_columns(["query_id", "model_id", "scorer"])
+    wanted = ["query_id", "model_id", "scorer", "sample", "score"]
+    verdicts = verdicts.select(wanted).join(
+        decided, keys=["query_id", "model_id", "scorer"], join_type="left semi"
+    )
+    if not verdicts.num_rows:
         return None
     sample = verdicts.column("sample").to_numpy().astype(np.int64)
     n_samples = int(sample.max()) + 1

@@ -63,6 +63,19 @@ PROFILES_SCHEMA = pa.schema(
     ]
 )
 
+EXCHANGES_SCHEMA = pa.schema(
+    [
+        ("first", pa.string()),
+        ("second", pa.string()),
+        ("split", pa.string()),
+        ("disagreement", pa.float64()),
+        ("won", pa.float64()),
+        ("lost", pa.float64()),
+        ("signed", pa.float64()),
+        ("unsigned", pa.float64()),
+    ]
+)
+
 
 @dataclass(frozen=True)
 class Metric:

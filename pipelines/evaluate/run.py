@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from pipelines.evaluate.ground import Ground, prepare
 from pipelines.evaluate.measured import Measured, measure, mix_curve
 from pipelines.evaluate.ood import averages, held_out_groups, unseen_models
 from pipelines.evaluate.pairs import Pair, Traded, default_pair, pair_of, trade
+from pipelines.evaluate.plateau import exchange
 from pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
+    EXCHANGES_SCHEMA,
     METRICS_SCHEMA,
     PROFILES_SCHEMA,
     Metric,
@@ -52,6 +55,7 @@ class Evaluation:
         curves: points of deferral, budget and trade-off curves with bands.
         comparisons: all pairs, with p-values corrected for their number.
         profiles: share of questions each router sends to each model.
+        exchanges: disagreement and exchanged wins of every pair of routers.
         ood: one row per router and held-out group; None when not asked for.
         choices: query_id, router, model_id, score: what each router chose.
         ranking: routers by accuracy with the places that remain open.
@@ -62,6 +66,7 @@ class Evaluation:
     curves: pa.Table
     comparisons: pa.Table
     profiles: pa.Table
+    exchanges: pa.Table
     ood: pa.Table | None
     choices: pa.Table
     ranking: Sequence[Mapping[str, Any]]
@@ -142,6 +147,7 @@ def evaluate(
         curves=table(curves, CURVES_SCHEMA),
         comparisons=table(comparisons, COMPARISONS_SCHEMA),
         profiles=_profiles(ground, [*measured, *references]),
+        exchanges=_exchanges(ground, measured),
         ood=None if found_ood is None else pa.Table.from_pylist(found_ood),
         choices=_choices(ground, [*measured, *references]),
         ranking=[asdict(rank) for rank in ranking(accuracy, comparisons, "accuracy")],
@@ -343,6 +349,22 @@ def _profiles(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
             for k, name in enumerate(ground.test.model_ids)
         ),
         PROFILES_SCHEMA,
+    )
+
+
+def _exchanges(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
+    ordered = sorted(measured, key=lambda one: one.router)
+    return table(
+        (
+            {
+                "first": a.router,
+                "second": b.router,
+                "split": ground.split,
+                **asdict(exchange(ground.test.labels, a.choice, b.choice)),
+            }
+            for a, b in combinations(ordered, 2)
+        ),
+        EXCHANGES_SCHEMA,
     )
 
 

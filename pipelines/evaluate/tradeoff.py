@@ -10,8 +10,9 @@ Every function takes a polyline `rate`, `performance` of shape (..., k), both
 ends included (rates 0 and 1), and treats all leading axes at once: the curves
 of all resamples in one call. Null is NaN; `why_null` says why.
 
-LPM, HCR and MPM follow the definitions written out with each function; CPT and
-APGR are RouteLLM's (Ong et al., arXiv 2406.18665, section 2, "Metrics"). The
+LPM, HCR and MPM are the scenario measures of RouterXBench (Wu et al., arXiv
+2602.11877), their formulas written out with each function; CPT and APGR are
+RouteLLM's (Ong et al., arXiv 2406.18665, section 2, "Metrics"). The
 confidence-driven router paper (Zhang et al., arXiv 2502.11021) words CPT(x) as
 the share of calls needed for x % of the improvement over the small model,
 which is the same quantity: performance Perf_S + x·(Perf_L − Perf_S).

@@ -67,6 +67,7 @@ def test_sampling_luck_is_taken_out_of_the_oracle(tables) -> None:
             "model_id": np.repeat(ids["model_id"], 8),
             "sample": pa.array(np.tile(np.arange(8), 1200), pa.int32()),
             "score": samples.ravel(),
+            "scorer": ["numeric"] * 9600,
         }
     )
     parts["labels"] = parts["labels"].set_column(2, "score", pa.array(samples.mean(axis=2).ravel()))

@@ -56,6 +56,13 @@ def test_learners_beat_the_best_single_model_on_planted_structure(done) -> None:
     assert gains["best-generalist"]["value"] == 0
 
 
+def test_exchanged_wins_add_up(done) -> None:
+    accuracy = {row["router"]: row["value"] for row in done.ranking}
+    for row in done.exchanges.to_pylist():
+        assert row["signed"] == pytest.approx(accuracy[row["first"]] - accuracy[row["second"]])
+        assert row["unsigned"] <= row["disagreement"] + 1e-12
+
+
 def test_ranking_leaves_ties_open(done) -> None:
     places = {row["router"]: (row["best_place"], row["worst_place"]) for row in done.ranking}
     # The learners agree on this release: no order among them is claimed.
