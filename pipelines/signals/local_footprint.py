@@ -20,24 +20,25 @@ def trace_local(
     not return one.
     """
     import torch
+    from transformers import GenerationConfig
 
     texts = [local.prompt(prompt) for prompt in prompts]
     vocabulary = int(local.model.get_output_embeddings().weight.shape[0])
     total = np.zeros(vocabulary, dtype=np.float64)
     chosen = np.zeros(vocabulary, dtype=np.int64)
     ends = _ends(local)
+    greedy = GenerationConfig(
+        do_sample=False,
+        max_new_tokens=steps,
+        eos_token_id=ends or None,
+        pad_token_id=local.tokenizer.pad_token_id,
+        return_dict_in_generate=True,
+        output_logits=True,
+    )
     for indices in local.batches(texts, batch_size):
-        encoded = local.encode([texts[i] for i in indices], side="left")
+        encoded = local.encode([texts[i] for i in indices], side="left", prompted=True)
         with torch.inference_mode():
-            made = local.model.generate(
-                **encoded,
-                do_sample=False,
-                num_beams=1,
-                max_new_tokens=steps,
-                return_dict_in_generate=True,
-                output_logits=True,
-                pad_token_id=local.tokenizer.pad_token_id,
-            )
+            made = local.model.generate(**encoded, generation_config=greedy)
         generated = made.sequences[:, encoded["input_ids"].shape[1] :].cpu().numpy()
         running = np.ones(len(indices), dtype=bool)
         for step, logits in enumerate(made.logits):
@@ -71,4 +72,4 @@ def token_string(local: LocalModel, token: int) -> str:
 def _ends(local: LocalModel) -> list[int]:
     configured = local.model.generation_config.eos_token_id
     ids = configured if isinstance(configured, list) else [configured]
-    return [i for i in (*ids, local.tokenizer.eos_token_id) if i is not None]
+    return sorted({i for i in (*ids, local.tokenizer.eos_token_id) if i is not None})

@@ -39,11 +39,14 @@ class LocalModel:
         for start in range(0, len(order), size):
             yield order[start : start + size]
 
-    def encode(self, texts: Sequence[str], *, side: str) -> Any:
-        """Token ids and attention mask on the device, padded on `side`, cut at `max_length`."""
+    def encode(self, texts: Sequence[str], *, side: str, prompted: bool = False) -> Any:
+        """Token ids and attention mask on the device, padded on `side`, cut at `max_length`.
+
+        `prompted` texts come from `prompt`, whose chat template has placed the
+        special tokens already.
+        """
         self.tokenizer.padding_side = side
-        # A chat template has already placed the special tokens.
-        special = not getattr(self.tokenizer, "chat_template", None)
+        special = not (prompted and getattr(self.tokenizer, "chat_template", None))
         encoded = self.tokenizer(
             list(texts),
             return_tensors="pt",
@@ -74,7 +77,7 @@ def load(
         BadInput: nothing that can be loaded as a causal language model is there.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
     local = Path(model).is_dir()
     kind = getattr(torch, dtype, None)
@@ -88,6 +91,8 @@ def load(
             f"{model!r} cannot be loaded as a causal language model: {error}",
             next_step="name a folder with config, weights and tokenizer, or a hub id",
         ) from error
+    # Many models carry a repetition penalty or a temperature: greedy steps must not inherit it.
+    loaded.generation_config = GenerationConfig(eos_token_id=loaded.generation_config.eos_token_id)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pipelines.errors import BadInput
 from pipelines.logprobs import Token
 from pipelines.signals.footprint import Trace, footprints, frequent_tokens, trace_tokens
 from pipelines.signals.local_footprint import trace_local
+from pipelines.signals.local_model import load
 from schemas import CONTRACTS
 
 PROMPTS = ["What is 2 + 2?", "The capital of France", "fox", "Answer: B. The quick brown fox"]
@@ -97,6 +99,16 @@ def test_local_model_equals_one_forward_pass_per_step(loaded):
         same = [j for j in total if loaded.tokenizer.decode([j]) == string]
         assert trace.mass[string] == pytest.approx(sum(total[j] for j in same), rel=1e-4)
         assert trace.chosen[string] >= count
+
+
+def test_the_models_own_generation_settings_change_nothing(loaded, gpt2, tmp_path):
+    # Published chat models ship a repetition penalty; greedy steps must not inherit it.
+    folder = tmp_path / "tiny-gpt2"
+    shutil.copytree(gpt2, folder)
+    settings = {"repetition_penalty": 50.0, "eos_token_id": 0}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    penalised = load(str(folder), device="cpu")
+    assert trace_local(penalised, PROMPTS, steps=6) == trace_local(loaded, PROMPTS, steps=6)
 
 
 def test_two_architectures_share_axes(loaded, loaded_llama):
