@@ -30,6 +30,8 @@ def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, j
     processes = 1 if int(collected.figures["responses"]) < _SMALL else jobs
     with say.counter("label", "models") as count:
         filed = each(verdicts_task, shards, processes=processes, on_done=count)
+    if (decided := reviewed(recipe, root)) is not None:
+        filed = [*filed, decided]
     if recipe.label.verifiers or recipe.label.judges:
         heard = call(
             hear_task,
@@ -51,23 +53,52 @@ def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, j
     )
 
 
+def reviewed(recipe: Recipe, root: Path) -> Done | None:
+    """What people decided (`routeyard review`), as one more file of verdicts."""
+    from flows.reviews import review_files, reviews
+    from flows.tables import content
+
+    files = review_files(root, recipe.name)
+    if not files:
+        return None
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        decisions = reviews(root, recipe.name)
+        write_table(decisions, folder / "verdicts.parquet")
+        return {"decisions": decisions.num_rows}
+
+    return run_stage(
+        root,
+        "reviews",
+        parameters={"benchmark": recipe.name},
+        inputs={"reviews": content(files)},
+        rooms=("schemas",),
+        make=make,
+    )
+
+
 @task(name="hear verifiers and judges", persist_result=True, retries=1, retry_delay_seconds=5)
 def hear_task(
     recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: Sequence[Done]
 ) -> Done:
     """Ask verifiers and judges for the verdicts the policies still want, through the ledger."""
-    from pipelines.label.court import open_steps
     from pipelines.label.hearings import hear_all
 
     table = read(queries, "queries")
     responses = read_shards(response_files(collected), "responses")
     filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
-    if PROBING.get() and open_steps(table, responses, filed, policy=recipe.label):
-        raise Stale("label", {"parameters": {}, "inputs": {}})
     with open_ledger(Path(root)) as ledger:
         heard = hear_all(
-            table, responses, filed, policy=recipe.label, ledger=ledger, run=uuid.uuid4().hex
+            table,
+            responses,
+            filed,
+            policy=recipe.label,
+            ledger=ledger,
+            run=uuid.uuid4().hex,
+            send=not PROBING.get(),
         )
+    if PROBING.get() and any(one["missing"] for one in heard.figures.values()):
+        raise Stale("label", {"parameters": {}, "inputs": {}})
 
     def make(folder: Path) -> Mapping[str, Any]:
         write_table(heard.verdicts, folder / "verdicts.parquet")

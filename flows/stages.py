@@ -184,7 +184,7 @@ def labels_task(
             "responses": collected.fingerprint,
             "verdicts": ",".join(done.fingerprint for done in verdicts),
         },
-        rooms=("schemas", "pipelines.label.court"),
+        rooms=("schemas", "pipelines.label.court", "pipelines.label.bench"),
         make=make,
     )
 

@@ -41,6 +41,18 @@ class Heard:
     asked: int
     failed: int
     stopped: str | None
+    #: Prompts that no usable answer stands for.
+    missing: int
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """JSON-ready counts of this run."""
+        return {
+            "asked": self.asked,
+            "failed": self.failed,
+            "missing": self.missing,
+            "stopped": self.stopped,
+        }
 
 
 @dataclass
@@ -86,12 +98,14 @@ def hear(
     run: str,
     purpose: str,
     readable: Callable[[str], bool],
+    send: bool = True,
 ) -> Heard:
     """Ask what is not answered yet, and return everything that is.
 
     Args:
         readable: Whether an answer can be used. One that cannot is asked again,
             up to `served.retry.attempts` times, then stands as an error.
+        send: False only looks at what the ledger holds.
 
     Raises:
         BadInput: the key is not set, or a budget is set without both prices.
@@ -103,7 +117,8 @@ def hear(
             where=f"label, {served.name}",
             next_step="give price_in and price_out in USD per million tokens",
         )
-    state = _Run(served, ledger, run, purpose, readable, Key.of(served.provider), price)
+    key = Key.of(served.provider) if send else Key(None)
+    state = _Run(served, ledger, run, purpose, readable, key, price)
     by_hash = {request.request_hash: request for request in requests}
     after = ledger.position()
     settled = ledger.settled(list(by_hash))
@@ -113,18 +128,15 @@ def hear(
         if (found := settled.get(request.keys[0])) is None
         or (found.status == "error" and not found.permanent)
     ]
-    if missing:
+    if missing and send:
         hashes = {request.settings.settings_hash: request.settings for request in missing}
         ledger.remember({key: one.identity.decode() for key, one in hashes.items()})
         _ask_all(missing, state, after)
         ledger.flush()
     answers = ledger.answered(list(by_hash))
-    return Heard(
-        {key[0]: answered.attempt for key, answered in answers.items()},
-        state.asked,
-        state.failed,
-        state.stopped,
-    )
+    standing = {key[0]: answered.attempt for key, answered in answers.items()}
+    usable = sum(attempt.usable for attempt in standing.values())
+    return Heard(standing, state.asked, state.failed, state.stopped, len(by_hash) - usable)
 
 
 def _ask_all(missing: Sequence[Request], state: _Run, after: int) -> None:

@@ -22,11 +22,15 @@ def hear_all(
     policy: Label,
     ledger: Ledger,
     run: str,
+    send: bool = True,
 ) -> Filed:
     """The verdicts given, plus those of every verifier and judge that a policy calls on.
 
     Steps are asked in rounds: a judge behind a verifier is asked only about what
     the verifier left open. An error is asked again by the next run, not by this one.
+
+    Args:
+        send: False asks nobody and takes what the ledger holds.
 
     Returns:
         All verdicts; figures per scorer: prompts asked, failed, and why it stopped.
@@ -48,9 +52,13 @@ def hear_all(
             return Filed(verdicts, figures)
         for name, keys in due.items():
             if name in verifiers:
-                filed = verify(queries, responses, verifiers[name], ledger, run=run, only=keys)
+                filed = verify(
+                    queries, responses, verifiers[name], ledger, run=run, only=keys, send=send
+                )
             elif name in judges:
-                filed = judge(queries, responses, judges[name], ledger, run=run, only=keys)
+                filed = judge(
+                    queries, responses, judges[name], ledger, run=run, only=keys, send=send
+                )
             else:
                 raise BadInput(
                     f"the policy calls on {name!r}, which the recipe does not define",

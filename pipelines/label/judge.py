@@ -65,6 +65,7 @@ def judge(
     *,
     run: str,
     only: Iterable[Key] | None = None,
+    send: bool = True,
 ) -> Filed:
     """Verdicts of `judge:<name>`; figures count prompts asked and failed.
 
@@ -73,7 +74,7 @@ def judge(
     """
     kept = None if only is None else set(only)
     if by.kind == "choice":
-        return _choose(list(answers(queries, responses)), by, ledger, run, kept)
+        return _choose(list(answers(queries, responses)), by, ledger, run, kept, send)
     kind = "reference" if by.kind == "reference" else "rating"
     template = load_template(kind, by.template, names=_NAMES)
     shown = list(answers(queries, responses))
@@ -87,7 +88,7 @@ def judge(
         ]
     asked = [(answer, _request(template, answer, by)) for answer in shown]
     readable = _read_decision if by.kind == "reference" else _read_rating
-    heard = _hear([request for _, request in asked], by, ledger, run, readable)
+    heard = _hear([request for _, request in asked], by, ledger, run, readable, send)
     scorer, version = f"judge:{by.name}", f"{by.kind}-{template.version}"
     costs = Costs()
     said = [(a, heard.answers.get(r.request_hash)) for a, r in asked]
@@ -97,7 +98,7 @@ def judge(
         rows = [_plain(a, t, by, scorer, version, costs) for a, t in said if t is not None]
     if kept is not None:
         rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
-    return Filed(file(rows), _figures(heard))
+    return Filed(file(rows), heard.figures)
 
 
 def _plain(
@@ -150,7 +151,7 @@ def _relative(
 
 
 def _choose(
-    shown: list[Answer], by: Judge, ledger: Ledger, run: str, kept: set[Key] | None
+    shown: list[Answer], by: Judge, ledger: Ledger, run: str, kept: set[Key] | None, send: bool
 ) -> Filed:
     template = load_template("choice", by.template, names=_NAMES)
     scorer, version = f"judge:{by.name}", f"choice-{template.version}"
@@ -174,6 +175,7 @@ def _choose(
         ledger,
         run,
         lambda text: winners(text, longest) is not None,
+        send,
     )
     rows, costs = [], Costs()
     for part, forward, backward in pairs:
@@ -187,7 +189,7 @@ def _choose(
             rows.append(row | {"cost_usd": cost if place == 0 else 0.0})
     if kept is not None:
         rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
-    return Filed(file(rows), _figures(heard))
+    return Filed(file(rows), heard.figures)
 
 
 def _chosen(
@@ -235,12 +237,10 @@ def _choice_request(template: Template, part: list[Answer], by: Judge) -> Reques
     return _request(template, Answer(part[0].key, part[0].question, part[0].references, listed), by)
 
 
-def _hear(requests: list[Request], by: Judge, ledger: Ledger, run: str, readable: Any) -> Heard:
-    return hear(requests, by, ledger, run=run, purpose="judge", readable=readable)
-
-
-def _figures(heard: Heard) -> dict[str, Any]:
-    return {"asked": heard.asked, "failed": heard.failed, "stopped": heard.stopped}
+def _hear(
+    requests: list[Request], by: Judge, ledger: Ledger, run: str, readable: Any, send: bool
+) -> Heard:
+    return hear(requests, by, ledger, run=run, purpose="judge", readable=readable, send=send)
 
 
 def _is_reference(answer: Answer, by: Judge) -> bool:

@@ -39,6 +39,7 @@ def verify(
     *,
     run: str,
     only: Iterable[Key] | None = None,
+    send: bool = True,
 ) -> Filed:
     """Verdicts of `xverify:<name>` on responses that hold a text.
 
@@ -65,6 +66,7 @@ def verify(
         run=run,
         purpose="verify",
         readable=lambda text: said(text) is not None,
+        send=send,
     )
     rows, costs = [], Costs()
     for key, request in asked:
@@ -78,5 +80,4 @@ def verify(
         assert outcome is not None
         cost = costs.of(attempt)
         rows.append(verdict(key, scorer, version, outcome, reason=attempt.text, cost_usd=cost))
-    figures = {"asked": heard.asked, "failed": heard.failed, "stopped": heard.stopped}
-    return Filed(file(rows), figures)
+    return Filed(file(rows), heard.figures)
