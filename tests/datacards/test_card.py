@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import yaml
+
+from datacards.card import cell, render
+from datacards.front_matter import hub_license, size_category
+from schemas import MODELS
+
+
+def _head(release: Path) -> dict:
+    return yaml.safe_load((release / "README.md").read_text().split("---\n")[1])
+
+
+def test_front_matter_is_accepted_by_the_hub_client(release):
+    from huggingface_hub import DatasetCard
+
+    card = DatasetCard.load(release / "README.md")
+    assert card.data.license == "mit"
+    # The client accepts anything: what `load_dataset` needs is checked by hand.
+    head = _head(release)
+    for config in head["configs"]:
+        for entry in config["data_files"]:
+            assert (release / entry["path"]).is_file()
+    assert [c["config_name"] for c in head["configs"] if c.get("default")] == ["labels"]
+    assert {i["config_name"] for i in head["dataset_info"]} == {
+        c["config_name"] for c in head["configs"]
+    }
+
+
+LOAD = """
+import sys
+from datasets import load_dataset
+for config in ("labels", "queries", "responses", "models"):
+    data = load_dataset(sys.argv[1], config, split="train")
+    print(config, data.num_rows, ",".join(data.column_names))
+"""
+
+
+def test_datasets_loads_every_configuration_offline(release, tmp_path):
+    import os
+
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, str(release)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        check=True,
+    )
+    assert done.stdout.splitlines()[0].startswith("labels 17 query_id,model_id,score")
+    assert "queries 6 query_id" in done.stdout
+
+
+def test_numbers_are_those_of_fresh_sql(release):
+    card = (release / "README.md").read_text()
+    with duckdb.connect() as connection:
+
+        def one(sql: str) -> object:
+            row = connection.execute(sql.replace("@", f"{release}/data/")).fetchone()
+            return row[0]
+
+        decided = one("SELECT count(score) FROM '@labels.parquet'")
+        contested = one("SELECT count(*) FROM '@labels.parquet' WHERE contested")
+        oracle = one(
+            "SELECT avg(m) FROM (SELECT max(score) m FROM '@labels.parquet' GROUP BY query_id)"
+        )
+        cost = one("SELECT sum(cost_usd) FROM '@responses.parquet'")
+        odd = one(
+            "SELECT avg(score) FROM '@labels.parquet' JOIN '@queries.parquet' USING (query_id) "
+            "WHERE task = 'odd'"
+        )
+    assert f"| labels | {decided} decided of 17 pairs |" in card
+    assert f"| contested labels | {contested} |" in card
+    assert f"| per-query oracle | {100 * oracle:.1f} % |" in card
+    assert f"${cost:,.4f} for 17 of 17" in card
+    assert f"| odd | math | numeric | 3 | 8 | {100 * odd:.1f} % |" in card
+    assert "| m1 | 50.0 % | 6 |" in card
+
+
+def test_a_simulated_pool_is_said_plainly(write, tables):
+    assert "Simulated pool" not in (write().path / "README.md").read_text()
+    rows = tables["models"].to_pylist()
+    for row in rows:
+        row["simulated"] = True
+    path = write({**tables, "models": MODELS.from_rows(rows)}, recipe={"version": "2.0.0"}).path
+    assert "**Simulated pool.** All 3 models" in (path / "README.md").read_text()
+
+
+def test_waivers_are_listed(write):
+    waiver = {"gate": "metering", "reason": "the recordings hold neither prices nor usage"}
+    card = (write(waivers=[waiver]).path / "README.md").read_text()
+    assert "- **metering**: the recordings hold neither prices nor usage" in card
+
+
+def test_words_of_the_recipe_and_unknown_costs(write, tables):
+    words = {
+        "title": "Tiny",
+        "citation": "@misc{x}",
+        "known_issues": ["few questions"],
+        "datasheet": {"Who made it?": "We did."},
+    }
+    without = {name: table for name, table in tables.items() if name != "responses"}
+    without.pop("verdicts")
+    card = (write(without, recipe={"release": words}).path / "README.md").read_text()
+    assert "- few questions" in card
+    assert "**Who made it?**" in card
+    assert "@misc{x}" in card
+    # No responses: no cost line at all, rather than a cost of zero.
+    assert "cost of the responses" not in card
+
+
+def test_model_names_cannot_make_markup():
+    assert cell("a|b<script>`x`\ny") == "a\\|b\\<script\\>\\`x\\` y"
+
+
+def test_licences():
+    assert hub_license("Apache-2.0", []) == ("apache-2.0", None)
+    assert hub_license("NOASSERTION", ["MIT", "MIT"]) == ("mit", None)
+    # Nothing stated is unknown, and sources that differ are not summed up in one of them.
+    assert hub_license("NOASSERTION", ["NOASSERTION"]) == ("unknown", None)
+    assert hub_license("NOASSERTION", ["MIT", "CC-BY-4.0"]) == ("other", "licences-of-the-sources")
+    assert hub_license("My Licence 1", []) == ("other", "my-licence-1")
+
+
+def test_size_categories():
+    assert [size_category(n) for n in (999, 1000, 10**9)] == ["n<1K", "1K<n<10K", "n>1B"]
+
+
+def test_plots_are_part_of_the_release(release):
+    card = (release / "README.md").read_text()
+    for name in ("accuracy", "cost"):
+        assert f"](plots/{name}.svg)" in card
+        assert (release / f"plots/{name}.svg").read_text().startswith("<svg")
+
+
+def test_render_is_pure(release, tables):
+    assert isinstance(tables["labels"], pa.Table)
+    facts = {
+        "name": "tiny",
+        "version": "1.0.0",
+        "recipe": {},
+        "sources": [],
+        "waivers": [],
+        "figures": {},
+        "further": [],
+        "files": {f"data/{name}.parquet": {"size": 1} for name in tables},
+        "content_without_times": "x",
+    }
+    assert render(tables, facts) == render(tables, facts)
