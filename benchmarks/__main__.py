@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, str] = {
     "entropy": "meaning clusters against the plain loop through the same scorer",
     "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
+    "release": "a release of N labels and its saved queries against pandas and plain CSV",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
 }
 
