@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -148,11 +149,13 @@ litellm_settings: {num_retries: 0}
 """
 
 
-def test_litellm_proxy(tmp_path: Path) -> None:
+def test_litellm_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     executable = litellm()
     config = tmp_path / "config.yaml"
     config.write_text(PROXY)
     port = free_port()
+    # It refuses to start without one; asked with the same, from the environment.
+    monkeypatch.setenv("LITELLM_MASTER_KEY", f"sk-{secrets.token_hex(32)}")
     words = [executable, "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     with (
         serving(words, port, "/health/liveliness", tmp_path / "log") as url,
@@ -160,7 +163,14 @@ def test_litellm_proxy(tmp_path: Path) -> None:
     ):
         pool = Pool(
             models=[Model(model_id=name) for name in ("mocked", "limited", "broken")],
-            providers=[Provider(name="litellm", base_url=url, supports_n=True)],
+            providers=[
+                Provider(
+                    name="litellm",
+                    base_url=url,
+                    api_key_env="LITELLM_MASTER_KEY",
+                    supports_n=True,
+                )
+            ],
         )
         settings: dict[str, Any] = {
             "samples": 3,
