@@ -59,9 +59,10 @@ class Draws:
     @cached_property
     def _kept(self) -> list[NDArray[np.integer[Any]]]:
         """All blocks of a small problem in the narrowest type: drawn once, used often."""
-        blocks = list(self._draw())
-        most = max((int(block.max()) for block in blocks if block.size), default=0)
-        return [block.astype(np.uint8 if most < 256 else np.uint32) for block in blocks]
+        return [
+            block.astype(np.uint8 if block.max(initial=0) < 256 else np.uint32)
+            for block in self._draw()
+        ]
 
     def _draw(self) -> Iterator[NDArray[np.int64]]:
         generator = np.random.Generator(np.random.PCG64(self.seed))
