@@ -32,6 +32,7 @@ _BARE = re.compile(
     r"[\s*_`\"'$(（\[\\]{0,6}(?P<letter>[A-Za-z])"
     r"(?P<close>[*_`\"'$)）\]]{0,6}(?:[.:)、-]|\s|$))"
 )
+_BRACKETED = re.compile(r"\(([A-Z])\)")
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
     r"incorrect\w*|re-?(?:check|calculat|evaluat|consider|comput|examin|visit|think|read|assess)"
@@ -99,6 +100,10 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Ch
         whole = len(body) - start <= 600 and _bare(
             text, start, len(body), allowed, options, "whole output"
         )
+        named = set(_BRACKETED.findall(body)) if len(body) - start <= 80 else set()
+        found = _BRACKETED.search(text, start) if not whole and len(named) == 1 else None
+        if found and found[1] in allowed:  # "It is (B)."
+            return [Choice(found[1], found.start(1), found.end(1), "whole output", True)]
         return [whole] if whole else []
     if len(body) - line > 400:
         return []

@@ -142,7 +142,12 @@ def _narrow(text: str) -> Quantity | None:
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
         return None  # a range, or alternatives
-    main = [(n, lead) for n, lead in _with_lead(numbers, sentence) if not _SUBORDINATE.search(lead)]
+    main = []
+    for one, lead in _with_lead(numbers, sentence):
+        if not _SUBORDINATE.search(lead):
+            main.append((one, lead))
+        elif main:
+            break  # "…, when it cools by 65 and she adds 15": circumstances to the end
     for clause in ([n for n, lead in main if not _GOVERNED.search(lead)], [n for n, _ in main]):
         if len({one.quantity for one in clause}) == 1:
             return clause[0].quantity

@@ -44,6 +44,8 @@ def test_reads_standard_input_and_overrides_the_scorer(
 def test_scores_one_answer(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["score", "--scorer", "mcq", "--choice", "Rome", "--choice", "Paris"]
     assert run([*words, "--reference", "B", "--output", "It is (B)."]) == 0
+    assert _lines(capsys.readouterr().out)[0]["outcome"] == "correct"
+    assert run([*words, "--reference", "B", "--output", "Hard to say."]) == 0
     assert _lines(capsys.readouterr().out)[0]["outcome"] == "abstain"
     assert run([*words, "--reference", "B", "--output", "The answer is Paris."]) == 0
     assert _lines(capsys.readouterr().out)[0]["outcome"] == "correct"

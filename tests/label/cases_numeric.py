@@ -165,6 +165,7 @@ _TABLE = r"""
 160 ¦ The total cost of both cars is $160. The blue car costs $100 and the red car $60. ¦ = ¦ the sentence that concludes
 80 ¦ 1.5x = 120, so x = 120 / 1.5 = 80. Therefore, the dress was 80 cm. ¦ = ¦ a derivation
 7 ¦ 7 hours (420 minutes) ¦ = ¦ the same in brackets
+75 ¦ It is 75 ml weaker when it is cooled by 65 degrees and she adds 15 ml. ¦ = ¦ a clause that runs on
 420 ¦ 7 hours (420 minutes) ¦ ! ¦ only an explanation
 18 ¦ {"reasoning": "16 - 3 - 4 = 9", "answer": "18"} ¦ = ¦ a JSON field
 18 ¦ {"answer": 18} ¦ = ¦ a JSON number
