@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +14,7 @@ from pipelines.label.court import decide
 from pipelines.label.noise import intervals
 from pipelines.label.stage import file_verdicts
 from schemas import DUPLICATES, QUERIES, RESPONSES
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables_of import qid, queries, responses
+from tests.label.tables_of import qid, queries, responses
 
 
 def audited(asked: pa.Table, texts: pa.Table, **options: object) -> Audit:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,9 +13,7 @@ from pipelines.label.reading import Asked, Reading
 from pipelines.label.relabel import changes, keep_others
 from pipelines.label.stage import file_verdicts
 from schemas import VERDICTS
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables_of import qid, queries, responses
+from tests.label.tables_of import qid, queries, responses
 
 TEXTS: dict[str, list[str | None]] = {
     "a": ["answer is 0", "answer is 1", "answer is 2", "answer is 9"],

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +18,7 @@ from pipelines.errors import BadInput
 from pipelines.label.court import decide
 from pipelines.label.review import decisions, from_csv, review_queue, to_csv
 from pipelines.label.stage import file_verdicts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from tables_of import qid, queries, responses
+from tests.label.tables_of import qid, queries, responses
 
 AT = "2026-11-21T00:00:00Z"
 TORN = "The answer is 1. <script>alert(1)</script>\nThe answer is 2."

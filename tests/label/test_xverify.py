@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,7 @@ from schemas.recipe import Label, Policy
 from schemas.recipe.collect import Retry
 from schemas.recipe.pool import Provider
 from schemas.recipe.verifier import Judge, Verifier
-
-sys.path.insert(0, str(Path(__file__).parent))
-from loopback_judge import serving
+from tests.label.loopback_judge import serving
 
 ONCE = Retry(attempts=1, first_wait_s=0, pause_after=1000)
 
