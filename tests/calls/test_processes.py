@@ -83,10 +83,11 @@ def kill_and_resume(folder: Path, n: int, models: int, kills: int, concurrency: 
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path, n=300, models=2, kills=4, concurrency=16)
+    kill_and_resume(tmp_path, n=200, models=2, kills=3, concurrency=16)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_kill_9_at_twenty_moments_of_5000_calls(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, n=2500, models=2, kills=20, concurrency=32)
 
