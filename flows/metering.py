@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipelines.calls.checks import Finding
-    from schemas.recipe import Pool, Waiver
+    from schemas.recipe import Pool, Recipe, Waiver
 
 
 def audit_ledger(
@@ -39,6 +39,17 @@ def audit_ledger(
         **known_of(pool),
     )
     return apply_waivers(findings, checked.release.waivers if checked else ())
+
+
+def canaries(recipe: Recipe, root: Path) -> Any:
+    """Canary answers of the workspace's last run; null where the recipe asks for none."""
+    from flows.collect import ledger_of
+    from pipelines.calls.canary import canary_answers
+
+    if not recipe.collect.canary.prompts or recipe.collect.provider == "recorded":
+        return None
+    with ledger_of(root) as ledger:
+        return canary_answers(ledger)
 
 
 def known_of(pool: Pool) -> Mapping[str, Any]:

@@ -22,9 +22,11 @@ _ADD_ONS = frozenset({"embeddings"})
 @task(name="metering audit", persist_result=True)
 def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
     """Metering audit over the responses that are to be released, and what the recipe waives."""
+    from flows.metering import canaries, known_of
     from pipelines.calls.audit import apply_waivers, audit
 
-    asked_as = {m.model_id: m.endpoint_model or m.model_id for m in recipe.pool.models}
+    known = known_of(recipe.pool)
+    drift = canaries(recipe, Path(root))
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -33,7 +35,8 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
             tables["models"],
             recipe.collect.metering,
             queries=tables["queries"],
-            names=asked_as,
+            canaries=drift,
+            **known,
         )
         standing, waived = apply_waivers(found, recipe.release.waivers)
         findings = [asdict(finding) for finding in found]
@@ -50,7 +53,8 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
         parameters={
             "metering": recipe.collect.metering.model_dump(mode="json"),
             "waivers": [waiver.model_dump() for waiver in recipe.release.waivers],
-            "asked_as": asked_as,
+            "known": known,
+            "canaries": [] if drift is None else drift.to_pylist(),
         },
         inputs={"curated": curated.fingerprint},
         rooms=("schemas", "pipelines.calls"),

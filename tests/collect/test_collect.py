@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import pytest
 from pipelines.calls.audit import audit
 from pipelines.calls.canary import canary_answers
 from pipelines.calls.sqlite_ledger import SqliteLedger
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
+from pipelines.collect.collect import acollect, collect, responses_table
+from pipelines.collect.plan import Plan, plan
 from pipelines.errors import RecipeError
 from schemas import MODELS, RESPONSES
 from schemas.recipe.collect import Canary, Collect, Coverage
@@ -208,3 +210,26 @@ def test_a_model_without_its_provider_is_named() -> None:
     with pytest.raises(RecipeError, match="'m' is served by 'openruoter'") as caught:
         plan(queries(1), pool, Collect(), None)
     assert "did you mean 'openrouter'" in str(caught.value)
+
+
+def test_what_is_in_flight_when_a_run_is_interrupted_is_kept(tmp_path: Path) -> None:
+    # Ctrl-C cancels the run's task: the answers on their way are paid for.
+    async def interrupted(made: Plan, ledger: SqliteLedger) -> None:
+        task = asyncio.ensure_future(acollect(made, ledger))
+        while server.in_flight < 4:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    with (
+        Loopback(lambda body, seen: answer(completion(), delay=0.3)) as server,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        made = plan(queries(200), pool(server, 1), Collect(), ledger)
+        asyncio.run(interrupted(made, ledger))
+        assert 4 <= server.requests < 200
+        assert responses_table(made, ledger).num_rows == server.requests
+        before = server.requests
+        collect(plan(queries(200), pool(server, 1), Collect(), ledger), ledger)
+        assert server.requests == 200 > before
