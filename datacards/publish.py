@@ -74,7 +74,7 @@ def publish_hub(
         # The hub's own index holds one version; a file that left the release leaves the hub.
         _upload(api, release, repository, version, names)
         api.create_tag(repository, tag=tag, repo_type="dataset", tag_message=f"Release {version}")
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except (HfHubHTTPError, OSError, ValueError, RuntimeError) as error:
         raise _refused(error, url) from error
     except RouteyardError:
         raise
