@@ -8,6 +8,7 @@ SCORERS = Registry(
     kind="scorer",
     group="routeyard.scorers",
     builtin={
+        "bartscore": "pipelines.label.bartscore:SCORER",
         "em": "pipelines.label.em:SCORER",
         "f1": "pipelines.label.f1:SCORER",
         "given": "pipelines.label.given:SCORER",
