@@ -69,13 +69,15 @@ def open_steps(
 
     Only steps that have come up are listed: while a rule decides, or has not been
     run yet, the verifier behind it is not asked. Steps that erred are listed
-    again, so that the next run mends an outage.
+    again, so that the next run mends an outage. What a person has decided is not
+    asked again.
     """
     bench = lay_out(queries, responses, verdicts)
     ruling = _try(queries, bench, policy or Label())
     found = {}
     for name, parts in sorted(ruling.wanted.items()):
         rows = np.sort(np.concatenate(parts))
+        rows = rows[~ruling.by_person[rows]]
         pair = pa.array(bench.pair[rows])
         keys = (bench.query_ids.take(pair), bench.model_ids.take(pair))
         if len(rows):
@@ -108,7 +110,7 @@ class _Ruling:
     score: float64, NaN while undecided. correct: bool. by: index into `names`,
     -1 while undecided. threshold: NaN where neither policy nor scorer sets one.
     contested: bool. defined: verifiers and judges the recipe names. wanted: rows
-    on which a scorer is needed and has given no verdict.
+    on which a scorer is needed and has given no verdict. by_person: bool.
     """
 
     score: Any
@@ -119,6 +121,7 @@ class _Ruling:
     names: list[str]
     defined: list[str] = field(default_factory=list)
     wanted: dict[str, list[Any]] = field(default_factory=dict)
+    by_person: Any = None
 
     @classmethod
     def blank(cls, n: int) -> _Ruling:
@@ -242,6 +245,7 @@ def _unreadable(policy: Policy, rows: Any, ruling: _Ruling) -> None:
 
 def _humans(bench: Bench, ruling: _Ruling) -> None:
     """People decide over everyone; when they are split, the label is undecided."""
+    ruling.by_person = np.zeros(len(bench.pair), bool)
     people = [at for at, name in enumerate(bench.scorers) if name.startswith("human:")]
     if not people:
         return
@@ -251,6 +255,7 @@ def _humans(bench: Bench, ruling: _Ruling) -> None:
     split = np.flatnonzero((yes > 0) & (yes == no))
     ruling.score[split], ruling.by[split], ruling.correct[split] = np.nan, -1, False
     open_ = yes != no
+    ruling.by_person = yes + no > 0
     for at in people:
         agrees = bench.outcome[at] == np.where(yes > no, CORRECT, INCORRECT)
         rows = np.flatnonzero(open_ & agrees)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.label.court import decide
+from pipelines.label.court import decide, open_steps
 from schemas import QUERIES, RESPONSES, VERDICTS
 from schemas.recipe import Label, Policy
 
@@ -277,3 +277,12 @@ def test_order_of_the_input_does_not_matter() -> None:
     backward = decide(asked, texts.take(list(range(9, -1, -1))), filed.take(list(range(9, -1, -1))))
     assert forward.equals(backward)
     assert forward["query_id"].to_pylist() == sorted(forward["query_id"].to_pylist())
+
+
+def test_what_a_person_decided_is_not_asked_again() -> None:
+    rows = [("numeric", "abstain"), ("human:ada", "correct")]
+    policy = Label(default=VERIFIED)
+    asked, texts = queries("numeric"), responses({})
+    assert open_steps(asked, texts, verdicts(*rows), policy=policy) == {}
+    left = open_steps(asked, texts, verdicts(rows[0]), policy=policy)
+    assert left == {"xverify:v": [(f"q{0:020x}", "m", 0)]}
