@@ -250,7 +250,7 @@ def _post(request: Request, state: _Run) -> Reply:
         session = state.sessions.session = requests.Session()
         session.trust_env = False  # a proxy or .netrc would see the answers
     base = state.served.provider.base_url
-    base = os.environ.get(base.strip("${}"), base) if base.startswith("$") else base
+    base = os.path.expandvars(base) if base.startswith("$") else base
     headers = {"Authorization": f"Bearer {state.key.value}"} if state.key.value else {}
     try:
         response = session.post(
