@@ -43,12 +43,12 @@ def audit_ledger(
 
 def canaries(recipe: Recipe, root: Path) -> Any:
     """Canary answers of the workspace's last run; null where the recipe asks for none."""
-    from flows.collect import ledger_of
+    from flows.sharing import open_ledger
     from pipelines.calls.canary import canary_answers
 
     if not recipe.collect.canary.prompts or recipe.collect.provider == "recorded":
         return None
-    with ledger_of(root) as ledger:
+    with open_ledger(root) as ledger:
         return canary_answers(ledger)
 
 
