@@ -22,7 +22,9 @@ def test_planted_structure_is_certified_routable(core: Core) -> None:
 
 def test_models_that_differ_only_in_level_are_not_called_routable(tables) -> None:
     # The oracle over noisy labels is far above the best model, yet nothing is to be learnt.
-    found = certify(from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=2000)
+    found = certify(
+        from_tables(**tables(skill=0.5, other=0.5, seed=3)), resamples=2000, routers=("knn", "mf")
+    )
     assert found.verdict == "headroom not reached"
     assert found.figures["gap_query_oracle"].value > 0.3
     assert abs(found.figures["specialist_stability"].value) < 0.6
@@ -31,7 +33,7 @@ def test_models_that_differ_only_in_level_are_not_called_routable(tables) -> Non
 def test_one_model_right_everywhere_is_not_routable(core: Core) -> None:
     y = core.labels.copy()
     y[:, 2] = 1.0
-    found = certify(_with(core, labels=y), resamples=500)
+    found = certify(_with(core, labels=y), resamples=500, routers=("knn",))
     assert found.verdict == "not routable"
     assert found.best_single == "model-2"
     assert found.figures["gap_query_oracle"].value == 0
@@ -80,7 +82,10 @@ def test_sampling_luck_is_taken_out_of_the_oracle(tables) -> None:
 def test_order_of_rows_changes_nothing(tables) -> None:
     parts = tables(n=150)
     turned = {name: table.take(list(range(table.num_rows))[::-1]) for name, table in parts.items()}
-    a, b = (certify(from_tables(**x), resamples=200).to_json() for x in (parts, turned))
+    a, b = (
+        certify(from_tables(**x), resamples=200, routers=("knn",)).to_json()
+        for x in (parts, turned)
+    )
     assert json.dumps(a) == json.dumps(b)
 
 
