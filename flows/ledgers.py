@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flows.sharing import LEDGER, open_ledger
+from pipelines.calls.ledger import Ledger
 from pipelines.errors import BadInput
 
 
-def ledger_path(workspace: Path) -> Path:
-    """Where the ledger lies.
+@contextmanager
+def existing_ledger(workspace: Path) -> Iterator[Ledger]:
+    """The ledger to read: the shared one, or the workspace's own file.
 
     Raises:
         BadInput: nothing was asked from this workspace.
     """
     path = workspace / "ledger" / "ledger.sqlite"
-    if not path.is_file():
+    if not os.environ.get(LEDGER) and not path.is_file():
         raise BadInput(
             "this workspace has no ledger: no model was asked from it",
             where=str(path),
             next_step="name a workspace in which a recipe with provider 'openai' was built",
         )
-    return path
+    with open_ledger(workspace) as ledger:
+        yield ledger
 
 
 def prompts(workspace: Path) -> Any:

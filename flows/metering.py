@@ -12,21 +12,20 @@ if TYPE_CHECKING:
 
 
 def audit_ledger(
-    path: Path, workspace: Path, recipe: str | None
+    workspace: Path, recipe: str | None
 ) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, Waiver], ...]]:
     """(findings that stand, findings the recipe waives) over all answers of a ledger."""
-    from flows.ledgers import prompts
+    from flows.ledgers import existing_ledger, prompts
     from flows.load import load
     from pipelines.calls.answers import answers_table, asked_models
     from pipelines.calls.audit import apply_waivers, audit
     from pipelines.calls.canary import canary_answers
-    from pipelines.calls.sqlite_ledger import SqliteLedger
     from pipelines.pool import models_table
     from schemas.recipe import Pool
     from schemas.recipe.collect import Metering
 
     checked = load(recipe)[0] if recipe else None
-    with SqliteLedger(path) as ledger:
+    with existing_ledger(workspace) as ledger:
         pool = checked.pool if checked else Pool(models=asked_models(ledger))
         answers = answers_table(ledger)
         canaries = canary_answers(ledger)

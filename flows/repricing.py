@@ -69,14 +69,13 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
             where=str(target),
             next_step="name a folder like yard or yard/releases/<name>/<version>",
         )
-    from flows.ledgers import ledger_path
+    from flows.ledgers import existing_ledger
     from flows.metering import known_of
     from pipelines.calls.answers import answers_table, asked_models
-    from pipelines.calls.sqlite_ledger import SqliteLedger
     from pipelines.pool import models_table
     from schemas.recipe import Pool
 
-    with SqliteLedger(ledger_path(target)) as ledger:
+    with existing_ledger(target) as ledger:
         pool = Pool(models=asked_models(ledger))
         answers = answers_table(ledger)
     names = dict(known_of(pool)["names"])

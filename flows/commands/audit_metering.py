@@ -30,10 +30,9 @@ def command(
     import json
     from dataclasses import asdict
 
-    from flows.ledgers import ledger_path
     from flows.metering import audit_ledger
 
-    stands, waived = audit_ledger(ledger_path(workspace), workspace, recipe)
+    stands, waived = audit_ledger(workspace, recipe)
     if as_json:
         rows = [asdict(f) | {"waived": None} for f in stands]
         rows += [asdict(f) | {"waived": w.reason} for f, w in waived]

@@ -22,10 +22,9 @@ def command(
     """
     import json
 
-    from flows.ledgers import ledger_path
-    from pipelines.calls.sqlite_ledger import SqliteLedger
+    from flows.ledgers import existing_ledger
 
-    with SqliteLedger(ledger_path(workspace)) as ledger:
+    with existing_ledger(workspace) as ledger:
         rows = ledger.summary()
     if as_json:
         print(json.dumps(rows))
