@@ -52,6 +52,8 @@ def test_threads_and_dask_give_identical_files(tmp_path: Path, server: None) -> 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path, server: None) -> None:
     pytest.importorskip("prefect_dask", reason="prefect-dask is not installed (extra 'dask')")
+    import os
+    import signal
     import threading
     import time
 
@@ -68,7 +70,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, server: None) -> None:
                     break
                 time.sleep(0.02)
             # The nanny starts another one; what ran on the first is run again.
-            next(iter(cluster.workers.values())).process.process.kill()
+            os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
             done.append("killed")
 
         killer = threading.Thread(target=kill_when_labelling)
