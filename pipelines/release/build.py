@@ -13,6 +13,7 @@ from pipelines.errors import VersionExists
 from pipelines.release.database import write_database
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
+from pipelines.release.matrix import WIDE, write_wide
 from pipelines.release.tables import (
     ADD_ONS,
     IN_DATABASE,
@@ -106,6 +107,7 @@ def write_release(
     }
     with staging(target) as folder:
         entries = _write_tables(released, folder)
+        write_wide(released, folder / WIDE)
         facts: dict[str, Any] = {
             "name": name,
             "version": version,

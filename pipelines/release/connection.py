@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.release.manifest import read_manifest
+from pipelines.release.matrix import WIDE
 
 
 def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = None) -> Any:
@@ -33,6 +34,11 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             paths.append(path)
             connection.execute(
                 f'CREATE TEMP VIEW "{name}" AS SELECT * FROM read_parquet({_quoted(path)})'
+            )
+        if WIDE in manifest.files and (release / WIDE).exists():
+            paths.append(str(release / WIDE))
+            connection.execute(
+                f"CREATE TEMP VIEW labels_wide AS SELECT * FROM read_parquet({_quoted(paths[-1])})"
             )
         allowed = ", ".join(map(_quoted, paths))
         if threads:

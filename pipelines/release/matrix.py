@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+#: Labels once more, as one row per query and one column per model.
+WIDE = "data/labels_wide.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,21 @@ def scatter(
     numbers = rows.column(value).cast(pa.float64()).to_numpy()
     values[q[known], m[known]] = numbers[known]
     return Matrix(values, list(queries), list(models))
+
+
+def wide(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """`labels` as query × model: float32 scores, null where there is no label."""
+    queries = tables["queries"].column("query_id").to_pylist()
+    models = tables["models"].column("model_id").to_pylist()
+    rows = tables["labels"].select(["query_id", "model_id", "score"])
+    return scatter(rows, "score", queries=queries, models=models, dtype=np.float32).to_table()
+
+
+def write_wide(tables: Mapping[str, pa.Table], path: Path) -> None:
+    """`labels_wide.parquet`, derived from the long table and in its order of queries."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(wide(tables), path, compression="zstd", row_group_size=131_072)
 
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray[Any, Any]:

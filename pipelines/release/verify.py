@@ -12,6 +12,7 @@ from pipelines.errors import SourceError
 from pipelines.release.database import database_content
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
+from pipelines.release.matrix import WIDE, wide
 from pipelines.release.tables import contract_of, in_order
 from pipelines.staging import sha256
 from schemas import CONTRACTS
@@ -59,6 +60,7 @@ def verify_release(
     findings += _files(release, manifest)
     tables: dict[str, pa.Table] = {}
     findings += _tables(release, manifest, tables)
+    findings += _wide(release, manifest, tables)
     findings += _references(tables)
     findings += _database(release, manifest)
     findings += _card(release, manifest, tables, render_card)
@@ -131,6 +133,24 @@ def _tables(release: Path, manifest: Manifest, tables: dict[str, pa.Table]) -> I
             yield Finding("content", entry.file, "says something else than its fingerprint")
         elif content(table, without=MEASURED_COLUMNS) != entry.content_without_times:
             yield Finding("content", entry.file, "its fingerprint without times does not match")
+
+
+def _wide(release: Path, manifest: Manifest, tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
+    import pyarrow.parquet as pq
+
+    path = release / WIDE
+    if WIDE not in manifest.files or not path.is_file() or not tables.keys() >= _LONG:
+        return
+    try:
+        same = pq.read_table(path).equals(wide(tables))
+    except (OSError, pa.ArrowInvalid) as error:
+        yield Finding("parquet", WIDE, f"cannot be read: {str(error).splitlines()[0]}")
+        return
+    if not same:
+        yield Finding("content", WIDE, "says something else than the long table of labels")
+
+
+_LONG = frozenset({"queries", "models", "labels"})
 
 
 def _references(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:

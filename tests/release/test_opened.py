@@ -50,6 +50,8 @@ def test_labels_wide_is_the_long_table_turned(release):
         long = {
             (r["query_id"], r["model_id"]): r["score"] for r in opened.arrow("labels").to_pylist()
         }
+        # The same stands in the release for readers without our code, and in SQL.
+        assert opened.sql("SELECT count(m2) AS n FROM labels_wide").to_pylist() == [{"n": 5}]
         for row in wide.to_pylist():
             for model in ("m0", "m1", "m2"):
                 assert row[model] == long.get((row["query_id"], model))
