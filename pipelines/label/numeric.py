@@ -34,7 +34,11 @@ CORRECTION = re.compile(
     r"upon|should be|misunder\w+|misread\w*|mis-?calculat\w*|clarif\w+|adjust\w*|revis\w+)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[a-z0-9%)][.!?])\s{1,4}(?=[A-Z\"'*$(\\])|\n|(?:\\n)|;\s")
+# "Ms. Thompson" does not end a sentence.
+_SENTENCE = re.compile(
+    r"(?<!\bM[rs]\.)(?<!\bMrs\.)(?<!\bDr\.)(?<=[a-z0-9%)][.!?])\s{1,4}(?=[A-Z\"'*$(\\])"
+    r"|\n|(?:\\n)|;\s"
+)
 # Words that make a number a circumstance ("for $1", "if you use 1 pod", "out of 20")
 # unless a verb of result stands between ("of both cars is $160").
 _SUBORDINATE = re.compile(
@@ -177,14 +181,26 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
         return None
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
-    got = numeric_answer(line) if scan(plain(line)) else None
-    if got is None:
-        numbers = scan(plain(line))
-        got = numbers[-1].quantity if numbers else None
+    numbers = scan(plain(line))
+    if not numbers:
+        return None
+    got = _computed(text[:line_start], numbers) if "=" not in line else None
+    got = got or numeric_answer(line) or numbers[-1].quantity
     if got is None:
         return None
     offset = max(0, end - 1500) + line_start
     return offset, offset + len(line), got
+
+
+def _computed(before: str, numbers: list[Found]) -> Quantity | None:
+    """The number of a sentence that the last equation before it came to, if there are several."""
+    worked = before.rpartition("=")[2]
+    results = scan(plain(worked[:60])) if len(worked) < len(before) else []
+    if not results or results[0].quantity is None or len(numbers) < 2:
+        return None
+    computed = results[0].quantity.value
+    named = [one.quantity for one in numbers if one.quantity is not None]
+    return next((quantity for quantity in named if quantity.value == computed), None)
 
 
 def _conflicting(readable: list[tuple[Committed, Quantity]], output: str) -> bool:
@@ -259,4 +275,4 @@ def _shown(quantity: Quantity) -> str:
     return (text if len(text) <= 60 else text[:57] + "...") + ("%" if quantity.percent else "")
 
 
-SCORER = Scorer("numeric", "1", read)
+SCORER = Scorer("numeric", "2", read)

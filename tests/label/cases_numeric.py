@@ -190,6 +190,10 @@ _TABLE = r"""
 31 ¦ {"answer": "31"}⏎If it was meant in cents, the answer would be 3100. ¦ = ¦ a hypothetical answer
 18 ¦ She sells 9 eggs at $2.⏎So she makes $18 every day. ¦ = ¦ a concluding sentence
 3 ¦ 21 days / 7 days per week = 3 weeks.⏎The 42 kg bag of rice will last for 3 weeks. ¦ = ¦ a definite number is no result
+109 ¦ Age in 10 years = 99 + 10 = 109.⏎Allen will be 109 years old 10 years from now. ¦ = ¦ of two numbers the one just computed is the result
+2 ¦ 720 / 360 = 2 days.⏎So, 720 grams of cat food will last for 2 days. ¦ = ¦ the result follows a word of circumstance
+35 ¦ 77 - 42 = 35 answers⏎Audrey needs 35 questions right to move on to the 7th grade. ¦ = ¦ an ordinal stands last
+88 ¦ The total is 66 (to Ms. Thompson) + 22 (to Mr. Yu) = <<66+22=88>>88 messages. ¦ = ¦ a title does not end a sentence
 18 ¦ {"reasoning": "She sells 18 ¦ ? ¦ cut off in the reasoning
 5 ¦ ⏎ ¦ ? ¦ an empty output
 18 ¦ 答案：18 ¦ = ¦ a Chinese label

@@ -214,8 +214,12 @@ def test_routellm_gsm8k_labels_that_upstream_got_wrong(data: Path) -> None:
     )
     found = audited(asked, texts)
     listed = found.tables["stored_labels"]
-    # a regrade by the last number finds 52; concluding sentences settle about as many more
-    assert 52 <= listed.num_rows <= 120
+    # A regrade that reads a marked or last number finds 52. Reading concluding sentences finds
+    # about 75 more, of which 24 of 27 read by hand are upstream's faults ("109 years old 10 years
+    # from now" is 109), and nearly all of them answers that upstream rejected.
+    assert listed.num_rows >= 52
+    rejected = sum(row["stored"] == "incorrect" for row in listed.to_pylist())
+    assert rejected >= 0.9 * listed.num_rows
     faults = {(r["stored"], r["extracted"], r["references"][0]) for r in listed.to_pylist()}
     assert ("correct", "0.5", "5") in faults
     assert ("incorrect", "$20.00", "20") in faults
