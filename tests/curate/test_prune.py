@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pipelines.curate.prune as prune_module
 from pipelines.curate import prune as module
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, prune
 from pipelines.errors import RecipeError
@@ -137,3 +138,13 @@ def test_stop_rule_by_similarity(tables: dict[str, Any]) -> None:
 def test_bad_parameters(tables: dict[str, Any], parameters: Any, says: str) -> None:
     with pytest.raises(RecipeError, match=says):
         prune(tables, **parameters)
+
+
+def test_the_product_of_large_pools_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Sizes that no vector width divides; both products must be exact.
+    draws = np.random.default_rng(1)
+    known = draws.random((37, 501)) >= 0.2
+    correct = (draws.random((37, 501)) < 0.6) & known
+    small = prune_module.jaccard_fixed(correct, known)
+    monkeypatch.setattr(prune_module, "LARGE", 0)
+    assert np.array_equal(prune_module.jaccard_fixed(correct, known), small)
