@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import pipelines.curate.prune as prune_module
 from pipelines.curate import prune as module
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, prune
 from pipelines.errors import RecipeError
@@ -145,6 +144,6 @@ def test_the_product_of_large_pools_gives_the_same_bits(monkeypatch: pytest.Monk
     draws = np.random.default_rng(1)
     known = draws.random((37, 501)) >= 0.2
     correct = (draws.random((37, 501)) < 0.6) & known
-    small = prune_module.jaccard_fixed(correct, known)
-    monkeypatch.setattr(prune_module, "LARGE", 0)
-    assert np.array_equal(prune_module.jaccard_fixed(correct, known), small)
+    small = module.jaccard_fixed(correct, known)
+    monkeypatch.setattr(module, "LARGE", 0)
+    assert np.array_equal(module.jaccard_fixed(correct, known), small)
