@@ -13,6 +13,7 @@ import sys
 
 #: name → one line for people; the module has the same name.
 BENCHMARKS: dict[str, str] = {
+    "agreement": "our labels beside the stored ones, response by response, on recorded outputs",
     "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup": "exact near-duplicates against brute force, FAISS and SemHash",

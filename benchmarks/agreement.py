@@ -1,0 +1,128 @@
+"""Our labels beside those that upstream stored, response by response, on recorded outputs.
+
+Reads `zeroeval_gsm/` and `mmlu_pro/` below ROUTEYARD_DATA. Writes every response on
+which the two readings differ to `OUT/gsm8k_differing.csv` and
+`OUT/mmlu_pro_differing.parquet`, with both readings, so that a person can judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import SourceError
+from pipelines.files import DATA_HINT
+from pipelines.label import SCORERS
+from pipelines.label.reading import Asked
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the differences")
+    parser.add_argument("--only", choices=["gsm8k", "mmlu_pro"], help="one of the two")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    folder = os.environ.get("ROUTEYARD_DATA")
+    if not folder:
+        raise SourceError("ROUTEYARD_DATA is not set", next_step=DATA_HINT)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {}
+    if arguments.only != "mmlu_pro":
+        found["gsm8k"] = gsm8k(Path(folder) / "zeroeval_gsm", arguments.out)
+    if arguments.only != "gsm8k":
+        found["mmlu_pro"] = mmlu_pro(Path(folder) / "mmlu_pro", arguments.out)
+    return found
+
+
+def gsm8k(data: Path, out: Path) -> dict[str, Any]:
+    """Agreement of `numeric` with ZeroEval's rule, and accuracies against the published table."""
+    import pandas as pd
+
+    read = SCORERS.get("numeric").read
+    queries = pd.read_parquet(data / "queries.parquet").set_index("query_id")
+    gold = queries["gold_answer"].str.lstrip("# ")
+    asked = {i: Asked(queries.at[i, "question"], (gold[i],)) for i in queries.index}
+    keys = ["query_id", "model"]
+    responses = pd.read_parquet(data / "responses.parquet").astype(dict.fromkeys(keys, str))
+    upstream = pd.read_parquet(data / "upstream_labels.parquet").astype(dict.fromkeys(keys, str))
+    both = responses.merge(upstream, on=keys, validate="one_to_one")
+    readings = [read(asked[i], text) for i, text in zip(both.query_id, both.output, strict=True)]
+    both["ours"] = [one.outcome == "correct" for one in readings]
+    both["our_reading"] = [one.reason for one in readings]
+    both["gold"] = both.query_id.map(gold)
+    differ = both[both.ours != both.correct]
+    columns = [*keys, "gold", "correct", "extracted", "ours", "our_reading", "output"]
+    differ[columns].to_csv(out / "gsm8k_differing.csv", index=False)
+    published = pd.read_csv(data / "published.csv").dropna(subset=["model"]).set_index("model").acc
+    off = (100 * both.groupby("model").ours.mean() - published).dropna().abs()
+    return {
+        "responses": len(both),
+        "agreement": float((both.ours == both.correct).mean()),
+        "differing": len(differ),
+        "models": len(off),
+        "models_within_half_a_point": int((off <= 0.5).sum()),
+        "points_off": {model: round(float(v), 2) for model, v in off[off > 0.5].items()},
+    }
+
+
+def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
+    """Agreement of `mcq` with the stored letters per run, and runs with a constant fill-in."""
+    import pandas as pd
+
+    read = SCORERS.get("mcq").read
+    queries = pd.read_parquet(data / "queries.parquet").set_index("question_id")
+    variants = pd.read_parquet(data / "question_variants.parquet")
+    asked = _asked(queries, variants)
+    rows = pd.read_parquet(data / "responses.parquet")
+    readings = [
+        read(asked.get((question, model)) or asked[question, None], output)
+        for question, model, output in zip(
+            rows.question_id, rows.model.astype(str), rows.output, strict=True
+        )
+    ]
+    rows["ours"] = [one.extracted for one in readings]
+    rows["outcome"] = [one.outcome for one in readings]
+    rows["conflict"] = [one.conflict for one in readings]
+    rows["pred"] = rows.pred.astype(object)
+    decided = rows.ours.notna() & rows.pred.notna()
+    rows["agree"] = rows.ours == rows.pred
+    differ = rows[decided & ~rows.agree]
+    differ[["question_id", "model", "pred", "ours", "outcome", "output"]].to_parquet(
+        out / "mmlu_pro_differing.parquet"
+    )
+    runs = {}
+    for model, run_rows in rows.groupby("model", observed=True):
+        both = run_rows[decided.loc[run_rows.index]]
+        unread = run_rows[run_rows.outcome == "abstain"]
+        filled = unread.pred.dropna().value_counts(normalize=True)
+        constant = filled.index[0] if len(filled) and filled.iloc[0] > 0.9 else None
+        runs[str(model)] = {
+            "responses": len(run_rows),
+            "agreement": float(both.agree.mean()),
+            "unreadable": float((run_rows.outcome == "abstain").mean()),
+            "conflicts": float(run_rows.conflict.mean()),
+            "constant_fill_in": constant if len(unread.pred.dropna()) >= 20 else None,
+        }
+    return {
+        "responses": len(rows),
+        "agreement": float(rows[decided].agree.mean()),
+        "differing": len(differ),
+        "runs_with_constant_fill_in": sorted(
+            name for name, figures in runs.items() if figures["constant_fill_in"]
+        ),
+        "runs": runs,
+    }
+
+
+def _asked(queries: Any, variants: Any) -> dict[tuple[int, str | None], Asked]:
+    """(question, run or None) → the question as that run saw it."""
+    asked: dict[tuple[int, str | None], Asked] = {
+        (i, None): Asked(row.question, (str(row.answer),), tuple(row.options))
+        for i, row in queries.iterrows()
+    }
+    for row in variants.itertuples():
+        seen = Asked(row.question, (str(row.answer),), tuple(row.options))
+        asked |= {(row.question_id, str(model)): seen for model in row.models}
+    return asked
