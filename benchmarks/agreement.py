@@ -96,14 +96,17 @@ def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
     for model, run_rows in rows.groupby("model", observed=True):
         both = run_rows[decided.loc[run_rows.index]]
         unread = run_rows[run_rows.outcome == "abstain"]
+        # A letter drawn at random would be spread over ten; a fill-in stands on most of them.
         filled = unread.pred.dropna().value_counts(normalize=True)
-        constant = filled.index[0] if len(filled) and filled.iloc[0] > 0.9 else None
+        share = float(filled.iloc[0]) if len(unread.pred.dropna()) >= 20 else None
+        constant = filled.index[0] if share is not None and share > 0.5 else None
         runs[str(model)] = {
             "responses": len(run_rows),
             "agreement": float(both.agree.mean()),
             "unreadable": float((run_rows.outcome == "abstain").mean()),
             "conflicts": float(run_rows.conflict.mean()),
-            "constant_fill_in": constant if len(unread.pred.dropna()) >= 20 else None,
+            "constant_fill_in": constant,
+            "fill_in_share": share,
         }
     return {
         "responses": len(rows),
