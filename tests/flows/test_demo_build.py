@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -119,6 +121,28 @@ def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) 
     assert summary["release"]["status"] == "unchanged"
     assert all(stage["reused"] for stage in summary["stages"].values())
     assert attempts() == before
+
+
+def test_another_workspace_with_the_same_ledger_gives_the_same_bytes(
+    demo_yard: Path, demo_release: Path, tmp_path: Path, call
+) -> None:
+    yard = tmp_path / "elsewhere"
+    for kept in ("ledger", "cache"):  # vectors too: embedding them anew takes most of the time
+        shutil.copytree(demo_yard / kept, yard / kept)
+    done = call("demo", "--workspace", yard)
+    assert done.returncode == 0, done.stderr
+
+    def digests(release: Path) -> dict[str, str]:
+        return {
+            path.relative_to(release).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in release.rglob("*")
+            if path.is_file() and path.suffix != ".duckdb"
+        }
+
+    again = yard / "releases" / "demo" / "1.0.0"
+    assert digests(again) == digests(demo_release)
+    manifests = [json.loads((r / "manifest.json").read_text()) for r in (again, demo_release)]
+    assert manifests[0]["database"]["content"] == manifests[1]["database"]["content"]
 
 
 def test_status_says_fresh_and_names_what_a_change_makes_stale(

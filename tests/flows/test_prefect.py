@@ -10,6 +10,7 @@ import pytest
 
 from flows.build import build, run_build
 from flows.run import api_configured
+from pipelines.errors import ProviderError
 from tests.flows.small_recorded import write
 
 pytestmark = [
@@ -54,3 +55,47 @@ def test_a_tracked_build_shows_tasks_and_artifacts_and_gives_the_same_release(
         artifacts = {artifact.key for artifact in client.read_artifacts()}
     assert {"ingest", "pool", "import recorded", "file verdicts", "curate", "release"} <= names
     assert "summary" in artifacts
+
+
+def test_a_key_stands_in_no_parameter_log_result_or_file(
+    tmp_path: Path, server: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_HOME, PREFECT_LOCAL_STORAGE_PATH
+
+    from flows.demo.server import running
+
+    key = "sk-routeyard-3f1d6c7a9b"
+    monkeypatch.setenv("ROUTEYARD_TEST_KEY", key)
+    with running() as url:
+        pool = {
+            "providers": [
+                {"name": "demo", "base_url": url, "api_key_env": "ROUTEYARD_TEST_KEY"},
+                # Nothing listens here: its errors must not tell the key either.
+                {
+                    "name": "gone",
+                    "base_url": "http://127.0.0.1:9/v1",
+                    "api_key_env": "ROUTEYARD_TEST_KEY",
+                },
+            ],
+            "models": [
+                {"model_id": "sim-tern-mini", "provider": "demo"},
+                {"model_id": "unreachable", "provider": "gone"},
+            ],
+        }
+        collect = {"retry": {"attempts": 1, "first_wait_s": 0, "pause_after": 1}}
+        recipe = write(tmp_path / "r", pool=pool, collect=collect)
+        with pytest.raises(ProviderError, match="unreachable") as caught:
+            run_build(str(recipe), str(tmp_path / "yard"), jobs=1, until="release")
+    told = capfd.readouterr()
+    assert key not in str(caught.value) + repr(caught.value) + told.out + told.err
+    with get_client(sync_client=True) as client:
+        seen = [*client.read_flow_runs(), *client.read_task_runs(), *client.read_artifacts()]
+        logs = client.read_logs()
+    assert any(run.name.startswith("collect") for run in seen if hasattr(run, "name") and run.name)
+    assert key not in "".join(one.model_dump_json() for one in [*seen, *logs])
+    folders = (tmp_path, Path(PREFECT_HOME.value()), Path(PREFECT_LOCAL_STORAGE_PATH.value()))
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                assert key.encode() not in path.read_bytes(), path
