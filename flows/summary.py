@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def figures(release: Path) -> dict[str, Any]:
             "oracle": one(
                 "SELECT avg(best) FROM (SELECT max(score) AS best FROM labels GROUP BY query_id)"
             ),
-            "duplicates": _duplicates(connection),
+            "duplicates": _duplicates(release, connection),
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
             "per_model": [
                 {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
@@ -75,11 +76,11 @@ def figures(release: Path) -> dict[str, Any]:
         }
 
 
-def _duplicates(connection: Any) -> dict[str, int] | None:
+def _duplicates(release: Path, connection: Any) -> dict[str, int] | None:
     """Groups, questions in them and groups with label conflicts; None when nobody looked."""
-    tables = {row[0] for row in connection.execute("SHOW TABLES").fetchall()}
-    if "duplicates" not in tables:
-        return None
+    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
+    if not any(rule["rule"] == "dedup" for rule in manifest["recipe"]["curate"]):
+        return None  # the table is there and empty, but nobody looked
     row = connection.execute(
         "SELECT count(DISTINCT group_id), count(*), "
         "count(DISTINCT group_id) FILTER (label_conflict) FROM duplicates"
