@@ -114,11 +114,20 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     return read
 
 
+def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
+    """Whether some reference is an option, by letter or by content."""
+    letters = {chr(ord("A") + i) for i in range(len(choices))}
+    return any(text.strip().upper() in letters or text in choices for text in references)
+
+
 def _asked(question: Question, references: list[str], options: Mapping[str, object]) -> Asked:
+    choices = tuple(question.choices)
+    if references is not question.references and not _fit(references, choices):
+        choices = ()  # the run was asked another revision: its letters are all there is to go by
     return Asked(
         question=question.question,
         references=tuple(references),
-        choices=tuple(question.choices),
+        choices=choices,
         metadata=json.loads(question.metadata) if question.metadata else {},
         options=options,
     )

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -111,7 +112,7 @@ def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) 
     ledger = demo_yard / "ledger" / "ledger.sqlite"
 
     def attempts() -> int:
-        with sqlite3.connect(ledger) as connection:
+        with closing(sqlite3.connect(ledger)) as connection:
             return int(connection.execute("SELECT count(*) FROM attempts").fetchone()[0])
 
     before = attempts()
@@ -127,8 +128,14 @@ def test_another_workspace_with_the_same_ledger_gives_the_same_bytes(
     demo_yard: Path, demo_release: Path, tmp_path: Path, call
 ) -> None:
     yard = tmp_path / "elsewhere"
-    for kept in ("ledger", "cache"):  # vectors too: embedding them anew takes most of the time
-        shutil.copytree(demo_yard / kept, yard / kept)
+    # Vectors too: embedding them anew takes most of the time.
+    shutil.copytree(demo_yard / "cache", yard / "cache")
+    (yard / "ledger").mkdir()
+    with (
+        closing(sqlite3.connect(demo_yard / "ledger" / "ledger.sqlite")) as source,
+        closing(sqlite3.connect(yard / "ledger" / "ledger.sqlite")) as copy,
+    ):
+        source.backup(copy)
     done = call("demo", "--workspace", yard)
     assert done.returncode == 0, done.stderr
 

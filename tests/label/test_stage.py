@@ -113,6 +113,19 @@ def test_a_run_with_its_own_references_is_read_against_them() -> None:
     assert outcomes(filed) == ["correct", "incorrect"]
 
 
+def test_a_run_of_another_revision_is_read_by_its_letters() -> None:
+    # Trap: upstream revised the options; the letter the run was graded against is none of ours.
+    row = queries().to_pylist()[0] | {"choices": ["only one"], "references": ["A"], "scorer": "mcq"}
+    filed = file_verdicts(
+        QUERIES.from_rows([row]),
+        responses(
+            {"model_id": "a", "text": "The answer is (C).", "graded_against": ["C"]},
+            {"model_id": "b", "text": "The answer is (A)."},
+        ),
+    )
+    assert outcomes(filed) == ["correct", "correct"]
+
+
 def test_a_failing_scorer_costs_one_row_and_is_never_a_verdict() -> None:
     rows = [{"sample": i, "text": text} for i, text in enumerate(["=0", "raise", "nonsense", "=0"])]
     filed = file_verdicts(queries(), responses(*rows))
