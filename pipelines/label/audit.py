@@ -48,7 +48,7 @@ def audit(
     strong: int = 10,
     agree: float = 0.6,
     unreadable: float = 0.5,
-    conflicting: float = 0.02,
+    conflicting: float = 0.05,
     conflict_ratio: float = 4.0,
     min_answers: int = 20,
 ) -> Audit:
