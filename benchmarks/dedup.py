@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     threshold, n = arguments.threshold, arguments.n
     near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)  # imports, before anything is measured
-    vectors, real = _vectors(arguments.vectors, n, arguments.seed, threshold)
+    vectors, real = make_vectors(arguments.vectors, n, arguments.seed, threshold)
     # Building the set leaves freed pages behind: what the search adds, plus the vectors.
     before = _peak_mb(reset=True)
     pairs, seconds = _timed(lambda: near_duplicate_pairs(vectors, threshold))
@@ -233,7 +233,13 @@ def _chosen_rows(n: int, whole: int, seed: int) -> Array:
     return np.concatenate([np.arange(b, min(b + BLOCK, n)) for b in np.sort(chosen)])
 
 
-def _vectors(path: Path | None, n: int, seed: int, threshold: float) -> tuple[Array, int]:
+def make_vectors(
+    path: Path | None,
+    n: int,
+    seed: int,
+    threshold: float,
+    allocate: Callable[[tuple[int, int]], Array] | None = None,
+) -> tuple[Array, int]:
     """(n, d) in one array, filled in blocks; and how many of them are real."""
     rng = np.random.default_rng(seed)
     if path is None:
@@ -241,7 +247,8 @@ def _vectors(path: Path | None, n: int, seed: int, threshold: float) -> tuple[Ar
     else:
         column = pq.read_table(path, columns=["vector"]).column("vector").combine_chunks()
         base = column.flatten().to_numpy().reshape(len(column), -1)
-    out = np.empty((n, base.shape[1]), dtype=np.float32)
+    shape = (n, base.shape[1])
+    out = allocate(shape) if allocate else np.empty(shape, dtype=np.float32)
     first = min(n, len(base))
     out[:first] = base[:first]
     for start in range(first, n, BLOCK):
