@@ -10,25 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.curate.close_pairs import close_pairs
 from pipelines.errors import BadInput
 
-#: Components in the k-d tree; six to eight are fastest on sentence embeddings.
-TREE_COMPONENTS = 6
-#: Components of the second, cheap filter before rows are read in full.
-FILTER_COMPONENTS = 32
+#: Leading principal components in which candidates are sought.
+COMPONENTS = 32
 #: Added to projected radii: float32 projections are off by up to about 1e-6.
 PAD = 1e-5
 #: Rows from which the principal components are computed (any basis is exact).
 SAMPLE = 4_096
 #: Rows, or pairs, that are worked on at a time.
 BLOCK = 4_096
-#: Candidate pairs held at a time.
-CANDIDATES = 8_000_000
+#: Candidate pairs decided at a time.
+CANDIDATES = 65_536
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
@@ -107,18 +105,14 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     projected = _project(vectors, norms, distinct)
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
     found: list[tuple[Indices, Indices, NDArray[np.float64]]] = []
-    for a, b in _candidates(projected, radius):
-        for start in range(0, len(a), BLOCK * 16):
-            part = slice(start, start + BLOCK * 16)
-            delta = projected[a[part]] - projected[b[part]]
-            close = np.einsum("ij,ij->i", delta, delta) <= radius * radius
-            left, right = distinct[a[part][close]], distinct[b[part][close]]
-            # float32 only rejects, with room for its rounding; float64 decides.
-            near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
-            left, right = left[near], right[near]
-            cosine = cosines(vectors, norms, left, right)
-            sure = cosine >= threshold
-            found.append((left[sure], right[sure], cosine[sure]))
+    for a, b in _blocks(close_pairs(projected, radius)):
+        left, right = distinct[a], distinct[b]
+        # float32 only rejects, with room for its rounding; float64 decides.
+        near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
+        left, right = left[near], right[near]
+        cosine = cosines(vectors, norms, left, right)
+        sure = cosine >= threshold
+        found.append((left[sure], right[sure], cosine[sure]))
     if not found:
         none = np.empty(0, dtype=np.int64)
         return Pairs(first, none, none, np.empty(0))
@@ -201,7 +195,7 @@ def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floa
     from scipy.linalg import eigh
 
     n, width = len(rows), vectors.shape[1]
-    k = min(FILTER_COMPONENTS, width)
+    k = min(COMPONENTS, width)
     step = max(1, -(-n // SAMPLE))
     sample = vectors[rows[::step]]
     sample /= norms[rows[::step], None].astype(np.float32)
@@ -216,45 +210,20 @@ def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floa
     return out
 
 
-def _candidates(projected: Floats, radius: float) -> Iterator[tuple[Indices, Indices]]:
-    """Blocks of row pairs that lie within `radius` in the first components."""
-    from scipy.spatial import cKDTree
-
-    if len(projected) < 2:
-        return
-    points: NDArray[Any] = projected[:, :TREE_COMPONENTS].astype(np.float64)
-    # Rows in the order of a tree's leaves: near points lie near in memory, which
-    # makes the query of a second tree about a third faster than that of the first.
-    order = np.asarray(cKDTree(points).indices, dtype=np.int64)
-    points = points[order]
-    tree = cKDTree(points, leafsize=12)
-    if _expected(tree, points, radius) <= CANDIDATES:
-        pairs = tree.query_pairs(radius, output_type="ndarray")
-        yield order[pairs[:, 0]], order[pairs[:, 1]]
-        return
-    # Dense sets: as many points at a time as keep the candidates bounded.
-    counts = tree.query_ball_point(points, radius, return_length=True)
-    filled = np.cumsum(counts)
-    start = 0
-    while start < len(points):
-        before = filled[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(filled, before + CANDIDATES, "right")))
-        near = tree.query_ball_point(points[start:stop], radius)
-        lengths = np.fromiter((len(part) for part in near), np.int64, stop - start)
-        right = np.fromiter((j for part in near for j in part), np.int64, int(lengths.sum()))
-        left = np.repeat(np.arange(start, stop), lengths)
-        once = left < right
-        yield order[left[once]], order[right[once]]
-        start = stop
+def _blocks(found: Iterator[tuple[Indices, Indices]]) -> Iterator[tuple[Indices, Indices]]:
+    """The same pairs, in blocks of about `CANDIDATES`."""
+    held: list[tuple[Indices, Indices]] = []
+    size = 0
+    for pairs in found:
+        held.append(pairs)
+        size += len(pairs[0])
+        if size >= CANDIDATES:
+            yield _joined(held)
+            held, size = [], 0
+    if held:
+        yield _joined(held)
 
 
-def _expected(tree: Any, points: NDArray[Any], radius: float) -> int:
-    """Candidate pairs, estimated from a sample.
-
-    A cluster that alone overfills the budget has at least √(2·budget) members, so
-    one row in 500 misses it with a chance below 1e-3; what is decided here is
-    only how the candidates are fetched, never which.
-    """
-    step = max(1, min(500, len(points) // 2000))
-    counts = tree.query_ball_point(points[::step], radius, return_length=True)
-    return int((counts - 1).sum()) * step // 2
+def _joined(held: list[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+    left, right = zip(*held, strict=True)
+    return np.concatenate(left), np.concatenate(right)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate import near_duplicates
+from pipelines.curate import close_pairs, near_duplicates
 from pipelines.curate.near_duplicates import components, near_duplicate_pairs
 from pipelines.errors import BadInput
 
@@ -49,7 +49,9 @@ def jittered(seed: int, n: int, threshold: float, dimension: int = 24) -> Array:
 )
 def test_same_pairs_as_brute_force(seed: int, n: int, dimension: int, threshold: float) -> None:
     vectors = jittered(seed, n, threshold, dimension)
-    pairs = near_duplicate_pairs(vectors, threshold)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(close_pairs, "CORE", 8)  # so that small sets are cut as large ones are
+        pairs = near_duplicate_pairs(vectors, threshold)
     expected = brute_force(vectors, threshold)
     assert pairs.expand().tolist() == expected.tolist()
     assert pairs.count() == len(expected)
@@ -98,6 +100,7 @@ def test_threshold_outside_range(threshold: float) -> None:
 def test_dense_sets_are_worked_on_in_bounded_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # A cluster where everything is near everything must not be queried at once.
     monkeypatch.setattr(near_duplicates, "CANDIDATES", 500)
+    monkeypatch.setattr(close_pairs, "TILE", 64)
     rng = np.random.default_rng(3)
     vectors = unit(np.ones((300, 12)) + 0.02 * rng.normal(size=(300, 12)))
     pairs = near_duplicate_pairs(vectors, 0.999)
