@@ -45,7 +45,7 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     with open_ledger(Path(root)) as ledger:
         planned = plan(table, with_addresses(pool_share), collect_share, ledger)
         if planned.missing and PROBING.get():
-            raise Stale("collect", {"parameters": {}, "inputs": {}, "missing": planned.missing})
+            raise Stale("collect", {"missing": planned.missing})
         if planned.missing:
             with seat(pool_share, seats), collecting() as show:
                 collected = collect(planned, ledger, on_progress=show)

@@ -8,6 +8,7 @@ from typing import Any
 
 from flows.load import load
 from flows.notify import check_blocks
+from flows.publishing import check_target
 from flows.run import api_configured
 from flows.runners import Runner
 from pipelines.errors import BadInput
@@ -40,6 +41,7 @@ def deploy(
     jobs: int = 2,
     dask_address: str | None = None,
     notify: list[str] | None = None,
+    publish_to: str | None = None,
     inline: bool = False,
 ) -> Deployed:
     """Register the refresh of a benchmark.
@@ -49,7 +51,8 @@ def deploy(
             every key, instead of its path. Keys of providers are never in it.
 
     Raises:
-        BadInput: no Prefect server is configured, two schedules, an unknown block.
+        BadInput: no Prefect server is configured, two schedules, an unknown block, a
+            target with a password in it.
     """
     if not api_configured():
         raise BadInput(
@@ -61,12 +64,18 @@ def deploy(
         raise BadInput("a deployment has one schedule", next_step="give --cron or --interval")
     checked, base = load(recipe)
     check_blocks(notify or [])
+    if publish_to:
+        check_target(publish_to)
+        if "://" not in publish_to and not publish_to.startswith("hub:"):
+            publish_to = str(Path(publish_to).absolute())
     limits = _limits(checked)
     _prepare(pool, limits)
     from flows.refresh import refresh, refresh_inline
 
     place = str(workspace.absolute())
     common: dict[str, Any] = {"workspace": place, "notify": notify or []}
+    if publish_to:
+        common["publish_to"] = publish_to
     if inline:
         flow: Any = refresh_inline
         given = {"recipe": checked.model_dump(mode="json", exclude_defaults=True), **common}

@@ -97,8 +97,9 @@ def hear_task(
             run=uuid.uuid4().hex,
             send=not PROBING.get(),
         )
-    if PROBING.get() and any(one["missing"] for one in heard.figures.values()):
-        raise Stale("label", {"parameters": {}, "inputs": {}})
+    unheard = sum(one["missing"] for one in heard.figures.values())
+    if PROBING.get() and unheard:
+        raise Stale("label", {"missing": unheard})
 
     def make(folder: Path) -> Mapping[str, Any]:
         write_table(heard.verdicts, folder / "verdicts.parquet")

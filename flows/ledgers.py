@@ -13,6 +13,11 @@ from pipelines.calls.ledger import Ledger
 from pipelines.errors import BadInput
 
 
+def ledger_exists(workspace: Path) -> bool:
+    """Whether there is a ledger to read: the shared one, or the workspace's own file."""
+    return bool(os.environ.get(LEDGER)) or (workspace / "ledger" / "ledger.sqlite").is_file()
+
+
 @contextmanager
 def existing_ledger(workspace: Path) -> Iterator[Ledger]:
     """The ledger to read: the shared one, or the workspace's own file.
@@ -20,11 +25,10 @@ def existing_ledger(workspace: Path) -> Iterator[Ledger]:
     Raises:
         BadInput: nothing was asked from this workspace.
     """
-    path = workspace / "ledger" / "ledger.sqlite"
-    if not os.environ.get(LEDGER) and not path.is_file():
+    if not ledger_exists(workspace):
         raise BadInput(
             "this workspace has no ledger: no model was asked from it",
-            where=str(path),
+            where=str(workspace / "ledger" / "ledger.sqlite"),
             next_step="name a workspace in which a recipe with provider 'openai' was built",
         )
     with open_ledger(workspace) as ledger:

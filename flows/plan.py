@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.demo.serve import surroundings
+from flows.ledgers import ledger_exists
 from flows.load import load, with_collect
 from flows.run import call
 from flows.sharing import open_ledger
@@ -38,7 +39,7 @@ def plan_build(
     if checked.collect.provider == "recorded":
         return {**said, "calls": 0, "cost_usd": 0.0, "models": []}
     table = read(queries, "queries")
-    if not (root / "ledger" / "ledger.sqlite").is_file():
+    if not ledger_exists(root):
         return {**said, **plan(table, checked.pool, checked.collect, None).figures()}
     with open_ledger(root) as ledger:
         return {**said, **plan(table, checked.pool, checked.collect, ledger).figures()}

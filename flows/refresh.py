@@ -1,8 +1,9 @@
-"""The scheduled flow: look what is stale, rebuild only that, compare, publish or stop and tell."""
+"""The scheduled flow: look what changed, rebuild only that, compare, publish or stop and tell."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ from prefect import flow
 
 from flows import report
 from flows.build import build
+from flows.changes import changes, remember, stop_if_retired
 from flows.load import load
 from flows.notify import notify as tell
+from flows.plan import plan_build
+from flows.publishing import check_target, publish_once
 from flows.run import publish_markdown, start
 from flows.runners import Runner, on
 from flows.status import last_run, status
@@ -29,11 +33,14 @@ def refresh(
     runner: Runner = "threads",
     dask_address: str | None = None,
     notify: list[str] | None = None,
+    publish_to: str | None = None,
 ) -> dict[str, Any]:
-    """Rebuild what is stale of a benchmark and release it under the next version.
+    """Rebuild what is stale of a benchmark, release it under the next version, and publish it.
 
     Nothing is done when sources, pool, prices, scorers and code are as they
-    were. When a gate fails, the run stops with a report and nothing is released.
+    were. When a gate fails, the run stops with a report and nothing is released
+    or published. When a model is retired of which answers are missing, the run
+    stops before any money is spent.
 
     Args:
         recipe: Path of a recipe, or the name of one that ships.
@@ -42,10 +49,12 @@ def refresh(
         runner: `threads` or `dask`.
         dask_address: Scheduler of a Dask cluster that runs already.
         notify: Prefect notification blocks (`type/name`) told of releases and failures.
+        publish_to: `hub:org/name`, a URL or a folder that new releases are sent to.
 
     Returns:
         `{"status": "unchanged"}`, or the summary of the build with `"status": "released"` and
-        the stages that came out differently as `"rebuilt"`.
+        the stages that came out differently as `"rebuilt"`; with both what changed outside
+        (`"changes"`) and where the release was sent in this run (`"published"`, or null).
     """
     from flows.demo.serve import surroundings
 
@@ -53,7 +62,10 @@ def refresh(
     root = Path(workspace).absolute()
     with surroundings(checked.name, root):
         try:
-            return _refresh(recipe, checked, root, jobs, runner, dask_address, notify or [])
+            if publish_to:
+                check_target(publish_to)
+            run = Building(recipe, root, jobs, runner, dask_address)
+            return _refresh(run, checked, notify or [], publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
             publish_markdown("stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind)
@@ -63,7 +75,10 @@ def refresh(
 
 @flow(name="routeyard-refresh-inline", flow_run_name="refresh {recipe.name}")
 def refresh_inline(
-    recipe: Recipe, workspace: str = "yard", notify: list[str] | None = None
+    recipe: Recipe,
+    workspace: str = "yard",
+    notify: list[str] | None = None,
+    publish_to: str | None = None,
 ) -> dict[str, Any]:
     """Refresh a benchmark whose recipe is written in the Prefect UI, which checks every key.
 
@@ -77,38 +92,63 @@ def refresh_inline(
     said = recipe.model_dump(mode="json", exclude_defaults=True)
     path.write_text(yaml.safe_dump(said, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return start(  # type: ignore[no-any-return]
-        refresh, recipe=str(path), workspace=workspace, notify=notify
+        refresh, recipe=str(path), workspace=workspace, notify=notify, publish_to=publish_to
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What is built, where, and on which task runner."""
+
+    recipe: str
+    root: Path
+    jobs: int
+    runner: Runner
+    dask_address: str | None
+
+
 def _refresh(
-    recipe: str,
-    checked: Recipe,
-    root: Path,
-    jobs: int,
-    runner: Runner,
-    dask_address: str | None,
-    blocks: list[str],
+    run: Building, checked: Recipe, blocks: list[str], publish_to: str | None
 ) -> dict[str, Any]:
+    recipe, root = run.recipe, run.root
     rows = status(recipe, str(root))
-    report.publish("plan", list(rows), f"{checked.name}: what is fresh and what is stale, and why")
+    outside = changes(checked, root)
+    plan = [*rows, *outside.rows]
+    report.publish("plan", plan, f"{checked.name}: what is stale, what changed outside, and why")
     released = latest(root, checked.name)
     fresh = all(row["state"] == "fresh" for row in rows if row["stage"] != "release")
     if released and fresh and _made_of_now(recipe, root, released):
         text = f"{checked.name} is up to date with {released.name}: nothing was done."
         publish_markdown("refresh", text, "nothing changed")
-        return {"status": "unchanged", "release": str(released)}
+        done = {"status": "unchanged", "release": str(released), "changes": outside.rows}
+        return {**done, "published": _publish(checked, released, publish_to, root)}
+    if outside.retired:
+        stop_if_retired(outside, plan_build(recipe, str(root)))
     before = last_run(root, recipe).get("stages", {})
-    summary = _build(recipe, root, jobs, runner, dask_address)
+    summary = _build(run)
     now = last_run(root, recipe).get("stages", {})
     summary["rebuilt"] = sorted(name for name in now if now[name] != before.get(name))
-    _show(recipe, checked, root, released, Path(summary["release"]["path"]))
+    summary["changes"] = outside.rows
     path = Path(summary["release"]["path"])
+    _show(recipe, checked, root, released, path)
+    remember(outside, root, checked.name)
+    summary["published"] = _publish(checked, path, publish_to, root)
     if released and path == released:
         return {"status": "unchanged", **summary}
-    why = "; ".join(f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale")
-    tell(blocks, f"Routeyard: {checked.name} {path.name} released", why)
+    why = [f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale"]
+    told = [f"{row['state']}: {row['why']}" for row in outside.rows if row["state"] != "follows"]
+    sent = [f"published to {summary['published']}"] if summary["published"] else []
+    tell(blocks, f"Routeyard: {checked.name} {path.name} released", "; ".join(why + told + sent))
     return {"status": "released", **summary}
+
+
+def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str | None:
+    """Where the release lies now, when this run sent it there."""
+    if to is None or (sent := publish_once(release, to, root)) is None:
+        return None
+    text = f"{checked.name} {release.name}: {len(sent.files)} of {sent.of} files to {sent.where}"
+    publish_markdown("published", text, "where the release was published")
+    return sent.where
 
 
 def _made_of_now(recipe: str, root: Path, released: Path) -> bool:
@@ -119,15 +159,13 @@ def _made_of_now(recipe: str, root: Path, released: Path) -> bool:
     return bool(now) and read_manifest(released).stages == now
 
 
-def _build(
-    recipe: str, root: Path, jobs: int, runner: Runner, dask_address: str | None
-) -> dict[str, Any]:
+def _build(run: Building) -> dict[str, Any]:
     """Build; where the version is taken by other content, build the one that follows it.
 
     Everything up to the release is reused, so the second build costs seconds.
     """
-    running = on(build, runner, workers=jobs, dask_address=dask_address)
-    given: dict[str, Any] = {"recipe": recipe, "workspace": str(root), "jobs": jobs}
+    running = on(build, run.runner, workers=run.jobs, dask_address=run.dask_address)
+    given: dict[str, Any] = {"recipe": run.recipe, "workspace": str(run.root), "jobs": run.jobs}
     version: str | None = None
     for _ in range(3):
         try:
@@ -137,7 +175,9 @@ def _build(
             if not found or found[1] == version:
                 raise
             version = found[1]
-    raise VersionExists(f"no free version was found for {recipe}", where=str(root / "releases"))
+    raise VersionExists(
+        f"no free version was found for {run.recipe}", where=str(run.root / "releases")
+    )
 
 
 def _show(recipe: str, checked: Recipe, root: Path, before: Path | None, after: Path) -> None:

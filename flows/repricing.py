@@ -63,7 +63,7 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
     if (data / "responses.parquet").is_file() and (data / "models.parquet").is_file():
         responses = RESPONSES.conform(pq.read_table(data / "responses.parquet"))
         return responses, MODELS.conform(pq.read_table(data / "models.parquet")), {}
-    if not (target / "ledger").is_dir():
+    if not (target / "stages").is_dir() and not (target / "ledger").is_dir():
         raise BadInput(
             "neither a release nor a workspace with a ledger",
             where=str(target),

@@ -126,7 +126,11 @@ def response_files(collected: Done) -> list[Path]:
 
 def file_model_verdicts(recipe: Recipe, root: str, queries: Done, responses: str) -> Done:
     """Rule verdicts over one model's responses."""
-    from pipelines.label.stage import file_verdicts
+    import pyarrow.parquet as pq
+
+    from pipelines.label.stage import file_verdicts, versions
+
+    named = pq.read_table(queries.path("queries"), columns=["scorer"]).column("scorer")
 
     def make(folder: Path) -> Mapping[str, Any]:
         verdicts = file_verdicts(
@@ -140,7 +144,10 @@ def file_model_verdicts(recipe: Recipe, root: str, queries: Done, responses: str
     return run_stage(
         Path(root),
         "verdicts",
-        parameters={"run_code_without_isolation": recipe.label.run_code_without_isolation},
+        parameters={
+            "run_code_without_isolation": recipe.label.run_code_without_isolation,
+            "scorers": versions(named),
+        },
         inputs={"queries": queries.fingerprint, "responses": content([Path(responses)])},
         rooms=("schemas", "pipelines.label"),
         make=make,

@@ -86,6 +86,8 @@ def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
 
 def _why(stale: Stale, workspace: Path, record: Mapping[str, Any]) -> str:
     """What differs from the stage's last output."""
+    if "missing" in stale.made_of:
+        return f"{stale.made_of['missing']:,} answers are missing"
     folder = record.get("folders", {}).get(stale.stage)
     if not folder:
         return "never run"

@@ -26,6 +26,10 @@ def command(
     notify: Annotated[
         list[str] | None, typer.Option(help="Notification block, type/name; may be repeated.")
     ] = None,
+    publish_to: Annotated[
+        str | None,
+        typer.Option(help="Where new releases go: hub:org/name, a URL (s3://…), or a folder."),
+    ] = None,
     inline: Annotated[
         bool, typer.Option(help="Put the recipe into the parameters, checked in the UI.")
     ] = False,
@@ -33,7 +37,8 @@ def command(
     """Register a benchmark's refresh with a Prefect server.
 
     Each run looks what is stale (sources, pool, prices, scorers, code), rebuilds only
-    that, and releases the next version when the gates pass. Runs never overlap.
+    that, and releases the next version when the gates pass, and publishes it where
+    --publish-to says. Runs never overlap.
     Keys of providers stay in the environment of the worker.
 
     Examples:
@@ -63,6 +68,7 @@ def command(
         jobs=jobs,
         dask_address=dask_address,
         notify=notify,
+        publish_to=publish_to,
         inline=inline,
     )
     print(f"deployed  {made.name}")

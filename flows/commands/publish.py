@@ -23,38 +23,12 @@ def command(
     A version that is there already is never replaced. The hub's token is read
     from HF_TOKEN.
     """
-    from datacards.card import render
-    from pipelines.errors import GateFailed
-    from pipelines.release.manifest import read_manifest
-    from pipelines.release.storage import is_url, names, put
-    from pipelines.release.verify import verify_release
+    from flows.publishing import publish
 
-    if findings := verify_release(release, render_card=render):
-        raise GateFailed(
-            f"the release does not hold: {findings[0].where} {findings[0].says}",
-            where=str(release),
-            next_step=f"see all of it with `routeyard verify {release}`",
-        )
-    manifest = read_manifest(release)
-    files = names(release, manifest)
-    size = sum((release / name).stat().st_size for name in files)
-    if to.startswith("hub:"):
-        from datacards.publish import publish_hub
-
-        done = publish_hub(
-            release,
-            to.removeprefix("hub:"),
-            version=manifest.version,
-            names=files,
-            private=private,
-            dry_run=dry_run,
-        )
-        sent, where = list(done.sent), f"{done.url} ({done.tag})"
-    else:
-        place = to if is_url(to) else str(Path(to).absolute())
-        stored = put(release, place, dry_run=dry_run)
-        sent, where = list(stored.sent), stored.url
-    for name in sent:
+    done = publish(release, to, private=private, dry_run=dry_run)
+    for name in done.files:
         print(f"{(release / name).stat().st_size:>14,}  {name}")
     told = "would go" if dry_run else "went"
-    print(f"{len(sent)} of {len(files)} files ({size:,} bytes in all) {told} to {where}")
+    print(
+        f"{len(done.files)} of {done.of} files ({done.bytes:,} bytes in all) {told} to {done.where}"
+    )

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from pipelines.ingest.ingest import ingest, pin
 from pipelines.ingest.queries import Ingested
+from pipelines.ingest.revisions import Revision, revisions
 
-__all__ = ["Ingested", "ingest", "pin"]
+__all__ = ["Ingested", "Revision", "ingest", "pin", "revisions"]

@@ -11,6 +11,11 @@ from pipelines.errors import SourceError
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
+def is_commit(revision: str) -> bool:
+    """Whether a revision is a full commit, which never moves."""
+    return _COMMIT.fullmatch(revision) is not None
+
+
 def resolve(hub_id: str, revision: str | None, *, where: str) -> str:
     """Commit (40 hex digits) that `revision` names; the default branch when None.
 
@@ -19,7 +24,7 @@ def resolve(hub_id: str, revision: str | None, *, where: str) -> str:
     Raises:
         SourceError: the hub cannot be reached or does not know the dataset.
     """
-    if revision and _COMMIT.fullmatch(revision):
+    if revision and is_commit(revision):
         return revision
     from huggingface_hub import HfApi
 

@@ -60,13 +60,29 @@ def file_verdicts(
     """
     asked = _Questions(queries)
     batches = [VERDICTS.schema.empty_table()]
-    versions = {name: SCORERS.get(name).version for name in asked.rule_scorers}
+    filed_by = versions(queries.column("scorer"))
     shards = asked.shards(responses, shard_rows)
     for shard, read in read_all(shards, jobs=jobs, options=dict(options or {})):
-        batches.append(_table(shard, read, versions))
+        batches.append(_table(shard, read, filed_by))
     ruled = pa.concat_tables(batches)
     given = _given(responses)
     return VERDICTS.check(pa.concat_tables([ruled, given]) if given.num_rows else ruled)
+
+
+def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
+    """Name → version of the rule scorers in a `scorer` column: what verdicts depend on.
+
+    A scorer that another package registers has no code in this room; its version
+    is all that tells of a change.
+    """
+    return {name: str(SCORERS.get(name).version) for name in _rule_scorers(scorer)}
+
+
+def _rule_scorers(scorer: pa.Array | pa.ChunkedArray) -> list[str]:
+    named = pc.unique(scorer).to_pylist()
+    return sorted(
+        name for name in named if name not in (NO_RULE, "given") and not name.startswith(_FAMILIES)
+    )
 
 
 class _Questions:
@@ -76,12 +92,7 @@ class _Questions:
         columns = ("question", "references", "choices", "metadata", "scorer")
         self.ids = queries.column("query_id").combine_chunks()
         self.columns = {name: queries.column(name).combine_chunks() for name in columns}
-        named = pc.unique(self.columns["scorer"]).to_pylist()
-        self.rule_scorers = sorted(
-            name
-            for name in named
-            if name not in (NO_RULE, "given") and not name.startswith(_FAMILIES)
-        )
+        self.rule_scorers = _rule_scorers(self.columns["scorer"])
 
     def shards(self, responses: pa.Table, shard_rows: int) -> Iterator[Shard]:
         """Slices of `responses` that have something to read, with their questions."""

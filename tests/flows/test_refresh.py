@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
 from flows.refresh import refresh, refresh_inline
 from flows.run import start
-from pipelines.errors import GateFailed
+from flows.status import status
+from pipelines.errors import BadInput, GateFailed
 from schemas.recipe import Recipe
 from tests.flows.small_recorded import write
 
@@ -31,7 +37,8 @@ def test_nothing_is_done_when_nothing_changed(tmp_path):
     release = Path(first["release"]["path"])
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "yard").rglob("*") if p.is_file()}
     again = run(recipe, tmp_path)
-    assert again == {"status": "unchanged", "release": str(release)}
+    unchanged = {"status": "unchanged", "release": str(release)}
+    assert again == {**unchanged, "changes": [], "published": None}
     after = {p: p.stat().st_mtime_ns for p in (tmp_path / "yard").rglob("*") if p.is_file()}
     assert after == before
 
@@ -62,8 +69,88 @@ def test_a_failed_gate_stops_without_a_release(tmp_path):
     recipe = write(tmp_path)
     edit(recipe, lambda said: said["release"].pop("waivers"))
     with pytest.raises(GateFailed):
-        run(recipe, tmp_path)
+        run(recipe, tmp_path, publish_to=str(tmp_path / "public"))
     assert not list((tmp_path / "yard").glob("releases/*/*/manifest.json"))
+    assert not (tmp_path / "public").exists()
+
+
+def test_a_release_is_published_once_and_a_cut_transfer_is_continued(tmp_path):
+    recipe, public = write(tmp_path), tmp_path / "public"
+    first = run(recipe, tmp_path, publish_to=str(public))
+    assert first["published"] == str(public / "small" / "1.0.0")
+    there = public / "small" / "1.0.0" / "manifest.json"
+    assert there.read_bytes() == (Path(first["release"]["path"]) / "manifest.json").read_bytes()
+    assert run(recipe, tmp_path, publish_to=str(public))["published"] is None
+    # Cut off: the manifest, which goes last, and the note of success are not there.
+    there.unlink()
+    (tmp_path / "yard" / "runs" / "small.published.json").unlink()
+    again = run(recipe, tmp_path, publish_to=str(public))
+    assert again["status"] == "unchanged"
+    assert there.is_file()
+    # A release that is damaged goes nowhere.
+    (Path(first["release"]["path"]) / "data" / "labels.parquet").write_bytes(b"")
+    with pytest.raises(GateFailed, match="does not hold"):
+        run(recipe, tmp_path, publish_to=str(tmp_path / "elsewhere"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_target_with_a_password_is_refused_before_anything_is_built(tmp_path):
+    recipe = write(tmp_path)
+    with pytest.raises(BadInput) as caught:
+        run(recipe, tmp_path, publish_to="ftp://me:hunter2@host/releases")
+    assert "hunter2" not in str(caught.value)
+    assert not (tmp_path / "yard" / "stages").exists()
+
+
+def test_publishing_to_a_hub(tmp_path):
+    from tests.datacards.hub_stand_in import Hub
+
+    recipe, hub = write(tmp_path), Hub()
+    more = {"workspace": str(tmp_path / "yard"), "publish_to": "hub:org/small"}
+    script = f"from flows.refresh import refresh; print(refresh.fn({str(recipe)!r}, **{more!r}))"
+    environment = {
+        "HF_ENDPOINT": hub.url,
+        "HF_HUB_OFFLINE": "0",
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_TOKEN": "hf_secret",
+        "HF_HOME": str(tmp_path / "home"),
+    }
+    try:
+        # The client reads the hub's address when it is imported: a process of its own.
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=Path(__file__).parents[2],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        hub.close()
+    assert done.returncode == 0, done.stderr
+    assert list(hub.tags) == ["v1.0.0"]
+    assert "data/labels.parquet" in hub.tags["v1.0.0"]
+    assert "hf_secret" not in done.stdout + done.stderr
+
+
+def test_a_scorer_of_another_version_makes_its_verdicts_stale(tmp_path, monkeypatch):
+    # A third party's scorer: its code is in no room whose hash the stage takes.
+    from pipelines.label import SCORERS
+
+    module = ModuleType("third_party_scorer")
+    monkeypatch.setitem(sys.modules, "third_party_scorer", module)
+    monkeypatch.setitem(SCORERS.targets, "theirs", "third_party_scorer:SCORER")
+    numeric = SCORERS.get("numeric")
+    module.SCORER = replace(numeric, name="theirs", version="1")
+    recipe = write(tmp_path)
+    edit(recipe, lambda said: said["sources"][0].update(scorer="theirs"))
+    assert run(recipe, tmp_path)["status"] == "released"
+    assert run(recipe, tmp_path)["status"] == "unchanged"
+    module.SCORER = replace(numeric, name="theirs", version="2")
+    rows = {row["stage"]: row for row in status(str(recipe), str(tmp_path / "yard"))}
+    assert rows["label"]["state"] == "stale"
+    done = run(recipe, tmp_path)
+    assert "label" in done["rebuilt"]
+    assert not {"ingest", "pool", "collect"} & set(done["rebuilt"])
 
 
 def test_a_recipe_from_the_ui_is_kept_beside_the_workspace(tmp_path):
