@@ -1,4 +1,10 @@
-"""EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt."""
+"""EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
+
+File and column names checked against richardzhuang0412/EmbedLLM
+(`data_preprocessing/download_data.py`, `algorithm/knn.py`, `algorithm/mf.py`); not checked
+against a file. Its reader takes the better of repeated labels and 0 for missing ones; here
+repeats are samples and what is missing is missing.
+"""
 
 from __future__ import annotations
 

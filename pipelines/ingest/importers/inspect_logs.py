@@ -1,7 +1,13 @@
-"""Inspect: evaluation logs, `.json` or `.eval` (a zip of a header and one file per sample)."""
+"""Inspect: evaluation logs, `.json` or `.eval` (a zip of a header and one file per sample).
+
+Layout checked against logs of UKGovernmentBEIS/inspect_ai (`tests/log/test_eval_log/`:
+`log_formats.json` of 2024, `log_read_sample.json` of 2025) and against logs that its
+release 0.3.285 wrote in both formats (its `.eval` files are packed with Zstandard).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +20,7 @@ from pipelines.ingest.importers.reading import (
     found_files,
     load_json,
     need,
+    newest_first,
     number,
     obj,
     objects,
@@ -23,24 +30,35 @@ from pipelines.ingest.importers.reading import (
 )
 
 _LAYOUT = "Inspect logs: *.eval or *.json"
+_STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 _SAMPLE = ("id", "epoch", "input", "target", "output")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
 
 
 def read(path: Path) -> Found:
-    """Epochs become samples; the first scorer whose value is a number or letter counts."""
+    """Epochs become samples; the first scorer whose value is a number or letter counts.
+
+    A task that was retried has several logs; the newest counts, which holds what the
+    older ones had finished.
+    """
     found = Found()
-    found.answers = _answers(found, found_files(path, ["**/*.eval", "**/*.json"], _LAYOUT))
+    paths = newest_first(found_files(path, ["**/*.eval", "**/*.json"], _LAYOUT), _STAMP)
+    found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    seen: set[str] = set()
     for path in paths:
         header, samples = _log(path)
         spec = obj(header.get("eval"), str(path))
         need(spec, ("task", "model"), str(path))
         task, model = str(spec["task"]), str(spec["model"])
+        if spec.get("task_id") in seen:
+            found.left_out["older logs of a task that was retried"] += 1
+            continue
+        seen |= {str(spec["task_id"])} if spec.get("task_id") else set()
         for sample in samples:
             where = f"{path.name}, sample {sample.get('id')}"
             need(sample, _SAMPLE, where)

@@ -1,9 +1,18 @@
-"""LLMRouterBench: a tree `results/bench/<dataset>/<split>/<model>/…json`."""
+"""LLMRouterBench: a tree `results/bench/<dataset>/<split>/<model>/…json`.
+
+Layout checked against what ynulihao/LLMRouterBench writes (`data_collector/storage.py`,
+`runner.py`, `generators/generator.py`) and reads (`baselines/data_loader.py`); the
+published archive has one level less (`bench-release/<dataset>/<model>/…json`). As
+there, the newest run by the time in the file's name counts. Its reader takes a null
+score as 0; here such an answer has no score.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import (
@@ -11,8 +20,10 @@ from pipelines.ingest.importers.reading import (
     found_files,
     load_json,
     need,
+    newest_first,
     obj,
     objects,
+    records,
     score,
     spent,
     text,
@@ -22,59 +33,71 @@ from pipelines.ingest.importers.reading import (
 _HEADER = ("model_name", "dataset_name", "split", "records")
 _RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")
 _LAYOUT = "results/bench/<dataset>/<split>/<model>/*.json with a header and records"
-_FAILED = "Generation failed"
+#: How the three places that catch an error write it where the output would stand.
+_FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
+_STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
 def read(path: Path) -> Found:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
     found = Found()
-    found.answers = _answers(found, found_files(path, ["**/*.json"], _LAYOUT))
+    paths = newest_first(found_files(path, ["**/*.json"], _LAYOUT), _STAMP)
+    found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    seen: set[tuple[str, ...]] = set()
     for path in paths:
         run = obj(load_json(path), str(path))
         need(run, _HEADER, str(path))
-        model, dataset, split = (str(run[key]) for key in _HEADER[:3])
+        identity = tuple(str(run[key]) for key in _HEADER[:3])
         if run.get("demo"):
             found.left_out["demonstration runs"] += 1
             continue
-        for number, record in enumerate(objects(run["records"], str(path))):
-            where = f"{path.name}, record {number}"
-            need(record, _RECORD, where)
-            query = f"{dataset}/{split}/{record['index']}"
-            found.ask(
-                Question(
-                    id=query,
-                    question=text(record["origin_query"]),
-                    prompt=text(record["prompt"]),
-                    task=dataset,
-                    references=texts(record["ground_truth"]),
-                    split=split,
-                ),
-                where,
-            )
-            output = record.get("raw_output")
-            if isinstance(output, list):
-                output = "\n".join(map(str, output))
-            graded = score(record["score"], where)
-            if output is not None and str(output).startswith(_FAILED):
-                found.left_out["failed calls"] += 1
-                continue
-            if graded is None and not output:
-                found.left_out["records without output and score"] += 1
-                continue
-            tokens = count(record.get("completion_tokens"), where)
-            yield Answer(
-                query=query,
-                model=model,
-                text=None if output is None else str(output),
-                score=graded,
-                prompt_tokens=count(record.get("prompt_tokens"), where),
-                completion_tokens=tokens,
-                cost_usd=spent(record.get("cost"), tokens, where),
-            )
+        if identity in seen:
+            found.left_out["older runs of the same model and dataset"] += 1
+            continue
+        seen.add(identity)
+        yield from _run(found, identity, objects(run["records"], str(path)), path.name)
+
+
+def _run(
+    found: Found, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
+) -> Iterator[Answer]:
+    model, dataset, split = identity
+    for where, record in records(rows, _RECORD, name):
+        output = None if record.get("raw_output") is None else text(record["raw_output"])
+        # A failed record may have lost its question too: it is looked at first.
+        if output is not None and output.startswith(_FAILED):
+            found.left_out["failed calls"] += 1
+            continue
+        graded = score(record["score"], where)
+        if graded is None and not output:
+            found.left_out["records without output and score"] += 1
+            continue
+        query = f"{dataset}/{split}/{record['index']}"
+        found.ask(
+            Question(
+                id=query,
+                question=text(record["origin_query"]) or text(record["prompt"]),
+                prompt=text(record["prompt"]),
+                task=dataset,
+                references=texts(record["ground_truth"]),
+                split=split,
+            ),
+            where,
+        )
+        tokens = count(record.get("completion_tokens"), where)
+        yield Answer(
+            query=query,
+            model=model,
+            text=output,
+            score=graded,
+            prompt_tokens=count(record.get("prompt_tokens"), where),
+            completion_tokens=tokens,
+            cost_usd=spent(record.get("cost"), tokens, where),
+        )
 
 
 IMPORTER = Importer(

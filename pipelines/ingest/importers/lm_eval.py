@@ -1,7 +1,13 @@
-"""lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`."""
+"""lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`.
+
+Layout checked against the writer in EleutherAI/lm-evaluation-harness
+(`lm_eval/loggers/evaluation_tracker.py`) and against files that its release 0.4.13
+wrote for a generation, a multiple-choice and a log-likelihood task.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +16,20 @@ from typing import Any
 from pipelines import files
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.ingest.importers.reading import found_files, need, number, text
+from pipelines.ingest.importers.reading import (
+    found_files,
+    load_json,
+    need,
+    newest_first,
+    number,
+    obj,
+    text,
+)
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 _LAYOUT = "<model>/samples_<task>_<time>.jsonl, as `lm_eval --log_samples` writes them"
-_NAME = re.compile(r"samples_(?P<task>.+)_\d{4}-\d{2}-\d{2}T[\d\-.:]+")
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
+_NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
 #: Metrics in [0, 1], the most telling first.
 _METRICS = (
     "exact_match",
@@ -33,67 +48,109 @@ _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
 def read(path: Path) -> Found:
-    """One folder per model; a task with several filters keeps the first known one."""
+    """One folder per model, the newest run of a task; of several filters the first known one."""
     found = Found()
-    found.answers = _answers(found, found_files(path, ["**/samples_*.jsonl"], _LAYOUT))
+    paths = newest_first(found_files(path, ["**/samples_*.jsonl"], _LAYOUT), _STAMP)
+    found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+    seen: set[tuple[str, str]] = set()
+    models: dict[Path, str] = {}
     for path in paths:
-        named = _NAME.match(path.stem)
+        named = _NAME.match(path.name)
         task = named["task"] if named else path.stem.removeprefix("samples_")
-        model = path.parent.name or "model"
-        rows = list(files.rows(path, "jsonl"))
-        kinds = {str(row.get("filter", "none")) for row in rows}
-        chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
-        for line, row in enumerate(rows, start=1):
-            where = f"{model}/{path.name}, line {line}"
-            need(row, _COLUMNS, where)
-            if str(row.get("filter", "none")) != chosen:
-                found.left_out["rows of another filter"] += 1
-                continue
-            prompt = _prompt(row["arguments"], where)
-            query = f"{task}/{row['doc_id']}"
-            found.ask(
-                Question(
-                    id=query,
-                    question=prompt,
-                    prompt=prompt,
-                    task=task,
-                    references=(text(row["target"]),) if text(row["target"]) else (),
-                ),
-                where,
-            )
-            generated = _generated(row["resps"])
-            graded = _score(row, where)
-            if graded is None and generated is None:
-                found.left_out["rows without text and without a metric in [0, 1]"] += 1
-                continue
-            yield Answer(query=query, model=model, text=generated, score=graded)
+        if path.parent not in models:
+            models[path.parent] = _model(path.parent)
+        model = models[path.parent]
+        if (model, task) in seen:
+            found.left_out["older runs of the same model and task"] += 1
+            continue
+        seen.add((model, task))
+        yield from _run(found, path, task, model)
 
 
-def _prompt(arguments: Any, where: str) -> str:
-    """First argument of the first request, in either of the two logged forms."""
-    first: Any = None
+def _run(found: Found, path: Path, task: str, model: str) -> Iterator[Answer]:
+    rows = list(files.rows(path, "jsonl"))
+    kinds = {str(row.get("filter", "none")) for row in rows}
+    chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
+    for line, row in enumerate(rows, start=1):
+        where = f"{model}/{path.name}, line {line}"
+        need(row, _COLUMNS, where)
+        if str(row.get("filter", "none")) != chosen:
+            found.left_out["rows of another filter"] += 1
+            continue
+        prompt, generates = _request(row["arguments"], where)
+        query = f"{task}/{row['doc_id']}"
+        found.ask(
+            Question(
+                id=query,
+                question=prompt,
+                prompt=prompt,
+                task=task,
+                references=(text(row["target"]),) if text(row["target"]) else (),
+            ),
+            where,
+        )
+        generated = _generated(row["resps"]) if generates else None
+        graded = _score(row, where)
+        if graded is None and generated is None:
+            found.left_out["rows without text and without a metric in [0, 1]"] += 1
+            continue
+        yield Answer(query=query, model=model, text=generated, score=graded)
+
+
+def _model(folder: Path) -> str:
+    """The model's name in the folder's newest `results_<time>.json`, else the folder's name.
+
+    The folder is called after the model, with `__` for what a file name cannot hold.
+    """
+    for results in newest_first(folder.glob("results_*.json"), _STAMP):
+        if name := obj(load_json(results), str(results)).get("model_name"):
+            return str(name)
+    return folder.name or "model"
+
+
+def _request(arguments: Any, where: str) -> tuple[str, bool]:
+    """Prompt of the first request, and whether it asks for text: then it has settings.
+
+    Logged as `{"gen_args_0": {"arg_0": …, "arg_1": …}}`, by old versions as lists. A
+    request for a log-likelihood has a continuation in place of the settings.
+    """
+    first: Any = arguments
     if isinstance(arguments, dict):
-        request = arguments.get("gen_args_0", next(iter(arguments.values()), None))
-        if isinstance(request, dict):
-            first = request.get("arg_0", next(iter(request.values()), None))
-    elif isinstance(arguments, list) and arguments and isinstance(arguments[0], list):
-        first = next(iter(arguments[0]), None)
-    if not isinstance(first, str) or not first.strip():
+        first = arguments.get("gen_args_0", next(iter(arguments.values()), None))
+        first = list(first.values()) if isinstance(first, dict) else first
+    elif isinstance(arguments, list) and arguments:
+        first = arguments[0]
+    prompt = _asked(first[0]) if isinstance(first, list) and first else ""
+    if not prompt.strip():
         raise SourceError("'arguments' holds no prompt", where=where)
-    return first
+    return prompt, len(first) > 1 and isinstance(first[1], dict)
+
+
+def _asked(said: Any) -> str:
+    """A prompt: plain text, or a conversation as JSON, which stands in a list of one."""
+    if isinstance(said, list) and len(said) == 1:
+        said = said[0]
+    if not isinstance(said, str):
+        return ""
+    if said.startswith("[{"):
+        try:
+            turns = json.loads(said)
+        except ValueError:
+            return said
+        if all(isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in turns):
+            return "\n\n".join(turn["content"] for turn in turns)
+    return said
 
 
 def _generated(responses: Any) -> str | None:
-    """The generated text; None for log-likelihood tasks, which generate nothing."""
-    first = responses
-    while isinstance(first, list) and first:
-        first = first[0]
-    numeric = isinstance(first, str) and isinstance(responses[0], list) and len(responses) > 1
-    return first if isinstance(first, str) and not numeric else None
+    """The first text among the nested responses of a request for text."""
+    while isinstance(responses, list) and responses:
+        responses = responses[0]
+    return responses if isinstance(responses, str) else None
 
 
 def _score(row: dict[str, Any], where: str) -> float | None:

@@ -1,4 +1,9 @@
-"""MixInstruct: instructions with the candidates of several models and their metrics."""
+"""MixInstruct: instructions with the candidates of several models and their metrics.
+
+Layout checked against the card and the list of files of the dataset
+llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
+(`llm_blender/pair_ranker/data.py`: JSON lines or one JSON list).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import (
     found_files,
-    load_json,
+    json_rows,
     need,
     obj,
     objects,
+    records,
     score,
     text,
     texts,
@@ -32,50 +37,44 @@ METRIC = "bertscore"
 def read(path: Path) -> Found:
     """The BERTScore of a candidate is its score; `cmp_results` stays in the source."""
     found = Found()
-    found.answers = _answers(found, found_files(path, ["**/*.jsonl", "**/*.json"], _LAYOUT))
+    # The dataset's own folder holds each split once; revisions of it hold JSON beside JSONL.
+    paths = found_files(path, ["**/*_data_prepared.jsonl", "**/*_data_prepared.json"], _LAYOUT)
+    found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
         split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
-        for number, row in enumerate(_rows(path)):
-            where = f"{path.name}, record {number}"
-            need(row, _COLUMNS, where)
-            query = str(row["id"])
-            asked = "\n".join(
-                part for part in (text(row["instruction"]), text(row["input"])) if part
-            )
-            found.ask(
-                Question(
-                    id=query,
-                    question=asked,
-                    prompt=asked,
-                    task=query.split("/")[0] if "/" in query else "mixinstruct",
-                    references=texts(row["output"]),
-                    split=split,
-                ),
-                where,
-            )
-            for candidate in objects(row["candidates"], where):
-                need(candidate, ("model", "text", "scores"), where)
-                scores = obj(candidate["scores"], where)
-                yield Answer(
-                    query=query,
-                    model=str(candidate["model"]),
-                    text=text(candidate["text"]),
-                    score=score(scores.get(METRIC), where),
-                )
+        for where, row in records(json_rows(path), _COLUMNS, path.name):
+            yield from _candidates(found, row, split, where)
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """JSON lines, or one JSON list under the same ending."""
-    with path.open("rb") as stream:
-        first = stream.read(1)
-    if first == b"[":
-        yield from objects(load_json(path), str(path))
-    else:
-        yield from files.rows(path, "jsonl")
+def _candidates(
+    found: Found, row: dict[str, Any], split: str | None, where: str
+) -> Iterator[Answer]:
+    query = str(row["id"])
+    asked = "\n".join(part for part in (text(row["instruction"]), text(row["input"])) if part)
+    found.ask(
+        Question(
+            id=query,
+            question=asked,
+            prompt=asked,
+            task=query.split("/")[0] if "/" in query else "mixinstruct",
+            references=texts(row["output"]),
+            split=split,
+        ),
+        where,
+    )
+    for candidate in objects(row["candidates"], where):
+        need(candidate, ("model", "text", "scores"), where)
+        scores = obj(candidate["scores"], where)
+        yield Answer(
+            query=query,
+            model=str(candidate["model"]),
+            text=text(candidate["text"]),
+            score=score(scores.get(METRIC), where),
+        )
 
 
 def comparisons(row: dict[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,36 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
             next_step=f"{did_you_mean(missing[0], map(str, row))} (columns: "
             f"{', '.join(map(str, row))[:300]})",
         )
+
+
+def records(
+    rows: Iterable[dict[str, Any]], columns: Sequence[str], name: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, record) of each record, which has at least `columns`; `name` is the file's."""
+    for number, row in enumerate(rows):
+        where = f"{name}, record {number}"
+        need(row, columns, where)
+        yield where, row
+
+
+def newest_first(paths: Iterable[Path], stamp: re.Pattern[str]) -> list[Path]:
+    """Files by the time in their names, the newest first; those without a time come last."""
+
+    def order(path: Path) -> tuple[str, str]:
+        found = stamp.search(path.name)
+        return (found[0] if found else "", str(path))
+
+    return sorted(paths, key=order, reverse=True)
+
+
+def json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Objects of a JSON list or of JSON lines, whichever the file holds, whatever its name."""
+    with path.open("rb") as stream:
+        first = stream.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if first == b"[":
+        yield from objects(load_json(path), str(path))
+    else:
+        yield from files.rows(path, "jsonl")
 
 
 def csv_rows(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -136,7 +167,9 @@ def spent(cost: Any, tokens: int | None, where: str) -> float | None:
 
 
 def text(value: Any) -> str:
-    """Text of a value; null is empty."""
+    """Text of a value; null is empty, a list or an object is its JSON."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, ensure_ascii=False)
     return "" if value is None else str(value)
 
 
@@ -144,21 +177,24 @@ def texts(value: Any) -> tuple[str, ...]:
     """Texts of a value that may be one or a list of them."""
     if value is None or value == "":
         return ()
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return (str(value),)
-    return tuple(str(item) for item in value if item is not None)
+    if isinstance(value, str | dict) or not isinstance(value, Iterable):
+        return (text(value),)
+    return tuple(text(item) for item in value if item is not None)
 
 
 __all__ = [
     "count",
     "csv_rows",
     "found_files",
+    "json_rows",
     "load_json",
     "need",
+    "newest_first",
     "number",
     "obj",
     "objects",
     "parse_json",
+    "records",
     "score",
     "spent",
     "text",

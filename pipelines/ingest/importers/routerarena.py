@@ -1,19 +1,24 @@
-"""RouterArena: a router's predictions, one model's answer per query."""
+"""RouterArena: a router's predictions, one model's answer per query.
+
+Layout checked against files of RouteWorks/RouterArena (`router_inference/predictions/`:
+`vllm-sr.json`, `sqwish-router.json`, `your-router-robustness.json`) and against the
+scripts that write and check them (`llm_inference/run.py`, `llm_evaluation/run.py`,
+`router_inference/check_config_prediction_files.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from pipelines import files
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
-    load_json,
-    need,
+    json_rows,
     obj,
-    objects,
+    records,
     score,
     spent,
     text,
@@ -23,22 +28,27 @@ _COLUMNS = ("global index", "prompt", "prediction", "generated_result")
 _LAYOUT = "router prediction files (*.json): a list of global index, prompt, prediction, …"
 
 
+#: The same queries in other words; upstream measures with them whether a router's choice holds.
+_REWORDED = "-robustness"
+
+
 def read(path: Path) -> Found:
-    """Robustness repeats and failed calls are counted, not imported."""
+    """Robustness files, placeholders and failed calls are counted, not imported."""
     found = Found()
     paths = found_files(path, ["**/*.json", "**/*.jsonl"], _LAYOUT)
+    if path.is_dir():
+        reworded = {p for p in paths if p.stem.endswith(_REWORDED)}
+        if reworded:
+            found.left_out["robustness files, which reword the queries"] = len(reworded)
+        paths = [p for p in paths if p not in reworded]
     found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
-    seen: dict[tuple[str, str], str | None] = {}
+    seen: dict[tuple[str, str], str] = {}
     for path in paths:
-        lines = path.suffix == ".jsonl"
-        rows = list(files.rows(path, "jsonl")) if lines else objects(load_json(path), str(path))
-        for number, row in enumerate(rows):
-            where = f"{path.name}, record {number}"
-            need(row, _COLUMNS, where)
+        for where, row in records(json_rows(path), _COLUMNS, path.name):
             index, model = str(row["global index"]), str(row["prediction"])
             found.ask(
                 Question(
@@ -49,12 +59,11 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                 ),
                 where,
             )
-            said = row["generated_result"]
-            result = obj(said, where) if said is not None else {}
-            output = result.get("generated_answer")
-            if not result.get("success") or output is None:
+            result = _result(row["generated_result"], where)
+            if result is None:
                 found.left_out["failed or absent calls"] += 1
                 continue
+            output = text(result["generated_answer"])
             if (index, model) in seen:
                 # Several routers that chose the same model share one cached answer.
                 same = "same answer" if seen[index, model] == output else "other answer"
@@ -66,12 +75,19 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             yield Answer(
                 query=index,
                 model=model,
-                text=str(output),
+                text=output,
                 score=score(row.get("accuracy"), where),
                 prompt_tokens=count(usage.get("input_tokens", usage.get("prompt_tokens")), where),
                 completion_tokens=tokens,
                 cost_usd=spent(row.get("cost"), tokens, where),
             )
+
+
+def _result(said: Any, where: str) -> dict[str, Any] | None:
+    """What was generated; None for a call that failed, was not made or stands for an example."""
+    result = {} if said is None else obj(said, where)
+    absent = not result.get("success") or result.get("generated_answer") is None
+    return None if absent or result.get("provider") == "placeholder" else result
 
 
 IMPORTER = Importer(

@@ -1,4 +1,11 @@
-"""RouterBench: `routerbench_{0,5}shot.pkl`, a wide pandas pickle of eleven models."""
+"""RouterBench: `routerbench_{0,5}shot.pkl`, a wide pandas pickle of eleven models.
+
+Columns checked against what withmartian/routerbench writes and reads
+(`convertors/common.py`, `convertors/martian_evals_convertor.py`, `utils.py`,
+`evaluate_routers.py`), and against the list of columns, blocks and pickled names that
+Hbin77/tierroute holds of the very file (`src/tierroute/adapters/routerbench.py`); the
+file itself was not at hand. The scores of the eleven models lie there as objects.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +26,7 @@ def read(path: Path) -> Found:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
     found = Found()
     frames = []
-    for file in found_files(path, ["*.pkl"], _LAYOUT):
+    for file in found_files(path, ["*shot*.pkl"], _LAYOUT):
         frame = unpickle.load(file)
         if type(frame).__name__ != "DataFrame":
             raise SourceError("the pickle holds no data frame", where=str(file))
@@ -36,6 +43,7 @@ def _answers(found: Found, frames: list[tuple[Path, Any, list[str]]]) -> Iterato
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
+        seen: set[str] = set()
         for number, row in enumerate(frame.to_dict("records")):
             where = f"{file.name}, row {number}"
             name = str(row["sample_id"])
@@ -45,6 +53,10 @@ def _answers(found: Found, frames: list[tuple[Path, Any, list[str]]]) -> Iterato
                 id=sample_id, question=prompt, prompt=prompt, task=str(row["eval_name"])
             )
             found.ask(question, where)
+            if name in seen:  # upstream's reader drops them too
+                found.left_out["rows that repeat a sample_id"] += 1
+                continue
+            seen.add(name)
             for model in models:
                 graded = score(row[model], f"{where}, {model}")
                 text = _unwrapped(row.get(f"{model}|model_response"))

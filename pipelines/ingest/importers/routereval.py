@@ -1,8 +1,14 @@
-"""RouterEval: pickles of score matrices per pool size and composition."""
+"""RouterEval: pickles of score matrices per pool size and composition.
+
+Layout checked against the generator and the test script of MilkThink-Lab/RouterEval
+(`get_router_dataset.py`, `test_router.py`; its data lie on a cloud drive and were not
+at hand): `easy` → 3, 5 and `hard` → 10, 100, 1000 → `all_strong`, `all_weak`,
+`strong_to_weak` → `data` and `model`; `prompt`, `split_index` and `embedding` stand
+once, at the top. All pools share one division, so a row is the same question in each.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +18,7 @@ from pipelines.ingest.importers import unpickle
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import found_files, need, score, text
 
-_LAYOUT = "*.pkl with easy…/hard… → all_strong/all_weak/strong_to_weak → data, model, prompt"
+_LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → data, model; prompt on top"
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
@@ -35,9 +41,10 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                 next_step=f"expected: {_LAYOUT}",
             )
         given: dict[tuple[str, str], float] = {}
+        task = path.stem.removesuffix("_router_dataset")
         for name, pool in pools:
             where = f"{path.name}, {'/'.join(name) or 'top'}"
-            for answer in _pool(found, path.stem, pool, where):
+            for answer in _pool(found, task, pool, where):
                 key = (answer.query, answer.model)
                 if key in given:
                     if given[key] != answer.score:
@@ -57,12 +64,12 @@ def _pools(
     if "data" in node and "model" in node:
         yield name, node
         return
+    # The prompts stand once, above the pools of every size and composition.
+    shared = {"prompt": node["prompt"]} if "prompt" in node else {}
     for key in sorted(node, key=str):
         inner = node[key]
-        shared = {k: node[k] for k in ("prompt", "split_index") if k in node}
-        if isinstance(inner, dict):
-            inner = {**shared, **inner} if "data" in inner else inner
-        yield from _pools(inner, (*name, str(key)), depth + 1)
+        if isinstance(inner, dict) and key not in ("prompt", "split_index", "embedding"):
+            yield from _pools({**shared, **inner}, (*name, str(key)), depth + 1)
 
 
 def _pool(found: Found, task: str, pool: Mapping[str, Any], where: str) -> Iterator[Answer]:
@@ -82,15 +89,11 @@ def _pool(found: Found, task: str, pool: Mapping[str, Any], where: str) -> Itera
             place = f"{where}, {split} row {number}"
             if len(row) != len(models):
                 raise SourceError(f"{len(row)} scores for {len(models)} models", where=place)
+            # Not the text: several rows may ask the same, and keep a score each.
+            query = f"{task}/{split}-{number}"
             prompt = text(texts[number]) if texts is not None else ""
-            if prompt.strip():
-                query = f"{task}/{hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
-            else:
-                query = f"{task}/{split}-{number}"
+            if not prompt.strip():
                 prompt = f"[question {query}: its text is not in the file]"
-            if query in found.questions and found.questions[query].split != split:
-                found.left_out["rows whose question stands in another split too"] += 1
-                continue
             found.ask(
                 Question(id=query, question=prompt, prompt=prompt, task=task, split=split), place
             )

@@ -1,4 +1,11 @@
-"""SPROUT (CARROT): Parquet with one struct of tokens and score per model."""
+"""SPROUT (CARROT): Parquet with one struct of tokens and score per model.
+
+Column and field names checked against readers of the dataset: somerstep/CARROT
+(`carrot/gen_sprout.py`, `carrot/data_utils.py`) and two public loaders, one of which lists
+the files (`data/{train,validation,test}-0000k-of-0000n.parquet`) and says that the
+structs hold response texts too; their field names were not seen. Not checked against a
+file. The variant with one more model (SPROUT-o3mini) has the same columns.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
-"""ulab LLMRouter: JSONL of one routed answer per line."""
+"""ulab LLMRouter: JSONL of one routed answer per line.
+
+Layout checked against ulab-uiuc/LLMRouter: `llmrouter/data/README.md` (output formats)
+and `llmrouter/data/api_calling_evaluation.py`, which writes the files. A question is
+what upstream takes as one: task, query and ground truth.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +16,9 @@ from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
-    need,
     number,
     parse_json,
+    records,
     score,
     text,
     texts,
@@ -20,24 +26,30 @@ from pipelines.ingest.importers.reading import (
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
 _LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"
-_FAILED = "API Error"
+#: What `call_api` and the script around it write in place of a response.
+_FAILED = ("API Error", "ERROR: ")
 
 
 def read(path: Path) -> Found:
     """Error texts that stand in place of a response are missing answers."""
     found = Found()
-    found.answers = _answers(found, found_files(path, ["**/*.jsonl"], _LAYOUT))
+    paths = found_files(path, ["**/*.jsonl"], _LAYOUT)
+    if path.is_dir():
+        # The queries alone lie in files of the same ending beside the routed answers.
+        paths = [p for p in paths if "routing" in p.name] or paths
+    found.answers = _answers(found, paths)
     return found
 
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
-    ids: dict[tuple[str, str], str] = {}
+    ids: dict[tuple[str, ...], str] = {}
+    samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
-        for line, row in enumerate(files.rows(path, "jsonl"), start=1):
-            where = f"{path.name}, line {line}"
-            need(row, _COLUMNS, where)
-            task, asked = text(row["task_name"]), text(row["query"])
-            query = ids.setdefault((task, asked), f"{task}/{len(ids)}")
+        split = next((s for s in ("train", "test") if f"_{s}" in path.stem), None)
+        for where, row in records(files.rows(path, "jsonl"), _COLUMNS, path.name):
+            task, asked, truth = (text(row[key]) for key in _COLUMNS[:3])
+            query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
+            there = found.questions.get(query)
             found.ask(
                 Question(
                     id=query,
@@ -46,6 +58,8 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                     task=task,
                     choices=_choices(row.get("choices"), where),
                     references=texts(row["ground_truth"]),
+                    # A query of both files is one question; it keeps the split it came with.
+                    split=there.split if there else split,
                 ),
                 where,
             )
@@ -53,9 +67,13 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             if output is None or str(output).startswith(_FAILED):
                 found.left_out["failed calls"] += 1
                 continue
+            model = str(row["model_name"])
+            sample = samples[query, model]
+            samples[query, model] += 1
             yield Answer(
                 query=query,
-                model=str(row["model_name"]),
+                model=model,
+                sample=sample,
                 text=str(output),
                 score=score(row["performance"], where),
                 prompt_tokens=count(row.get("input_tokens"), where),
