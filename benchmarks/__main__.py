@@ -17,7 +17,7 @@ BENCHMARKS: dict[str, str] = {
     "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup": "exact near-duplicates against brute force, FAISS and SemHash",
-    "dedup_shards": "near-duplicates over shards and slabs against one search",
+    "dedup_shards": "near-duplicates over shards and parts, on threads or Dask, against one search",
     "entropy": "meaning clusters against the plain loop through the same scorer",
     "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",

@@ -1,8 +1,8 @@
 """Near-duplicates over many embedding files, on any task runner and any fsspec storage.
 
-Vectors are scattered into slabs (`pipelines.curate.partitioned`), every slab is
+Vectors are scattered into parts (`pipelines.curate.partitioned`), every part is
 searched by one task, and the pairs are joined. Paths cross task borders; no task
-holds more than one shard or one slab.
+holds more than one shard or one part.
 """
 
 from __future__ import annotations
@@ -18,45 +18,49 @@ from prefect import flow, task
 from flows.run import each, start
 from flows.runners import Runner, on
 from pipelines.curate.near_duplicates import Pairs
-from pipelines.curate.partitioned import SlabPairs, Slabs, join_slabs, plan_slabs, search_slab
+from pipelines.curate.partitioned import (
+    Cut,
+    Partition,
+    PartPairs,
+    join_parts,
+    plan_parts,
+    search_part,
+)
 from pipelines.errors import BadInput
 
 #: Rows drawn from all shards together to place the cuts.
-_SAMPLE = 20_000
+_SAMPLE = 40_000
 
 
-def draw_sample(shard: str, rows: int) -> list[list[float]]:
-    """About `rows` vectors of a shard, evenly spaced."""
+def draw_sample(shard: str, number: int, rows: int, out: str) -> str:
+    """Keep about `rows` vectors of a shard, evenly spaced; returns their file."""
     vectors = read_vectors(shard)
-    return vectors[:: max(1, len(vectors) // max(1, rows))].tolist()  # type: ignore[no-any-return]
+    drawn = vectors[:: max(1, -(-len(vectors) // max(1, rows)))]
+    target = f"{out}/sample-{number:06d}.arrow"
+    _write(pa.table({"vector": _lists(drawn)}), target)
+    return target
 
 
-def scatter(shard: str, number: int, offset: int, slabs: dict[str, Any], out: str) -> int:
-    """Write each slab's members of one shard; returns the rows written, borders included."""
-    vectors, cut = read_vectors(shard), _slabs(slabs)
-    positions = cut.positions(vectors)
+def scatter(shard: str, number: int, offset: int, partition: dict[str, Any], out: str) -> int:
+    """Write each part's members of one shard; returns the rows written, borders included."""
+    vectors, parted = read_vectors(shard), _partition(partition)
     written = 0
-    for slab in range(len(cut)):
-        rows = np.flatnonzero(cut.members(positions, slab))
+    for part, rows in parted.members(parted.positions(vectors)):
         if len(rows):
             table = pa.table({"row": rows + offset, "vector": _lists(vectors[rows])})
-            _write(table, f"{out}/slab-{slab:05d}/{number:06d}.arrow")
+            _write(table, f"{out}/part-{part:05d}/{number:06d}.arrow")
             written += len(rows)
     return written
 
 
-def search(slab: int, threshold: float, out: str) -> str:
-    """Search one slab; returns the file of its pairs."""
-    files = _glob(f"{out}/slab-{slab:05d}/*.arrow")
-    target = f"{out}/pairs-{slab:05d}.arrow"
+def search(part: int, threshold: float, out: str) -> str:
+    """Search one part; returns the file of its pairs."""
+    files = _glob(f"{out}/part-{part:05d}/*.arrow")
+    target = f"{out}/pairs-{part:05d}.arrow"
     none = np.empty(0, dtype=np.int64)
-    found = SlabPairs(none.reshape(0, 2), none, none, np.empty(0))
+    found = PartPairs(none.reshape(0, 2), none, none, np.empty(0))
     if files:
-        parts = [_read(file) for file in files]
-        rows = np.concatenate([part.column("row").to_numpy() for part in parts])
-        vectors = np.concatenate([_matrix(part.column("vector")) for part in parts])
-        del parts
-        found = search_slab(rows, vectors, threshold)
+        found = search_part(*_gather(files), threshold)
     # Copies travel as pairs without a similarity.
     similarity = pa.array(
         np.concatenate([np.zeros(len(found.copies)), found.similarity]),
@@ -77,44 +81,49 @@ def search(slab: int, threshold: float, out: str) -> str:
 _OPTIONS: dict[str, Any] = {"retries": 2, "retry_delay_seconds": 5}
 sample_task = task(name="sample shard", **_OPTIONS)(draw_sample)
 scatter_task = task(name="scatter shard", **_OPTIONS)(scatter)
-search_task = task(name="search slab", **_OPTIONS)(search)
+search_task = task(name="search part", **_OPTIONS)(search)
 
 
 @flow(name="routeyard-dedup-shards")
 def dedup_shards(
-    shards: list[str], rows: list[int], out: str, threshold: float = 0.999, slabs: int = 16
-) -> str:
+    shards: list[str], rows: list[int], out: str, threshold: float = 0.999, parts: int = 16
+) -> dict[str, Any]:
     """Near-duplicate pairs over all shards → `<out>/pairs.arrow` (left, right, similarity).
 
     Args:
         shards: Parquet files with a `vector` column, in row order; any fsspec address.
         rows: Rows of each shard.
-        out: Empty folder for slabs and pairs; any fsspec address the workers reach.
-        slabs: Slabs wanted; a worker needs room for one of them.
+        out: Empty folder for parts and pairs; any fsspec address the workers reach.
+        parts: Parts wanted; a worker needs room for one of them.
+
+    Returns:
+        `pairs` (their file), `parts`, and `scattered`: rows written to them in sum.
     """
     share = _SAMPLE // max(1, len(shards)) + 1
-    drawn = each(sample_task, [{"shard": shard, "rows": share} for shard in shards])
-    sample = np.array([v for part in drawn for v in part], dtype=np.float32)
-    cut = plan_slabs(sample, threshold, slabs)
+    numbered = list(enumerate(shards))
+    drawn = each(
+        sample_task,
+        [{"shard": shard, "number": i, "rows": share, "out": out} for i, shard in numbered],
+    )
+    sample = np.concatenate([_matrix(_read(file).column("vector")) for file in drawn])
+    planned = plan_parts(sample, threshold, parts)
     said = {
-        "direction": cut.direction.tolist(),
-        "cuts": cut.cuts.tolist(),
-        "reach": cut.reach,
+        "directions": planned.directions.tolist(),
+        "cuts": [list(cut) for cut in planned.cuts],
+        "reach": planned.reach,
     }
     offsets = np.concatenate([[0], np.cumsum(rows)[:-1]]).tolist()
-    each(
+    common = {"partition": said, "out": out}
+    written = each(
         scatter_task,
-        [
-            {"shard": shard, "number": i, "offset": offsets[i], "slabs": said, "out": out}
-            for i, shard in enumerate(shards)
-        ],
+        [{"shard": shard, "number": i, "offset": offsets[i], **common} for i, shard in numbered],
     )
     found = each(
         search_task,
-        [{"slab": slab, "threshold": threshold, "out": out} for slab in range(len(cut))],
+        [{"part": part, "threshold": threshold, "out": out} for part in range(len(planned))],
     )
-    pairs = join_slabs(sum(rows), [_slab_pairs(_read(file)) for file in found])
-    return _keep(pairs, out)
+    pairs = join_parts(sum(rows), [_part_pairs(_read(file)) for file in found])
+    return {"pairs": _keep(pairs, out), "parts": len(planned), "scattered": sum(written)}
 
 
 def run_dedup_shards(
@@ -122,7 +131,7 @@ def run_dedup_shards(
     out: str,
     *,
     threshold: float = 0.999,
-    slabs: int = 16,
+    parts: int = 16,
     runner: Runner = "threads",
     workers: int = 2,
     dask_address: str | None = None,
@@ -130,7 +139,7 @@ def run_dedup_shards(
     """`dedup_shards` on a runner; the pairs as one search over all rows would give them."""
     running = on(dedup_shards, runner, workers=workers, dask_address=dask_address)
     rows = [count_rows(shard) for shard in shards]
-    start(running, shards=list(shards), rows=rows, out=out, threshold=threshold, slabs=slabs)
+    start(running, shards=list(shards), rows=rows, out=out, threshold=threshold, parts=parts)
     return read_pairs(out)
 
 
@@ -164,18 +173,32 @@ def _keep(pairs: Pairs, out: str) -> str:
     return f"{out}/pairs.arrow"
 
 
-def _slab_pairs(table: pa.Table) -> SlabPairs:
+def _gather(files: Sequence[str]) -> tuple[Any, Any]:
+    """Row numbers and vectors of a part's files, filled in one file at a time."""
+    rows = [_read(file, fields=[0]).column("row").to_numpy() for file in files]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])])
+    vectors = None
+    for file, offset in zip(files, offsets.tolist(), strict=False):
+        block = _matrix(_read(file).column("vector"))
+        if vectors is None:
+            vectors = np.empty((offsets[-1], block.shape[1]), dtype=np.float32)
+        vectors[offset : offset + len(block)] = block
+    return np.concatenate(rows), vectors
+
+
+def _part_pairs(table: pa.Table) -> PartPairs:
     copied = table.column("similarity").is_null()
     copies, near = table.filter(copied), table.filter(pa.compute.invert(copied))
     both = [copies.column(name).to_numpy() for name in ("left", "right")]
-    return SlabPairs(
+    return PartPairs(
         np.stack(both, axis=1),
         *(near.column(name).to_numpy() for name in ("left", "right", "similarity")),
     )
 
 
-def _slabs(said: dict[str, Any]) -> Slabs:
-    return Slabs(np.array(said["direction"]), np.array(said["cuts"]), float(said["reach"]))
+def _partition(said: dict[str, Any]) -> Partition:
+    cuts = tuple(Cut(*cut) for cut in said["cuts"])
+    return Partition(np.array(said["directions"]), cuts, float(said["reach"]))
 
 
 def _lists(vectors: np.ndarray[Any, Any]) -> pa.FixedSizeListArray:
@@ -207,9 +230,10 @@ def _write(table: pa.Table, address: str) -> None:
         writer.write_table(table)
 
 
-def _read(address: str) -> pa.Table:
+def _read(address: str, fields: list[int] | None = None) -> pa.Table:
     with _open(address, "rb") as file:
-        return pa.ipc.open_file(file).read_all()
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        return pa.ipc.open_file(file, options=options).read_all()
 
 
 def _glob(pattern: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Near-duplicates over slabs equal those over the whole."""
+"""Near-duplicates over parts equal those over the whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.curate.near_duplicates import near_duplicate_pairs
-from pipelines.curate.partitioned import join_slabs, plan_slabs, search_slab
+from pipelines.curate.partitioned import Cut, Partition, join_parts, plan_parts, search_part
 from pipelines.errors import BadInput
 
 
@@ -27,14 +27,15 @@ def cloud(seed, n, width=12, threshold=0.999):
     return mixed[draw.permutation(len(mixed))]
 
 
-def by_slabs(vectors, threshold, count):
-    slabs = plan_slabs(vectors[::3], threshold, count)
-    positions = slabs.positions(vectors)
-    parts = []
-    for slab in range(len(slabs)):
-        rows = np.flatnonzero(slabs.members(positions, slab))
-        parts.append(search_slab(rows, vectors[rows], threshold))
-    return join_slabs(len(vectors), parts)
+def by_parts(vectors, threshold, count):
+    return searched(vectors, threshold, plan_parts(vectors[::3], threshold, count))
+
+
+def searched(vectors, threshold, partition):
+    members = list(partition.members(partition.positions(vectors)))
+    assert sorted(part for part, _ in members) == list(range(len(partition)))
+    found = [search_part(rows, vectors[rows], threshold) for _, rows in members]
+    return join_parts(len(vectors), found)
 
 
 def same(left, right):
@@ -42,14 +43,34 @@ def same(left, right):
         np.testing.assert_array_equal(getattr(left, name), getattr(right, name), err_msg=name)
 
 
-# 40 slabs of 0.02 are narrower than the radius of 0.045: borders span several slabs.
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
-def test_slabs_find_what_one_search_finds(count):
+def test_parts_find_what_one_search_finds(count):
     vectors = cloud(0, 800)
     whole = near_duplicate_pairs(vectors, 0.999)
     assert len(whole.left) > 300
     assert (whole.first != np.arange(len(vectors))).sum() > 300
-    same(by_slabs(vectors, 0.999, count), whole)
+    same(by_parts(vectors, 0.999, count), whole)
+
+
+def test_parts_narrower_than_the_radius_lose_nothing():
+    # Cuts 0.02 apart and a radius of 0.045: a pair may lie across several cuts.
+    vectors = cloud(0, 800)
+    planned = plan_parts(vectors, 0.999, 1)
+    places = np.arange(-0.3, 0.3, 0.02).tolist()
+    following = [*range(1, len(places)), -1 - len(places)]
+    cuts = [Cut(0, at, -1 - i, following[i]) for i, at in enumerate(places)]
+    narrow = Partition(planned.directions, tuple(cuts), planned.reach)
+    same(searched(vectors, 0.999, narrow), near_duplicate_pairs(vectors, 0.999))
+
+
+def test_more_parts_are_smaller_parts():
+    vectors = cloud(2, 4000)
+    sizes = []
+    for count in (1, 4, 16):
+        partition = plan_parts(vectors, 0.999, count)
+        assert len(partition) == count
+        sizes.append(max(len(rows) for _, rows in partition.members(partition.positions(vectors))))
+    assert sizes[0] > 3 * sizes[1] > 9 * sizes[2]
 
 
 @given(
@@ -58,25 +79,25 @@ def test_slabs_find_what_one_search_finds(count):
 @settings(deadline=None, max_examples=25)
 def test_for_any_cloud_and_any_cuts(seed, count, threshold):
     vectors = cloud(seed, 60, width=6, threshold=threshold)
-    same(by_slabs(vectors, threshold, count), near_duplicate_pairs(vectors, threshold))
+    same(by_parts(vectors, threshold, count), near_duplicate_pairs(vectors, threshold))
 
 
 def test_all_rows_alike_make_one_group():
-    # Every cut falls on the same place; nothing may be lost or counted twice.
+    # No cut makes a part smaller; nothing may be lost or counted twice.
     vectors = np.tile(np.float32([[0.6, 0.8, 0, 0]]), (50, 1))
-    joined = by_slabs(vectors, 0.999, 8)
+    joined = by_parts(vectors, 0.999, 8)
     assert set(joined.first.tolist()) == {0}
     assert joined.count() == 50 * 49 // 2
 
 
-def test_no_rows_and_no_slabs():
-    joined = join_slabs(3, [])
+def test_no_rows_and_no_parts():
+    joined = join_parts(3, [])
     assert joined.first.tolist() == [0, 1, 2]
     assert joined.count() == 0
 
 
 def test_a_zero_vector_is_refused():
     vectors = cloud(1, 10)
-    slabs = plan_slabs(vectors, 0.999, 2)
+    partition = plan_parts(vectors, 0.999, 2)
     with pytest.raises(BadInput, match="zero"):
-        slabs.positions(np.zeros((1, 12), np.float32))
+        partition.positions(np.zeros((1, 12), np.float32))

@@ -1,4 +1,4 @@
-"""Dedup over shards and slabs equals one search; the storage may be any that fsspec opens."""
+"""Dedup over shards and parts equals one search; the storage may be any that fsspec opens."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def shards_of(vectors, folder, count):
 
 
 @pytest.mark.parametrize("storage", ["folder", "memory"])
-def test_shards_and_slabs_give_what_one_search_gives(vectors, tmp_path, storage):
+def test_shards_and_parts_give_what_one_search_gives(vectors, tmp_path, storage):
     root = str(tmp_path) if storage == "folder" else f"memory://{tmp_path.name}"
     shards = shards_of(vectors, f"{root}/in", 4)
-    found = run_dedup_shards(shards, f"{root}/out", slabs=7)
+    found = run_dedup_shards(shards, f"{root}/out", parts=7)
     whole = near_duplicate_pairs(vectors, 0.999)
     assert len(whole.left) > 100
     for name in ("first", "left", "right", "similarity"):
