@@ -27,11 +27,12 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
     """Sources → queries."""
     from pipelines import files
     from pipelines.curate.result import removals
-    from pipelines.ingest import ingest, pin
+    from pipelines.ingest import compared, ingest, pin
 
     sources = [pin(source) for source in recipe.sources]
+    others = [pin(source) for source in recipe.compared_with]
     inputs: dict[str, str] = {}
-    for source in sources:
+    for source in (*sources, *others):
         if source.kind == "hub":
             inputs[source.name] = str(source.revision)
         else:
@@ -43,6 +44,8 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
         write_table(done.queries, folder / "queries.parquet")
         left_out = removals("ingest", "query", done.removed)
         write_table(left_out, folder / "removals.parquet")
+        if others:
+            write_table(compared(others, base=Path(base)), folder / "external.parquet")
         return {
             "queries": done.queries.num_rows,
             "removed": left_out.num_rows,
@@ -52,7 +55,10 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
     return run_stage(
         Path(root),
         "ingest",
-        parameters={"sources": [source.model_dump(mode="json") for source in sources]},
+        parameters={
+            "sources": [source.model_dump(mode="json") for source in sources],
+            "compared_with": [source.model_dump(mode="json") for source in others],
+        },
         inputs=inputs,
         rooms=(*_SHARED, "pipelines.ingest"),
         make=make,
@@ -237,6 +243,7 @@ def curate_task(
 ) -> Done:
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from flows.entailment import ROOMS, inputs_of, made_for
     from pipelines.curate.apply import curate
@@ -264,16 +271,25 @@ def curate_task(
         }
         if embedded is not None:
             tables["embeddings"] = read(embedded, "embeddings")
+        if recipe.compared_with:
+            tables["external"] = pq.read_table(queries.path("external"))
         applied = curate(
             tables,
             [(rule.rule, rule.parameters) for rule in recipe.curate],
             make=partial(made_for, recipe, Path(root)),
         )
         result = dict(applied.tables)
+        result.pop("external", None)
         result["removals"] = pa.concat_tables([read(queries, "removals"), applied.removals])
-        if "splits" not in result:
+        # Rules bring schemes of their own; the recipe's stands beside them when it is written.
+        if "splits" not in result or "split" in recipe.model_fields_set:
             shares = recipe.split.model_dump()
-            result["splits"] = split(result["queries"], result.get("duplicates"), **shares)
+            result["splits"] = split(
+                result["queries"],
+                result.get("duplicates"),
+                beside=result.get("splits"),
+                **shares,
+            )
         for name, table in result.items():
             write_table(table, folder / f"{name}.parquet")
         return {"rules": [dict(one) for one in applied.figures]}

@@ -62,17 +62,25 @@ def split(
     test: float = 0.2,
     stratify: bool = True,
     seed: int = 0,
+    beside: pa.Table | None = None,
 ) -> pa.Table:
-    """SPLITS rows of one scheme with the given shares.
+    """SPLITS rows of one scheme with the given shares, after those of other schemes.
 
     Args:
         queries: QUERIES.
         duplicates: DUPLICATES; members of a group get the same split.
         stratify: Keep the shares within each task.
+        beside: SPLITS of rules, kept as they are.
 
     Raises:
-        RecipeError: shares do not add up to 1.
+        RecipeError: shares do not add up to 1, or a rule made the same scheme.
     """
+    if beside is not None and scheme in beside.column("scheme").to_pylist():
+        raise RecipeError(
+            f"a curation rule already made the split scheme {scheme!r}",
+            where="split",
+            next_step="give the recipe's split another 'scheme', or leave it out",
+        )
     if min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-9:
         raise RecipeError(
             f"split shares add up to {train + validation + test:g}, not 1",
@@ -98,7 +106,8 @@ def split(
                 name = "train"
             rows += [(member, name) for member in unit.members]
             before += len(unit.members)
-    return _splits({scheme: rows})
+    made = _splits({scheme: rows})
+    return made if beside is None else pa.concat_tables([beside, made])
 
 
 def dense_sparse(

@@ -43,11 +43,16 @@ class Embed(Strict):
 
 
 class Recipe(Strict):
-    """A benchmark: sources, pool, collect, label, curate, split, release."""
+    """A benchmark: sources, pool, collect, label, curate, split, release.
+
+    `compared_with` lists other datasets, as sources are: the rule `contamination`
+    looks for the benchmark's questions in them; none of theirs is taken.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
     sources: list[Source] = Field(min_length=1)
+    compared_with: list[Source] = Field(default_factory=list)
     pool: Pool
     collect: Collect = Collect()
     label: Label = Label()
@@ -58,10 +63,16 @@ class Recipe(Strict):
 
     @model_validator(mode="after")
     def _unique_sources(self) -> Recipe:
-        names = [source.name for source in self.sources]
+        names = [source.name for source in (*self.sources, *self.compared_with)]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"source {repeated[0]!r} is listed twice")
+        return self
+
+    @model_validator(mode="after")
+    def _compared_by_a_rule(self) -> Recipe:
+        if self.compared_with and all(rule.rule != "contamination" for rule in self.curate):
+            raise ValueError("'compared_with' needs the rule 'contamination' under 'curate'")
         return self
 
 

@@ -11,8 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.build import run_build
-from pipelines.errors import GateFailed, RecordedError, RouteyardError, SourceError, VersionExists
-from tests.flows.small_recorded import write
+from pipelines.errors import (
+    GateFailed,
+    RecipeError,
+    RecordedError,
+    RouteyardError,
+    SourceError,
+    VersionExists,
+)
+from tests.flows.small_recorded import RECIPE, write
 
 
 def build(recipe: Path, yard: Path) -> dict:
@@ -60,6 +67,47 @@ def test_the_same_again_is_unchanged_and_other_content_needs_a_version(tmp_path:
     assert caught.value.exit_code == 2
     assert "version:" in str(caught.value)
     assert digests(yard / "releases/small/1.0.0") == before
+
+
+def test_questions_that_stand_in_other_datasets_leave_with_the_dataset_named(
+    tmp_path: Path,
+) -> None:
+    # The other dataset has no ids or references: only its questions are read.
+    (tmp_path / "theirs.csv").write_text("prompt\nwhat IS 3 + 4?\nWho was first?\n")
+    theirs = {"name": "theirs", "path": "theirs.csv", "fields": {"question": "prompt"}}
+    rule = {"rule": "contamination", "action": "remove"}
+    recipe = write(tmp_path, compared_with=[theirs], curate=[rule])
+    release = Path(build(recipe, tmp_path / "yard")["release"]["path"])
+    with duckdb.connect(str(release / "small.duckdb"), read_only=True) as connection:
+        gone = connection.execute("SELECT reason, detail FROM removals").fetchall()
+        left = connection.execute("SELECT count(*), count(*) FILTER (question LIKE '%3 + 4%') "
+                                  "FROM queries").fetchone()  # fmt: skip
+        tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+    assert gone == [("contaminated_exact", "same text in 'theirs'")]
+    assert left == (11, 0)
+    assert "external" not in tables
+
+
+def test_compared_datasets_without_the_rule_are_refused(tmp_path: Path) -> None:
+    theirs = {"name": "theirs", "path": "theirs.csv", "fields": {"question": "prompt"}}
+    with pytest.raises(RecipeError, match="contamination"):
+        build(write(tmp_path, compared_with=[theirs]), tmp_path / "yard")
+
+
+def test_the_recipe_split_stands_beside_those_of_rules(tmp_path: Path) -> None:
+    rule = {"rule": "out_of_distribution", "groups": {"adding": ["small"]}}
+    source = RECIPE["sources"][0]
+    fields = {**source["fields"], "task": "{{ 'small' if id | int < 4 else 'large' }}"}
+    recipe = write(tmp_path, curate=[rule], sources=[{**source, "fields": fields}])
+    release = Path(build(recipe, tmp_path / "yard")["release"]["path"])
+    schemes = pq.read_table(release / "data" / "splits.parquet")["scheme"].unique().to_pylist()
+    assert sorted(schemes) == ["dense", "ood:adding"]
+
+
+def test_two_splits_of_one_name_are_refused(tmp_path: Path) -> None:
+    rule = {"rule": "dense_sparse", "validation": 1, "test": 1, "slice_share": 0.5}
+    with pytest.raises(RecipeError, match="already made the split scheme 'dense'"):
+        build(write(tmp_path, curate=[rule]), tmp_path / "yard")
 
 
 def test_a_gate_that_is_not_waived_stops_the_release(tmp_path: Path) -> None:
