@@ -12,6 +12,7 @@ from flows.collect import collect_stage
 from flows.demo.serve import surroundings
 from flows.label import label_stage
 from flows.load import load, with_collect
+from flows.log import log
 from flows.release import audit_task, certify_task, check_metering, release_task
 from flows.run import call, publish_markdown, start
 from flows.stages import (
@@ -122,6 +123,7 @@ def _stages(
 
     released = call(release_task, recipe=checked, root=str(root), stages=done)
     say.line("release", f"{released['path']} ({released['status']})")
+    log(checked.name, "release", f"{released['path']} ({released['status']})")
     publish_markdown("summary", markdown(Path(released["path"])), f"{checked.name} summary")
     return {**_summary(done), "release": released}
 

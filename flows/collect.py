@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prefect import task
 
+from flows.log import log
 from flows.run import call
 from flows.sharing import collectors, open_ledger, seat, share
 from flows.stages import recorded_task, write_by_model
@@ -47,7 +49,8 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
         if planned.missing and PROBING.get():
             raise Stale("collect", {"missing": planned.missing})
         if planned.missing:
-            with seat(pool_share, seats), collecting() as show:
+            tell = partial(log, recipe.name, "collect")
+            with seat(pool_share, seats), collecting(also=tell) as show:
                 collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
@@ -67,6 +70,7 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
         },
         rooms=("schemas", "pipelines.collect"),
         make=make,
+        benchmark=recipe.name,
     )
 
 

@@ -23,9 +23,11 @@ _SMALL = 20_000
 
 def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, jobs: int) -> Done:
     """Labels of a benchmark; what is filed already is not filed again."""
+    files = response_files(collected)
+    common = {"recipe": recipe, "root": str(root), "queries": queries}
     shards = [
-        {"recipe": recipe, "root": str(root), "queries": queries, "responses": str(path)}
-        for path in response_files(collected)
+        {**common, "responses": str(path), "shard": (number, len(files))}
+        for number, path in enumerate(files, 1)
     ]
     processes = 1 if int(collected.figures["responses"]) < _SMALL else jobs
     with say.counter("label", "models") as count:
@@ -74,6 +76,7 @@ def reviewed(recipe: Recipe, root: Path) -> Done | None:
         inputs={"reviews": content(files)},
         rooms=("schemas",),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -114,6 +117,7 @@ def hear_task(
         inputs={"queries": queries.fingerprint, "verdicts": content(heard.verdicts)},
         rooms=("schemas", "pipelines.label"),
         make=make,
+        benchmark=recipe.name,
     )
 
 

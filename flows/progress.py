@@ -22,11 +22,17 @@ _EVERY_S = 10.0
 
 
 @contextmanager
-def collecting(console: Console | None = None) -> Iterator[Callable[[Snapshot], None]]:
-    """Show snapshots on standard error; yields the function that takes them."""
+def collecting(
+    console: Console | None = None, also: Callable[[str], None] | None = None
+) -> Iterator[Callable[[Snapshot], None]]:
+    """Show snapshots on standard error; yields the function that takes them.
+
+    Args:
+        also: Told each plain line as well (a log); without a terminal only.
+    """
     console = console or Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield _Lines(console)
+        yield _Lines(console, also)
         return
     from rich.live import Live
 
@@ -67,7 +73,7 @@ def table(now: Snapshot) -> Table:
 
 
 def line(lane: Lane) -> str:
-    """One model as a plain line."""
+    """One model as a plain line: `NAME: done/wanted, …`."""
     parts = [f"{lane.done:,}/{lane.wanted:,}", f"{lane.rate:,.1f}/s"]
     if lane.errors:
         parts.append(_errors(lane))
@@ -75,7 +81,7 @@ def line(lane: Lane) -> str:
     if lane.projected_usd is not None:
         parts.append(f"${lane.projected_usd:,.2f} projected")
     parts.append(f"paused: {lane.paused}" if lane.paused else f"{duration(lane.eta_s)} left")
-    return f"collect   {lane.model_id}: {', '.join(parts)}"
+    return f"{lane.model_id}: {', '.join(parts)}"
 
 
 def duration(seconds: float | None) -> str:
@@ -89,8 +95,9 @@ def duration(seconds: float | None) -> str:
 
 
 class _Lines:
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, also: Callable[[str], None] | None) -> None:
         self._console = console
+        self._also = also
         self._said = time.monotonic()
 
     def __call__(self, now: Snapshot) -> None:
@@ -100,7 +107,9 @@ class _Lines:
             return
         self._said = time.monotonic()
         for lane in now.lanes:
-            self._console.print(line(lane), soft_wrap=True, markup=False)
+            self._console.print(f"collect   {line(lane)}", soft_wrap=True, markup=False)
+            if self._also:
+                self._also(line(lane))
 
 
 def _errors(lane: Lane) -> str:

@@ -13,6 +13,7 @@ from flows import report
 from flows.build import build
 from flows.changes import changes, remember, stop_if_retired
 from flows.load import load
+from flows.log import log
 from flows.notify import notify as tell
 from flows.plan import plan_build
 from flows.publishing import check_target, publish_once
@@ -68,6 +69,7 @@ def refresh(
             return _refresh(run, checked, notify or [], publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
+            log(checked.name, "refresh", f"{kind}: {error}")
             publish_markdown("stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind)
             tell(notify or [], f"Routeyard: {checked.name} {kind}", str(error))
             raise
@@ -120,6 +122,7 @@ def _refresh(
     if released and fresh and _made_of_now(recipe, root, released):
         text = f"{checked.name} is up to date with {released.name}: nothing was done."
         publish_markdown("refresh", text, "nothing changed")
+        log(checked.name, "refresh", text)
         done = {"status": "unchanged", "release": str(released), "changes": outside.rows}
         return {**done, "published": _publish(checked, released, publish_to, root)}
     if outside.retired:
@@ -147,6 +150,7 @@ def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str 
     if to is None or (sent := publish_once(release, to, root)) is None:
         return None
     text = f"{checked.name} {release.name}: {len(sent.files)} of {sent.of} files to {sent.where}"
+    log(checked.name, "publish", text)
     publish_markdown("published", text, "where the release was published")
     return sent.where
 

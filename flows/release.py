@@ -59,6 +59,7 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
         inputs={"curated": curated.fingerprint},
         rooms=("schemas", "pipelines.calls"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -113,6 +114,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
         inputs=inputs,
         rooms=("schemas", "pipelines.evaluate", "pipelines.routers"),
         make=make,
+        benchmark=recipe.name,
     )
 
 

@@ -62,6 +62,7 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
         inputs=inputs,
         rooms=(*_SHARED, "pipelines.ingest"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -82,6 +83,7 @@ def pool_task(recipe: Recipe, root: str) -> Done:
         inputs={},
         rooms=("schemas", "pipelines.pool"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -113,6 +115,7 @@ def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Don
         inputs=inputs,
         rooms=(*_SHARED, "pipelines.collect.recorded"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -130,8 +133,10 @@ def response_files(collected: Done) -> list[Path]:
     return sorted((Path(collected.folder) / "responses").glob("*.parquet"))
 
 
-def file_model_verdicts(recipe: Recipe, root: str, queries: Done, responses: str) -> Done:
-    """Rule verdicts over one model's responses."""
+def file_model_verdicts(
+    recipe: Recipe, root: str, queries: Done, responses: str, shard: tuple[int, int] | None = None
+) -> Done:
+    """Rule verdicts over one model's responses, the shard's."""
     import pyarrow.parquet as pq
 
     from pipelines.label.stage import file_verdicts, versions
@@ -157,6 +162,8 @@ def file_model_verdicts(recipe: Recipe, root: str, queries: Done, responses: str
         inputs={"queries": queries.fingerprint, "responses": content([Path(responses)])},
         rooms=("schemas", "pipelines.label"),
         make=make,
+        benchmark=recipe.name,
+        shard=shard,
     )
 
 
@@ -199,6 +206,7 @@ def labels_task(
         },
         rooms=("schemas", "pipelines.label.court", "pipelines.label.bench"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -228,6 +236,7 @@ def embed_task(recipe: Recipe, root: str, queries: Done) -> Done:
         inputs={"queries": queries.fingerprint},
         rooms=("schemas", "pipelines.embed"),
         make=make,
+        benchmark=recipe.name,
     )
 
 
@@ -304,6 +313,7 @@ def curate_task(
         inputs=inputs,
         rooms=("schemas", "pipelines.curate", *(ROOMS if "preference" in names else ())),
         make=make,
+        benchmark=recipe.name,
     )
 
 

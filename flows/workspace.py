@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from flows.log import counts, log
+from pipelines.calls.owner import runs
 
 #: True while `routeyard status` asks what a build would do: nothing is made.
 PROBING: ContextVar[bool] = ContextVar("probing", default=False)
@@ -88,6 +92,8 @@ def run_stage(
     inputs: Mapping[str, str],
     rooms: Sequence[str],
     make: Callable[[Path], Mapping[str, Any]],
+    benchmark: str = "",
+    shard: tuple[int, int] | None = None,
 ) -> Done:
     """Run `make(folder)` unless its output is already there.
 
@@ -96,6 +102,7 @@ def run_stage(
         inputs: name → fingerprint of each input.
         rooms: Packages whose code makes the output.
         make: Writes tables into the folder and returns JSON-ready figures.
+        benchmark, shard: For the log only; (number from 1, how many) where there are several.
     """
     made_of = {
         "stage": stage,
@@ -109,6 +116,8 @@ def run_stage(
     folder = root / "stages" / stage / fingerprint
     if (folder / "stage.json").is_file():
         said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
+        if not PROBING.get():
+            log(benchmark, stage, f"unchanged: {counts(said['figures'])}", shard=shard)
         return Done(
             stage=stage,
             fingerprint=fingerprint,
@@ -121,6 +130,8 @@ def run_stage(
     staging = folder.with_name(f".{fingerprint}.{os.getpid()}")
     _sweep(folder.parent)
     staging.mkdir(parents=True)
+    log(benchmark, stage, "begins", shard=shard)
+    begun = time.monotonic()
     try:
         figures = dict(make(staging))
         record = {**made_of, "fingerprint": fingerprint, "figures": figures}
@@ -132,6 +143,7 @@ def run_stage(
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
+    log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
     return Done(
         stage=stage,
         fingerprint=fingerprint,
@@ -164,15 +176,5 @@ def _sweep(folder: Path) -> None:
         return
     for left in folder.glob(".*.*"):
         pid = left.name.rpartition(".")[2]
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not runs(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

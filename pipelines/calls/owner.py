@@ -57,11 +57,12 @@ class Owner:
         if host is None or pid is None:
             return False
         if host == _host():
-            return _started(pid) == started if started is not None else _runs(pid)
+            return _started(pid) == started if started is not None else runs(pid)
         return silent_s < Owner.LEASE_S
 
 
-def _runs(pid: int) -> bool:
+def runs(pid: int) -> bool:
+    """Whether a process of that id is there on this host."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

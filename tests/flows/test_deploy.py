@@ -1,0 +1,180 @@
+"""Deployments, notifications, checked parameters and logs on a real Prefect server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import yaml
+
+from flows.deploy import deploy, limit_name
+from flows.refresh import refresh, refresh_inline
+from flows.run import start
+from pipelines.errors import BadInput, GateFailed
+from tests.flows.small_recorded import write
+
+pytestmark = [
+    pytest.mark.prefect,
+    pytest.mark.timeout(600),
+    # Prefect's own server and client warn on their way out.
+    pytest.mark.filterwarnings("ignore"),
+]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    from prefect.client.orchestration import get_client
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
+        yield client
+
+
+def with_providers(folder):
+    pool = {
+        "providers": [
+            {"name": "ours", "base_url": "http://127.0.0.1:9/v1", "limits": {"concurrency": 7}},
+            {"name": "theirs", "base_url": "http://127.0.0.1:9/v1", "limits": {"concurrency": 3}},
+        ],
+        "models": [
+            {"model_id": "careful", "provider": "ours"},
+            {"model_id": "hasty", "provider": "theirs"},
+        ],
+    }
+    return write(folder, pool=pool)
+
+
+def test_a_deployment_has_schedule_limits_and_checked_parameters(client, tmp_path):
+    from prefect.flows import load_flow_from_entrypoint
+
+    recipe = with_providers(tmp_path)
+    made = deploy(
+        str(recipe), tmp_path / "yard", interval_s=3600, publish_to=str(tmp_path / "public")
+    )
+    found = client.read_deployment_by_name(made.name)
+    assert [one.schedule.interval for one in found.schedules] == [timedelta(hours=1)]
+    assert load_flow_from_entrypoint(found.entrypoint).name == "routeyard-refresh"
+    assert found.work_pool_name == "routeyard"
+    assert client.read_work_pool("routeyard").type == "process"
+    assert found.enforce_parameter_schema
+    assert found.parameters["recipe"] == str(recipe)
+    assert found.parameters["publish_to"] == str(tmp_path / "public")
+    # A run that takes longer than its schedule is not joined by a second one.
+    assert found.global_concurrency_limit.limit == 1
+    limits = {one.name: one.limit for one in client.read_global_concurrency_limits()}
+    assert limits[limit_name("ours")] == 7
+    assert limits[limit_name("theirs")] == 3
+    # Deployed again with another schedule and limit: replaced, not doubled.
+    said = yaml.safe_load(recipe.read_text())
+    said["pool"]["providers"][0]["limits"]["concurrency"] = 9
+    recipe.write_text(yaml.safe_dump(said))
+    deploy(str(recipe), tmp_path / "yard", cron="0 6 * * 1")
+    found = client.read_deployment_by_name(made.name)
+    assert [one.schedule.cron for one in found.schedules] == ["0 6 * * 1"]
+    assert client.read_global_concurrency_limit_by_name(limit_name("ours")).limit == 9
+
+
+def test_what_cannot_be_deployed_is_refused(client, tmp_path):
+    recipe, yard = str(write(tmp_path)), tmp_path / "yard"
+    with pytest.raises(BadInput, match="one schedule"):
+        deploy(recipe, yard, cron="0 6 * * 1", interval_s=60)
+    with pytest.raises(BadInput, match="no block 'slack-webhook/nobody'"):
+        deploy(recipe, yard, notify=["slack-webhook/nobody"])
+    with pytest.raises(BadInput, match="holds a name or a password"):
+        deploy(recipe, yard, publish_to="s3://me:secret@bucket/x")
+
+
+def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
+    made = deploy(str(write(tmp_path)), tmp_path / "yard", inline=True)
+    found = client.read_deployment_by_name(made.name)
+    schema = found.parameter_openapi_schema
+    # The schema the UI draws its form from is that of the recipe model.
+    assert {"sources", "pool", "collect", "curate", "split"} <= set(
+        schema["definitions"]["Recipe"]["properties"]
+    )
+    assert schema["definitions"]["Recipe"]["additionalProperties"] is False
+    run = client.create_flow_run_from_deployment(found.id, parameters=found.parameters)
+    assert run.parameters["recipe"]["name"] == "small"
+    bad = found.parameters | {"recipe": found.parameters["recipe"] | {"sauces": []}}
+    with pytest.raises(Exception, match="sauces"):
+        client.create_flow_run_from_deployment(found.id, parameters=bad)
+    # The flow itself refuses it too, where the server did not look.
+    with pytest.raises(Exception, match="sauces"):
+        start(refresh_inline, **bad)
+    assert not (tmp_path / "yard" / "small.yaml").exists()
+
+
+@contextmanager
+def mailbox() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An address that keeps what is posted to it."""
+    kept: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            kept.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/hook", kept
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_release_and_a_failed_gate_reach_the_notification_block(client, tmp_path):
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    recipe = write(tmp_path)
+    with mailbox() as (url, kept):
+        CustomWebhookNotificationBlock(
+            name="team",
+            url=url + "?token={{token}}",
+            json_data={"subject": "{{subject}}", "body": "{{body}}"},
+            secrets={"token": "hush"},
+        ).save("team", overwrite=True)
+        CustomWebhookNotificationBlock(
+            name="dead", url="http://127.0.0.1:9/", json_data={"body": "{{body}}"}
+        ).save("dead", overwrite=True)
+        # One address that is gone does not keep the message from the other.
+        blocks = ["custom-webhook/dead", "custom-webhook/team"]
+        given = {"recipe": str(recipe), "workspace": str(tmp_path / "yard"), "notify": blocks}
+        assert start(refresh, **given)["status"] == "released"
+        assert [one["subject"] for one in kept] == ["Routeyard: small 1.0.0 released"]
+        said = yaml.safe_load(recipe.read_text())
+        said["release"].pop("waivers")
+        recipe.write_text(yaml.safe_dump(said))
+        with pytest.raises(GateFailed):
+            start(refresh, **given)
+        assert kept[1]["subject"] == "Routeyard: small gate failed"
+        assert "metering audit" in kept[1]["body"]
+    told = {artifact.key for artifact in client.read_artifacts()}
+    assert {"plan", "spend", "audit", "certificate", "diff", "stopped"} <= told
+    lines = logged(client)
+    # Benchmark, stage and shard stand in front; both shards of the verdicts told their end.
+    for wanted in ("[small ingest] 12 queries", "[small verdicts 1/2]", "[small verdicts 2/2]"):
+        assert any(line.startswith(wanted) for line in lines), wanted
+    assert any(line.startswith("[small refresh] gate failed: ") for line in lines)
+    assert not any("hush" in line for line in lines)
+
+
+def logged(client):
+    """Messages of all runs, as the UI shows them; they are sent in batches."""
+    from prefect.logging.handlers import APILogWorker
+
+    APILogWorker.drain_all(timeout=20)
+    return [one.message for one in client.read_logs(limit=200)]
