@@ -1,4 +1,8 @@
-"""The twelve things people ask a release first, as saved queries."""
+"""The twelve things people ask a release first, as saved queries.
+
+They count by `query_id` before they join the text of the questions, and join pairs of
+labels by number, not by id: both are several times faster on millions of labels.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +19,13 @@ class Saved:
     sql: str
 
 
-#: Cost of a pair: the sum over its samples, null as soon as one of them is unknown.
-_COSTS = """costs AS (
-    SELECT query_id, model_id,
+#: Labels with the cost of their pair: the sum over its samples, null as soon as one of them
+#: is unknown. A label without a response is not among them.
+_PRICED = """priced AS (
+    SELECT query_id, model_id, any_value(correct) AS correct,
            CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd
-    FROM responses GROUP BY query_id, model_id
+    FROM labels JOIN responses USING (query_id, model_id){where}
+    GROUP BY query_id, model_id
 )"""
 
 SAVED: dict[str, Saved] = {
@@ -54,27 +60,31 @@ SAVED: dict[str, Saved] = {
     ),
     "hardest_solvable": Saved(
         "queries that fewest models solve, but at least one does",
-        "SELECT query_id, task, count(score) AS judged,\n"
-        "       count(*) FILTER (correct) AS solved_by,\n"
-        "       min(model_id) FILTER (correct) AS for_example, left(question, 60) AS question\n"
-        "FROM labels JOIN queries USING (query_id)\n"
-        "GROUP BY query_id, task, question HAVING count(*) FILTER (correct) > 0\n"
-        "ORDER BY solved_by / judged, judged DESC, query_id LIMIT 20",
+        "WITH solved AS (\n"
+        "    SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS solved_by,\n"
+        "           min(model_id) FILTER (correct) AS for_example\n"
+        "    FROM labels GROUP BY query_id HAVING count(*) FILTER (correct) > 0\n"
+        "    ORDER BY solved_by / judged, judged DESC, query_id LIMIT 20\n"
+        ")\n"
+        "SELECT query_id, task, judged, solved_by, for_example, left(question, 60) AS question\n"
+        "FROM solved JOIN queries USING (query_id)\n"
+        "ORDER BY solved_by / judged, judged DESC, query_id",
     ),
     "unsolved": Saved(
         "queries that no model solves, those with most answers first",
-        "SELECT query_id, task, count(score) AS judged, left(question, 60) AS question\n"
-        "FROM labels JOIN queries USING (query_id)\n"
-        "GROUP BY query_id, task, question\n"
-        "HAVING count(score) > 0 AND count(*) FILTER (correct) = 0\n"
-        "ORDER BY judged DESC, query_id LIMIT 20",
+        "WITH missed AS (\n"
+        "    SELECT query_id, count(score) AS judged FROM labels GROUP BY query_id\n"
+        "    HAVING count(score) > 0 AND count(*) FILTER (correct) = 0\n"
+        "    ORDER BY judged DESC, query_id LIMIT 20\n"
+        ")\n"
+        "SELECT query_id, task, judged, left(question, 60) AS question\n"
+        "FROM missed JOIN queries USING (query_id) ORDER BY judged DESC, query_id",
     ),
     "cheapest_correct": Saved(
         "which model is the cheapest correct one, and how often",
-        f"WITH {_COSTS}, cheapest AS (\n"
+        f"WITH {_PRICED.format(where=' WHERE correct')}, cheapest AS (\n"
         "    SELECT query_id, min((cost_usd, model_id)) AS best\n"
-        "    FROM labels JOIN costs USING (query_id, model_id)\n"
-        "    WHERE correct AND cost_usd IS NOT NULL GROUP BY query_id\n"
+        "    FROM priced WHERE cost_usd IS NOT NULL GROUP BY query_id\n"
         ")\n"
         "SELECT best[2] AS model_id, count(*) AS queries,\n"
         "       avg(best[1]) AS mean_cost_usd\n"
@@ -82,21 +92,22 @@ SAVED: dict[str, Saved] = {
     ),
     "cost_per_correct": Saved(
         "cost per correct answer of each model (null where a cost is unknown)",
-        f"WITH {_COSTS}\n"
+        f"WITH {_PRICED.format(where='')}\n"
         "SELECT model_id, count(*) FILTER (correct) AS correct, count(cost_usd) AS priced,\n"
         "       CASE WHEN count(cost_usd) = count(*)\n"
         "            THEN sum(cost_usd) / nullif(count(*) FILTER (correct), 0) END\n"
         "           AS usd_per_correct\n"
-        "FROM labels JOIN costs USING (query_id, model_id)\n"
-        "GROUP BY model_id ORDER BY usd_per_correct NULLS LAST, model_id",
+        "FROM priced GROUP BY model_id ORDER BY usd_per_correct NULLS LAST, model_id",
     ),
     "contested": Saved(
         "contested labels, where the most models are contested first",
-        "SELECT query_id, task, count(*) FILTER (contested) AS contested,\n"
-        "       list(model_id ORDER BY model_id) FILTER (contested) AS models\n"
-        "FROM labels JOIN queries USING (query_id)\n"
-        "GROUP BY query_id, task HAVING count(*) FILTER (contested) > 0\n"
-        "ORDER BY contested DESC, query_id LIMIT 20",
+        "WITH disputed AS (\n"
+        "    SELECT query_id, count(*) AS contested, list(model_id ORDER BY model_id) AS models\n"
+        "    FROM labels WHERE contested GROUP BY query_id\n"
+        "    ORDER BY contested DESC, query_id LIMIT 20\n"
+        ")\n"
+        "SELECT query_id, task, contested, models\n"
+        "FROM disputed JOIN queries USING (query_id) ORDER BY contested DESC, query_id",
     ),
     "missing": Saved(
         "what is missing: pairs without a label, per model",
@@ -109,12 +120,22 @@ SAVED: dict[str, Saved] = {
     ),
     "pairs": Saved(
         "pairs of models that complement each other: how much the better of two gains",
-        "SELECT a.model_id AS model_a, b.model_id AS model_b, count(*) AS queries,\n"
-        "       avg(greatest(a.score, b.score)) AS either,\n"
-        "       avg(greatest(a.score, b.score)) - greatest(avg(a.score), avg(b.score)) AS gain\n"
-        "FROM labels a JOIN labels b ON a.query_id = b.query_id AND a.model_id < b.model_id\n"
-        "WHERE a.score IS NOT NULL AND b.score IS NOT NULL\n"
-        "GROUP BY ALL ORDER BY gain DESC, model_a, model_b LIMIT 20",
+        "WITH q AS (SELECT query_id, row_number() OVER () :: INTEGER AS q FROM queries),\n"
+        "m AS (SELECT model_id, row_number() OVER (ORDER BY model_id) :: SMALLINT AS m\n"
+        "      FROM models),\n"
+        "coded AS MATERIALIZED (\n"
+        "    SELECT q, m, score FROM labels JOIN q USING (query_id) JOIN m USING (model_id)\n"
+        "    WHERE score IS NOT NULL\n"
+        "), pairs AS (\n"
+        "    SELECT a.m AS a, b.m AS b, count(*) AS queries,\n"
+        "           avg(greatest(a.score, b.score)) AS either,\n"
+        "           avg(greatest(a.score, b.score))\n"
+        "               - greatest(avg(a.score), avg(b.score)) AS gain\n"
+        "    FROM coded a JOIN coded b ON a.q = b.q AND a.m < b.m GROUP BY ALL\n"
+        ")\n"
+        "SELECT one.model_id AS model_a, other.model_id AS model_b, queries, either, gain\n"
+        "FROM pairs JOIN m one ON one.m = a JOIN m other ON other.m = b\n"
+        "ORDER BY gain DESC, model_a, model_b LIMIT 20",
     ),
     "tokens": Saved(
         "tokens, cost and latency per model, over what was metered",
@@ -125,9 +146,14 @@ SAVED: dict[str, Saved] = {
     ),
     "splits": Saved(
         "size and mean score of each split",
-        "SELECT scheme, split, count(DISTINCT query_id) AS queries, count(score) AS n_labelled,\n"
-        "       avg(score) AS mean_score\n"
-        "FROM splits LEFT JOIN labels USING (query_id)\n"
+        "WITH per_query AS (\n"
+        "    SELECT query_id, count(score) AS n_labelled, sum(score) AS total\n"
+        "    FROM labels GROUP BY query_id\n"
+        ")\n"
+        "SELECT scheme, split, count(*) AS queries,\n"
+        "       coalesce(sum(n_labelled), 0) :: BIGINT AS n_labelled,\n"
+        "       sum(total) / sum(n_labelled) AS mean_score\n"
+        "FROM splits LEFT JOIN per_query USING (query_id)\n"
         "GROUP BY scheme, split ORDER BY scheme, split",
     ),
 }
