@@ -58,6 +58,24 @@ def run(words: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+    except Exception as error:
+        if not (server := _silent_server(error)):
+            raise
+        print(
+            f"error: the Prefect server does not answer\n  where: {server}\n"
+            "  next:  start it (`prefect server start`), or unset PREFECT_API_URL",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _silent_server(error: BaseException) -> str | None:
+    """The Prefect server's address when the error is that nothing listens there."""
+    server = os.environ.get("PREFECT_API_URL")
+    httpx = sys.modules.get("httpx")
+    said = str(error).startswith("Failed to reach API")
+    lost = httpx is not None and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+    return server if said or lost else None
 
 
 def overview() -> str:

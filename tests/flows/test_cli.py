@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,3 +67,18 @@ def test_recipe_show_prints_every_default_and_is_itself_a_recipe(tmp_path: Path)
     path.write_text(shown)
     again = call("recipe", "show", str(path))
     assert again.stdout == shown, again.stderr
+
+
+def test_a_prefect_server_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:9/api"
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", "deploy", "demo", "--workspace", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert address in done.stderr
+    assert "prefect server start" in done.stderr
+    assert "Traceback" not in done.stderr
