@@ -10,6 +10,7 @@ from prefect import flow
 from flows import say
 from flows.collect import collect_stage
 from flows.demo.serve import surroundings
+from flows.embed import embed_stage
 from flows.label import label_stage
 from flows.load import load, with_collect
 from flows.log import log
@@ -17,7 +18,6 @@ from flows.release import audit_task, certify_task, check_metering, release_task
 from flows.run import call, publish_markdown, start
 from flows.stages import (
     curate_task,
-    embed_task,
     ingest_task,
     pool_task,
 )
@@ -37,16 +37,19 @@ def build(
     until: str = "release",
     version: str | None = None,
     collect: dict[str, Any] | None = None,
+    shards: int = 1,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
     Args:
         recipe: Path of a recipe, or the name of one that ships.
         workspace: Folder of ledger, stage outputs and releases.
-        jobs: Worker processes for labelling.
+        jobs: Worker processes for labelling and for shards.
         until: Last stage to run.
         version: Version to release instead of the recipe's.
         collect: Keys of the recipe's `collect` section to set otherwise.
+        shards: Parts that each model's questions, and the embedding, are cut into; changes
+            nothing but who works on what.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
@@ -59,11 +62,11 @@ def build(
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
     with surroundings(checked.name, root):
-        return _stages(checked, recipe, base, root, jobs=jobs, until=until)
+        return _stages(checked, recipe, base, root, jobs=jobs, shards=shards, until=until)
 
 
 def _stages(
-    checked: Recipe, recipe: str, base: Path, root: Path, *, jobs: int, until: str
+    checked: Recipe, recipe: str, base: Path, root: Path, *, jobs: int, shards: int, until: str
 ) -> dict[str, Any]:
     done: dict[str, Done] = {}
 
@@ -82,7 +85,7 @@ def _stages(
     if until == "ingest":
         return _summary(done)
 
-    collected = collect_stage(checked, base, root, queries, pool)
+    collected = collect_stage(checked, base, root, queries, pool, shards=shards, jobs=jobs)
     finished("collect", collected, f"{collected.figures['responses']:,} responses")
     if until == "collect":
         return _summary(done)
@@ -95,7 +98,7 @@ def _stages(
 
     embedded = None
     if needs_embeddings(checked):
-        embedded = call(embed_task, recipe=checked, root=str(root), queries=queries)
+        embedded = embed_stage(checked, root, queries, shards=shards, jobs=jobs)
         finished("embed", embedded, f"{embedded.figures['embeddings']:,} questions")
     curated = call(
         curate_task,
@@ -142,10 +145,17 @@ def run_build(
     jobs: int,
     until: str,
     collect: dict[str, Any] | None = None,
+    shards: int = 1,
 ) -> dict[str, Any]:
     """`build` through Prefect when an API is configured, directly otherwise."""
     return start(  # type: ignore[no-any-return]
-        build, recipe=recipe, workspace=workspace, jobs=jobs, until=until, collect=collect
+        build,
+        recipe=recipe,
+        workspace=workspace,
+        jobs=jobs,
+        until=until,
+        collect=collect,
+        shards=shards,
     )
 
 

@@ -42,7 +42,7 @@ def changes(recipe: Recipe, root: Path) -> Changes:
     rows = _revisions(recipe)
     if recipe.collect.provider == "recorded":
         return Changes(rows, [], {})
-    from flows.collect import with_addresses
+    from flows.addresses import with_addresses
 
     pool = with_addresses(recipe.pool)
     found, retired, listed = _models(pool, remembered(root, recipe.name))

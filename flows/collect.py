@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,18 +9,31 @@ from typing import Any
 
 from prefect import task
 
+from flows.addresses import with_addresses
+from flows.attempts import AFTER_CALLS
 from flows.log import log
 from flows.run import call
-from flows.sharing import collectors, open_ledger, seat, share
+from flows.sharing import at_server, collectors, open_ledger, seat, share, slots
 from flows.stages import recorded_task, write_by_model
 from flows.tables import read
 from flows.workspace import PROBING, Done, Stale, run_stage
-from pipelines.errors import BudgetReached, ProviderError, RecipeError
-from schemas.recipe import Pool, Recipe
+from pipelines.errors import BudgetReached, ProviderError
+from schemas.recipe import Recipe
+
+_DAY_S = 24 * 3600.0
 
 
-def collect_stage(recipe: Recipe, base: Path, root: Path, queries: Done, pool: Done) -> Done:
-    """Responses of the recipe's provider."""
+def collect_stage(
+    recipe: Recipe,
+    base: Path,
+    root: Path,
+    queries: Done,
+    pool: Done,
+    *,
+    shards: int = 1,
+    jobs: int = 1,
+) -> Done:
+    """Responses of the recipe's provider; asked by one process, or in shards by `jobs`."""
     if recipe.collect.provider == "recorded":
         return call(  # type: ignore[no-any-return]
             recorded_task,
@@ -32,10 +43,14 @@ def collect_stage(recipe: Recipe, base: Path, root: Path, queries: Done, pool: D
             queries=queries,
             pool=pool,
         )
+    if shards > 1 and not PROBING.get():
+        from flows.collect_shards import ask_in_shards
+
+        ask_in_shards(recipe, root, queries, shards=shards, at_once=jobs)
     return call(ask_task, recipe=recipe, root=str(root), queries=queries, pool=pool)  # type: ignore[no-any-return]
 
 
-@task(name="collect", persist_result=True, retries=1, retry_delay_seconds=5)
+@task(name="collect", persist_result=True, timeout_seconds=_DAY_S, **AFTER_CALLS)
 def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     """Ask the pool for what the ledger lacks; write one response file per model."""
     from flows.progress import collecting
@@ -43,14 +58,15 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     from pipelines.collect.plan import plan
 
     table = read(queries, "queries")
-    pool_share, collect_share = share(recipe.pool, recipe.collect, seats := collectors())
+    whole = at_server(with_addresses(recipe.pool))
+    pool_share, collect_share = share(whole, recipe.collect, seats := collectors())
     with open_ledger(Path(root)) as ledger:
-        planned = plan(table, with_addresses(pool_share), collect_share, ledger)
+        planned = plan(table, pool_share, collect_share, ledger)
         if planned.missing and PROBING.get():
             raise Stale("collect", {"missing": planned.missing})
         if planned.missing:
             tell = partial(log, recipe.name, "collect")
-            with seat(pool_share, seats), collecting(also=tell) as show:
+            with seat(seats), slots(pool_share), collecting(also=tell) as show:
                 collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
@@ -80,27 +96,6 @@ def answers_fingerprint(responses: Any) -> str:
     from schemas.manifest import MEASURED_COLUMNS
 
     return content(responses, without=MEASURED_COLUMNS)
-
-
-def with_addresses(pool: Pool) -> Pool:
-    """The pool with `$NAME` in providers' addresses read from the environment.
-
-    Raises:
-        RecipeError: a variable is not set.
-    """
-    providers = []
-    for provider in pool.providers:
-        for name in re.findall(r"\$\{?(\w+)\}?", provider.base_url):
-            if name not in os.environ:
-                raise RecipeError(
-                    f"the address of provider {provider.name!r} needs the environment variable "
-                    f"{name}, which is not set",
-                    where=f"pool.providers, {provider.name}",
-                    next_step=f"export {name}=https://… and run the same command",
-                )
-        address = os.path.expandvars(provider.base_url)
-        providers.append(provider.model_copy(update={"base_url": address}))
-    return pool.model_copy(update={"providers": providers})
 
 
 def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flows.limits import set_limits
 from flows.load import load
 from flows.notify import check_blocks
 from flows.publishing import check_target
 from flows.run import api_configured
 from flows.runners import Runner
 from pipelines.errors import BadInput
-from schemas.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ def deploy(
     dask_address: str | None = None,
     notify: list[str] | None = None,
     publish_to: str | None = None,
+    shards: int = 1,
     inline: bool = False,
 ) -> Deployed:
     """Register the refresh of a benchmark.
@@ -68,8 +69,8 @@ def deploy(
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
             publish_to = str(Path(publish_to).absolute())
-    limits = _limits(checked)
-    _prepare(pool, limits)
+    limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
+    _make_pool(pool)
     from flows.refresh import refresh, refresh_inline
 
     place = str(workspace.absolute())
@@ -82,7 +83,7 @@ def deploy(
     else:
         flow = refresh
         path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
-        given = {"recipe": path, "jobs": jobs, "runner": runner, **common}
+        given = {"recipe": path, "jobs": jobs, "runner": runner, "shards": shards, **common}
         if dask_address:
             given["dask_address"] = dask_address
     return Deployed(_register(flow, checked.name, given, pool, cron, interval_s), pool, limits)
@@ -123,20 +124,8 @@ def _register(
     return f"{flow.name}/{name}"
 
 
-def _limits(recipe: Recipe) -> dict[str, int]:
-    """One global concurrency limit per provider: its calls in flight over all workers."""
-    return {
-        limit_name(provider.name): provider.limits.concurrency for provider in recipe.pool.providers
-    }
-
-
-def limit_name(provider: str) -> str:
-    """Name of a provider's global concurrency limit."""
-    return f"routeyard-provider-{provider}"
-
-
-def _prepare(pool: str, limits: dict[str, int]) -> None:
-    """Work pool and limits, made when they are not there."""
+def _make_pool(pool: str) -> None:
+    """The work pool, made when it is not there."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.exceptions import ObjectNotFound
@@ -146,5 +135,3 @@ def _prepare(pool: str, limits: dict[str, int]) -> None:
             client.read_work_pool(pool)
         except ObjectNotFound:
             client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
-        for name, slots in limits.items():
-            client.upsert_global_concurrency_limit_by_name(name, slots)

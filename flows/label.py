@@ -10,6 +10,7 @@ from typing import Any
 from prefect import task
 
 from flows import say
+from flows.attempts import AFTER_CALLS
 from flows.run import call, each
 from flows.sharing import open_ledger
 from flows.stages import labels_task, response_files, verdicts_task
@@ -80,7 +81,12 @@ def reviewed(recipe: Recipe, root: Path) -> Done | None:
     )
 
 
-@task(name="hear verifiers and judges", persist_result=True, retries=1, retry_delay_seconds=5)
+@task(
+    name="hear verifiers and judges",
+    persist_result=True,
+    timeout_seconds=24 * 3600.0,
+    **AFTER_CALLS,
+)
 def hear_task(
     recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: Sequence[Done]
 ) -> Done:

@@ -35,6 +35,7 @@ def refresh(
     dask_address: str | None = None,
     notify: list[str] | None = None,
     publish_to: str | None = None,
+    shards: int = 1,
 ) -> dict[str, Any]:
     """Rebuild what is stale of a benchmark, release it under the next version, and publish it.
 
@@ -51,6 +52,7 @@ def refresh(
         dask_address: Scheduler of a Dask cluster that runs already.
         notify: Prefect notification blocks (`type/name`) told of releases and failures.
         publish_to: `hub:org/name`, a URL or a folder that new releases are sent to.
+        shards: Parts that each model's questions, and the embedding, are cut into.
 
     Returns:
         `{"status": "unchanged"}`, or the summary of the build with `"status": "released"` and
@@ -65,7 +67,7 @@ def refresh(
         try:
             if publish_to:
                 check_target(publish_to)
-            run = Building(recipe, root, jobs, runner, dask_address)
+            run = Building(recipe, root, jobs, shards, runner, dask_address)
             return _refresh(run, checked, notify or [], publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
@@ -105,6 +107,7 @@ class Building:
     recipe: str
     root: Path
     jobs: int
+    shards: int
     runner: Runner
     dask_address: str | None
 
@@ -170,6 +173,7 @@ def _build(run: Building) -> dict[str, Any]:
     """
     running = on(build, run.runner, workers=run.jobs, dask_address=run.dask_address)
     given: dict[str, Any] = {"recipe": run.recipe, "workspace": str(run.root), "jobs": run.jobs}
+    given["shards"] = run.shards
     version: str | None = None
     for _ in range(3):
         try:

@@ -93,7 +93,7 @@ def write_prices(recipe: str, out: Path) -> int:
 
     import yaml
 
-    from flows.collect import with_addresses
+    from flows.addresses import with_addresses
     from flows.load import load
     from pipelines.calls.price_tables import fetch_prices
 

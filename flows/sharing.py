@@ -87,29 +87,72 @@ def part(limits: Limits, seats: int) -> Limits:
     )
 
 
+def sharers(pool: Pool, collect: Collect, seats: int, at_once: int) -> int:
+    """Among how many shards each limit of a pool is divided.
+
+    Not more than its smallest concurrency allows, and so many that a Prefect
+    limit, of which each holds its share, lets no more of them ask.
+
+    Args:
+        seats: Collectors. at_once: Shards that each of them works on at a time.
+    """
+    limits = [m.limits or collect.limits for m in pool.models] + [p.limits for p in pool.providers]
+    smallest = min(one.concurrency for one in limits)
+    wanted = max(seats, min(seats * at_once, smallest))
+    # 5 places for 3 shards make 1 place each, and then 5 of them may ask.
+    return max(
+        p.limits.concurrency // max(1, p.limits.concurrency // wanted) for p in pool.providers
+    )
+
+
 @contextmanager
-def seat(pool: Pool, seats: int) -> Iterator[None]:
-    """A seat among the collectors while it is asked.
+def seat(seats: int) -> Iterator[None]:
+    """A seat among the collectors while this one asks.
 
     With a PostgreSQL ledger the database counts the seats; a collector that dies
-    loses its own. In a tracked run the share also occupies each provider's Prefect
-    global concurrency limit, where `routeyard deploy` made one.
+    loses its own.
     """
-    from flows.deploy import limit_name
+    url = os.environ.get(LEDGER)
+    if not url:
+        yield
+        return
+    from pipelines.calls.seats import take_seat
 
+    with take_seat(url, seats):
+        yield
+
+
+@contextmanager
+def slots(pool: Pool) -> Iterator[None]:
+    """As much of each provider's Prefect limit as the pool's share says, in a tracked run."""
     with ExitStack() as held:
-        url = os.environ.get(LEDGER)
-        if url:
-            from pipelines.calls.seats import take_seat
-
-            held.enter_context(take_seat(url, seats))
         if tracked():
             from prefect.concurrency.sync import concurrency
 
+            from flows.limits import limit_name
+
             for provider in pool.providers:
-                slots = provider.limits.concurrency
-                held.enter_context(concurrency(limit_name(provider.name), occupy=slots))
+                places = provider.limits.concurrency
+                held.enter_context(concurrency(limit_name(provider.name), occupy=places))
         yield
+
+
+def at_server(pool: Pool) -> Pool:
+    """The pool with providers' limits as the Prefect server has them, where they are lower.
+
+    Makes those that are not there. Outside a tracked run the pool as it is.
+    """
+    if not tracked():
+        return pool
+    from flows.limits import made
+
+    there = made({p.name: p.limits.concurrency for p in pool.providers})
+    providers = []
+    for one in pool.providers:
+        lower = min(one.limits.concurrency, there[one.name])
+        limits = one.limits.model_copy(update={"concurrency": lower})
+        providers.append(one.model_copy(update={"limits": limits}))
+    return pool.model_copy(update={"providers": providers})
 
 
 def _share(value: float | None, seats: int) -> float | None:

@@ -13,16 +13,17 @@ from typing import Any
 
 from prefect import task
 
+from flows.attempts import AT_HOME, ATTEMPTS
 from flows.tables import content, read, read_all, read_shards, slug
 from flows.workspace import Done, run_stage, write_table
 from schemas.recipe import Recipe
 
 #: Modules at the root of pipelines that several stages use.
 _SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
-_OPTIONS: dict[str, Any] = {"persist_result": True, "retries": 1, "retry_delay_seconds": 2}
+_OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
-@task(name="ingest", **_OPTIONS)
+@task(name="ingest", persist_result=True, timeout_seconds=6 * 3600.0, **ATTEMPTS)
 def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
     """Sources → queries."""
     from pipelines import files
@@ -205,36 +206,6 @@ def labels_task(
             "verdicts": ",".join(done.fingerprint for done in verdicts),
         },
         rooms=("schemas", "pipelines.label.court", "pipelines.label.bench"),
-        make=make,
-        benchmark=recipe.name,
-    )
-
-
-@task(name="embed", **_OPTIONS)
-def embed_task(recipe: Recipe, root: str, queries: Done) -> Done:
-    """Queries → embeddings, through the cache."""
-    from flows.say import counter
-    from pipelines.embed import embed
-
-    def make(folder: Path) -> Mapping[str, Any]:
-        with counter("embed", "questions") as count:
-            vectors = embed(
-                read(queries, "queries"),
-                encoder=recipe.embed.encoder,
-                cache=Path(root) / "cache" / "embeddings",
-                batch_size=recipe.embed.batch_size,
-                on_progress=count,
-            )
-        write_table(vectors, folder / "embeddings.parquet")
-        cut = len(vectors) - vectors.column("seen_chars").null_count
-        return {"embeddings": vectors.num_rows, "truncated": cut}
-
-    return run_stage(
-        Path(root),
-        "embed",
-        parameters=recipe.embed.model_dump(mode="json"),
-        inputs={"queries": queries.fingerprint},
-        rooms=("schemas", "pipelines.embed"),
         make=make,
         benchmark=recipe.name,
     )

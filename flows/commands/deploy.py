@@ -20,6 +20,9 @@ def command(
     pool: Annotated[str, typer.Option(help="Prefect work pool; made if missing.")] = "routeyard",
     runner: Annotated[str, typer.Option(help="Task runner: threads or dask.")] = "threads",
     jobs: Annotated[int, typer.Option(min=1, help="Worker threads or Dask processes.")] = 2,
+    shards: Annotated[
+        int, typer.Option(min=1, help="Parts each model's questions and embedding are cut into.")
+    ] = 1,
     dask_address: Annotated[
         str | None, typer.Option(help="Scheduler of a Dask cluster that runs already.")
     ] = None,
@@ -69,6 +72,7 @@ def command(
         dask_address=dask_address,
         notify=notify,
         publish_to=publish_to,
+        shards=shards,
         inline=inline,
     )
     print(f"deployed  {made.name}")

@@ -94,6 +94,17 @@ async def acollect(
     return collected
 
 
+def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
+    """Ask the canary prompts of the models the plan misses answers of.
+
+    For a run that several processes share: each `collect` would ask its own.
+
+    Args:
+        purpose: `canary.START` before the run, `canary.END` after it, on the same plan.
+    """
+    asyncio.run(_canaries(plan, ledger, run, Purse(plan.collect.budget), purpose))
+
+
 async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose: str) -> None:
     """Ask the canary prompts of every model that this run asks anything."""
     canary = plan.collect.canary

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -181,6 +182,12 @@ def plan(
             )
         )
     return Plan(queries, collect, tuple(plans), position)
+
+
+def cuts(rows: int, shards: int) -> list[tuple[int, int]]:
+    """(first, one past the last) of at most so many ranges of nearly equal length."""
+    edges = [rows * k // shards for k in range(shards + 1)]
+    return [(start, stop) for start, stop in pairwise(edges) if stop > start]
 
 
 def messages(prompt: str, system: str | None) -> list[Message]:

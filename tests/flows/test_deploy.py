@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.deploy import deploy, limit_name
+from flows.deploy import deploy
+from flows.limits import limit_name
 from flows.refresh import refresh, refresh_inline
 from flows.run import start
 from pipelines.errors import BadInput, GateFailed

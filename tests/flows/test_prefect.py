@@ -99,3 +99,38 @@ def test_a_key_stands_in_no_parameter_log_result_or_file(
         for path in folder.rglob("*"):
             if path.is_file():
                 assert key.encode() not in path.read_bytes(), path
+
+
+def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
+    tmp_path: Path, server: None
+) -> None:
+    from prefect.client.orchestration import get_client
+
+    from flows.demo import bank
+    from flows.demo.server import running
+    from flows.limits import limit_name
+    from tests.flows.test_shards import counted
+    from tests.flows.test_sharing import RECIPE
+
+    with running(latency=0.2) as url:
+        recipe = tmp_path / "shared.yaml"
+        recipe.write_text(RECIPE.format(bank=bank.write(tmp_path / "bank.jsonl"), url=url))
+        with get_client(sync_client=True) as client:
+            # The recipe says six; somebody lowered it in the UI.
+            client.upsert_global_concurrency_limit_by_name(limit_name("demo"), 4)
+        yards = tmp_path / "tracked", tmp_path / "direct"
+        sharded = run_build(str(recipe), str(yards[0]), jobs=2, until="collect", shards=2)
+        counts, answered = counted(url)
+        direct = build.fn(recipe=str(recipe), workspace=str(yards[1]), until="collect")
+    assert set(answered) == {1}
+    assert 2 <= counts["most_at_once"] <= 4
+    assert [one["stages"]["collect"]["fingerprint"] for one in (sharded, direct)] == [
+        direct["stages"]["collect"]["fingerprint"]
+    ] * 2
+    with get_client(sync_client=True) as client:
+        names = [run.name.rsplit("-", 1)[0] for run in client.read_task_runs()]
+        # Given back, so that the next run does not wait.
+        limit = client.read_global_concurrency_limit_by_name(limit_name("demo"))
+    assert names.count("collect shard") == 4
+    assert limit.limit == 4
+    assert limit.active_slots == 0
