@@ -52,12 +52,35 @@ def findings(stage: Path) -> Rows:
 
 
 def certificate(stage: Path) -> Rows:
-    """Figures of the routability certificate, one row per entry."""
+    """The routability certificate: what it decides, then its figures and its routers' accuracy.
+
+    `low` and `high` bound the 95 % interval; `says` holds words, or why a figure is missing.
+    """
     path = stage / "certificate.json"
     if not path.is_file():
         return []
     said: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return [{"entry": key, "says": _plain(value)} for key, value in said.items()]
+    rows = [
+        _entry(key, **({"says": value} if isinstance(value, str) else {"value": value}))
+        for key, value in sorted(said.items(), key=lambda one: (one[0] != "verdict", one[0]))
+        if value is not None and not isinstance(value, Mapping | list)
+    ]
+    for name, one in said["figures"].items():
+        rows.append(_entry(name, one["value"], one["low"], one["high"], one["reason"]))
+    for one in said["routers"]:
+        rows.append(_entry(f"router {one['router']}: accuracy", one["accuracy"]))
+        gain = (one["gain"], one["gain_low"], one["gain_high"])
+        rows.append(_entry(f"router {one['router']}: gain on the best single model", *gain))
+    return rows
+
+
+def _entry(
+    entry: str, value: Any = None, low: Any = None, high: Any = None, says: str | None = None
+) -> dict[str, Any]:
+    # Every row has every column: the page takes the columns of the first.
+    numbers = {"value": value, "low": low, "high": high}
+    short = {k: round(v, 4) if isinstance(v, float) else v for k, v in numbers.items()}
+    return {"entry": entry, **short, "says": says}
 
 
 def difference(before: Path | None, after: Path) -> Rows:
