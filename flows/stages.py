@@ -280,6 +280,7 @@ def curate_task(
         parameters={
             "rules": [rule.model_dump(mode="json") for rule in recipe.curate],
             "split": recipe.split.model_dump(mode="json"),
+            "split_is_written": "split" in recipe.model_fields_set,
         },
         inputs=inputs,
         rooms=("schemas", "pipelines.curate", *(ROOMS if "preference" in names else ())),
