@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +16,7 @@ from pipelines.release.connection import connect
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import Matrix, scatter
 from pipelines.release.query import answer
+from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
 from schemas.manifest import Manifest
 
@@ -33,6 +36,8 @@ class OpenRelease:
     path: Path
     manifest: Manifest
     connection: Any
+    #: A temporary copy of a release on a URL; removed when it is closed.
+    copy: Path | None = None
 
     def __enter__(self) -> OpenRelease:
         return self
@@ -42,6 +47,8 @@ class OpenRelease:
 
     def close(self) -> None:
         self.connection.close()
+        if self.copy:
+            shutil.rmtree(self.copy, ignore_errors=True)
 
     @property
     def tables(self) -> list[str]:
@@ -98,11 +105,28 @@ class OpenRelease:
         return table
 
 
-def open_release(path: str | Path, *, memory_limit: str = "4GB") -> OpenRelease:
-    """Open a release folder, from any working directory, also a read-only one.
+def open_release(
+    path: str | Path, *, memory_limit: str = "4GB", add_ons: bool = False
+) -> OpenRelease:
+    """Open a release folder, from any working directory, also a read-only one, or a URL.
+
+    Args:
+        path: A folder, or a URL (`s3://bucket/releases/demo/1.0.0`): its files are copied to
+            a temporary folder, which goes when the release is closed.
+        add_ons: Fetch the large optional tables of a URL too.
 
     Raises:
-        SourceError: the folder is no release, or it is damaged.
+        SourceError: there is no release at that place, or it is damaged.
     """
-    folder = Path(path).resolve()
-    return OpenRelease(folder, read_manifest(folder), connect(folder, memory_limit=memory_limit))
+    if not is_url(str(path)):
+        folder = Path(path).resolve()
+        return OpenRelease(
+            folder, read_manifest(folder), connect(folder, memory_limit=memory_limit)
+        )
+    copy = Path(tempfile.mkdtemp(prefix="routeyard-release-"))
+    try:
+        manifest = fetch(str(path), copy, add_ons=add_ons)
+        return OpenRelease(copy, manifest, connect(copy, memory_limit=memory_limit), copy)
+    except BaseException:
+        shutil.rmtree(copy, ignore_errors=True)
+        raise

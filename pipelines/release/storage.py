@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipelines.errors import SourceError, VersionExists
+from pipelines.errors import RouteyardError, SourceError, VersionExists
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.yank import MARK
 from schemas.manifest import Manifest
+
+#: Storages without folders: a file is put there as it is. Making a "folder" in one of them
+#: can make a bucket, under a name that was mistyped.
+_FLAT = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"})
+
+
+class StorageError(RouteyardError):
+    """A storage refused, or could not be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +48,14 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
 
     Raises:
         VersionExists: that version lies there with other content.
+        StorageError: the storage refused, or the connection was cut.
     """
     manifest = read_manifest(release)
+    with _told(url):
+        return _copy(release, manifest, url, dry_run)
+
+
+def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> Stored:
     system, root = _filesystem(url)
     folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
     if system.exists(f"{folder}/{MANIFEST}"):
@@ -60,9 +74,40 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
             continue
         sent.append(name)
         if not dry_run:
-            system.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
-            system.put_file(str(release / name), target)
+            _put(system, release / name, target, url)
     return Stored(f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,))
+
+
+@contextmanager
+def _told(url: str) -> Iterator[None]:
+    """Every storage raises errors of its own; ours says where, and what to do next."""
+    try:
+        yield
+    except RouteyardError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the storage cannot be used: {type(error).__name__}: {str(error)[:300]}",
+            where=url,
+            next_step="repeat the command: what lies there already is kept; credentials are "
+            "read from the environment, as the storage's package says",
+        ) from error
+
+
+def _put(system: Any, source: Path, target: str, url: str) -> None:
+    flat = url.split("://")[0] in _FLAT
+    if not flat:
+        system.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
+    try:
+        system.put_file(str(source), target)
+    except FileNotFoundError as error:
+        if not flat:
+            raise
+        raise SourceError(
+            f"the storage has no place for {source.name}: {error}",
+            where=url,
+            next_step="correct the name of the bucket, or make it first",
+        ) from error
 
 
 def names(release: Path, manifest: Manifest) -> list[str]:
@@ -95,7 +140,16 @@ def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
 
     Args:
         add_ons: False leaves the large optional tables (embeddings, hidden states) where they are.
+
+    Raises:
+        SourceError: there is no release at that address.
+        StorageError: the storage refused, or could not be reached.
     """
+    with _told(url):
+        return _fetch(url, target, add_ons)
+
+
+def _fetch(url: str, target: Path, add_ons: bool) -> Manifest:
     system, root = _filesystem(url)
     _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
     manifest = read_manifest(target)
@@ -139,6 +193,8 @@ def _filesystem(url: str) -> tuple[Any, str]:
             where=url,
             next_step="install the storage's package (s3fs, gcsfs, adlfs), or give a local path",
         ) from error
+    # Another process may have written there since this one looked last.
+    system.invalidate_cache()
     return system, str(root)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from datacards.card import render
 from pipelines.errors import SourceError, VersionExists
-from pipelines.release.storage import fetch, local_copy, put
+from pipelines.release.storage import StorageError, fetch, local_copy, put
 from pipelines.release.verify import verify_release
 from schemas import EMBEDDINGS
 
@@ -35,7 +35,7 @@ def test_a_cut_copy_shows_no_release_and_is_continued(release, url, monkeypatch)
         return real(self, source, target, *more, **named)
 
     monkeypatch.setattr(type(system), "put_file", cut)
-    with pytest.raises(ConnectionError):
+    with pytest.raises(StorageError, match="cut"):
         put(release, url)
     # Half of the files lie there, but no reader takes it for a release.
     with pytest.raises(SourceError, match=r"no manifest\.json"), local_copy(f"{url}/tiny/1.0.0"):
