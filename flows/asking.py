@@ -59,7 +59,8 @@ def ask_prompts(
         Retryable: some answers are still missing (an outage, a spent budget): a
             result made without them would be kept as if it were whole.
     """
-    from pipelines.calls.asking import Lane, ask
+    from pipelines.calls.asking import ask
+    from pipelines.calls.lane import Lane
     from pipelines.calls.pricing import Price
     from pipelines.calls.request import CHAT_COMPLETIONS, Request, Settings
     from pipelines.collect.plan import messages, provider_of

@@ -13,50 +13,28 @@ import contextlib
 import itertools
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from pipelines.calls.answer import Fault
 from pipelines.calls.attempt import Attempt
 from pipelines.calls.budget import Purse, worst_case
+from pipelines.calls.claims import claimed
 from pipelines.calls.client import Client, Sent
+from pipelines.calls.keeping import Keeping
+from pipelines.calls.lane import Lane, LaneState, Outcome, backoff
 from pipelines.calls.ledger import Ledger
 from pipelines.calls.limits import Gate
-from pipelines.calls.pricing import Price, cost_of
+from pipelines.calls.pricing import cost_of
 from pipelines.calls.progress import OnProgress, Tally, snapshot
 from pipelines.calls.request import Request
 from pipelines.calls.rows import Origin, answered_rows, failed_rows
-from schemas.recipe.collect import Budget, Limits, Retry
-from schemas.recipe.pool import Provider
+from schemas.recipe.collect import Budget, Retry
 
-#: Requests claimed at once; what a killed process had claimed is free again at once.
-CHUNK = 64
-#: Answers that may wait for their commit before sending pauses.
-UNCOMMITTED = 512
-_HELD_WAIT_S = 0.5
 _DRAIN_S = 30.0
-
-
-@dataclass
-class Lane:
-    """What one model is to be asked.
-
-    Attributes:
-        requests: Read lazily and once; only what is missing.
-        wanted: Answers wanted in all; `before` of them were there already.
-        max_tokens: Most tokens of one answer, for the budget's worst case.
-    """
-
-    model_id: str
-    provider: Provider
-    requests: Iterator[Request]
-    wanted: int
-    before: int = 0
-    limits: Limits = field(default_factory=Limits)
-    price: Price = field(default_factory=Price)
-    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,11 +88,7 @@ async def ask(
             show(False)
             await asyncio.sleep(0.2)
 
-    connections: dict[str, int] = {}
-    for lane in lanes:
-        known = connections.get(lane.provider.name, 0)
-        connections[lane.provider.name] = known + lane.limits.concurrency
-    async with _clients(lanes, connections, deadline_s, stream) as clients:
+    async with _clients(lanes, deadline_s, stream) as clients:
         gates = {lane.provider.name: Gate(lane.provider.limits, adaptive=False) for lane in lanes}
         work = [
             asyncio.ensure_future(
@@ -144,31 +118,22 @@ async def ask(
     return Asked(running.tallies, running.stopped, time.monotonic() - started)
 
 
-class _clients:
-    """One open client per provider."""
-
-    def __init__(
-        self, lanes: Sequence[Lane], connections: Mapping[str, int], deadline_s: float, stream: bool
-    ) -> None:
-        self._providers = {lane.provider.name: lane.provider for lane in lanes}
-        self._connections = connections
-        self._deadline_s = deadline_s
-        self._stream = stream
-        self._open: dict[str, Client] = {}
-
-    async def __aenter__(self) -> Mapping[str, Client]:
-        for name, provider in self._providers.items():
-            self._open[name] = Client(
-                provider,
-                connections=self._connections[name],
-                deadline_s=self._deadline_s,
-                stream=self._stream,
+@contextlib.asynccontextmanager
+async def _clients(
+    lanes: Sequence[Lane], deadline_s: float, stream: bool
+) -> AsyncIterator[Mapping[str, Client]]:
+    """One open client per provider, with a connection for each call that may be in flight."""
+    connections: Counter[str] = Counter()
+    for lane in lanes:
+        connections[lane.provider.name] += lane.limits.concurrency
+    async with contextlib.AsyncExitStack() as stack:
+        clients = {}
+        for name, provider in {lane.provider.name: lane.provider for lane in lanes}.items():
+            client = Client(
+                provider, connections=connections[name], deadline_s=deadline_s, stream=stream
             )
-        return self._open
-
-    async def __aexit__(self, *error: object) -> None:
-        for client in self._open.values():
-            await client.__aexit__(*error)
+            clients[name] = await stack.enter_async_context(client)
+        yield clients
 
 
 class _Run:
@@ -190,19 +155,21 @@ class _Run:
         self.purpose = purpose
         self.retry = retry
         self.purse = purse
-        self.on_stored = on_stored
         self.tallies: dict[str, Tally] = {}
         self.stopped: str | None = None
         self.fault: BaseException | None = None
-        self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
-        self._uncommitted = asyncio.Semaphore(UNCOMMITTED)
+        self._keeping = Keeping(ledger, on_stored, self._fail)
         # Jitter needs no seed: it decides when to ask, never what.
         self._random = random.Random()
 
     def stop(self, why: str) -> None:
         self.stopped = self.stopped or why
         self._stopping.set()
+
+    def _fail(self, fault: BaseException) -> None:
+        self.fault = self.fault or fault
+        self.stop(str(fault))
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, but no longer than the run lasts."""
@@ -214,10 +181,17 @@ class _Run:
 
     async def lane(self, lane: Lane, client: Client, provider: Gate) -> None:
         tally = self.tallies[lane.model_id] = Tally(lane.wanted, lane.before)
-        state = _LaneState(lane, client, Gate(lane.limits, adaptive=True), provider, tally)
+        state = LaneState(lane, client, Gate(lane.limits, adaptive=True), provider, tally)
         calls: set[asyncio.Task[None]] = set()
         try:
-            async for request in self._claimed(state):
+            async for request in claimed(
+                lane.requests,
+                self.ledger,
+                after=self.after,
+                tally=tally,
+                halted=lambda: bool(self.stopped or tally.paused),
+                sleep=self._sleep,
+            ):
                 for part in request.singly() if state.single else (request,):
                     await state.gate.window.enter()
                     if self.stopped or tally.paused:
@@ -231,59 +205,9 @@ class _Run:
             if calls:
                 await asyncio.gather(*calls)
 
-    async def _claimed(self, state: _LaneState) -> AsyncIterator[Request]:
-        """Requests that are ours to send; those another process holds come last."""
-        source = state.lane.requests
-        held: list[Request] = []
-        upcoming = self._claim(list(itertools.islice(source, CHUNK)))
-        while True:
-            granted, waiting, settled, size = await upcoming
-            state.tally.elsewhere += settled
-            held += waiting
-            if size:
-                upcoming = self._claim(list(itertools.islice(source, CHUNK)))
-            for position, request in enumerate(granted):
-                if self.stopped or state.tally.paused:
-                    for rest in granted[position:]:
-                        self.ledger.release(rest.keys)
-                    if size:
-                        for rest in (await upcoming)[0]:
-                            self.ledger.release(rest.keys)
-                    return
-                yield request
-            if not size:
-                if not held or self.stopped or state.tally.paused:
-                    return
-                await self._sleep(_HELD_WAIT_S)
-                again, held = held, []
-                upcoming = self._claim(again, last=True)
-
-    def _claim(
-        self, requests: list[Request], *, last: bool = False
-    ) -> asyncio.Future[tuple[list[Request], list[Request], int, int]]:
-        return asyncio.ensure_future(self._claim_now(requests, last))
-
-    async def _claim_now(
-        self, requests: list[Request], last: bool
-    ) -> tuple[list[Request], list[Request], int, int]:
-        """(granted, held elsewhere, answers settled since the plan, chunk size)."""
-        if not requests:
-            return [], [], 0, 0
-        keys = [key for request in requests for key in request.keys]
-        claim = await asyncio.wrap_future(self.ledger.claim(keys, after=self.after))
-        ours, theirs = set(claim.granted), set(claim.held)
-        granted: list[Request] = []
-        held: list[Request] = []
-        for request in requests:
-            for wanted, kept in ((ours, granted), (theirs, held)):
-                part = request.only(s for h, s in request.keys if (h, s) in wanted)
-                if part:
-                    kept.append(part)
-        return granted, held, len(claim.settled), 0 if last else len(requests)
-
     # -- one request -----------------------------------------------------------
 
-    async def _request(self, state: _LaneState, request: Request) -> None:
+    async def _request(self, state: LaneState, request: Request) -> None:
         tally = state.tally
         tally.in_flight += 1
         left = request
@@ -300,13 +224,12 @@ class _Run:
                     self.ledger.release(left.keys)
                     return
         except Exception as error:
-            self.fault = self.fault or error
-            self.stop(str(error))
+            self._fail(error)
         finally:
             tally.in_flight -= 1
             state.gate.window.leave()
 
-    async def _attempt(self, state: _LaneState, request: Request, *, last: bool) -> _Outcome:
+    async def _attempt(self, state: LaneState, request: Request, *, last: bool) -> Outcome:
         """Send once and keep what came of it."""
         lane, tally = state.lane, state.tally
         reserved = 0.0
@@ -314,8 +237,8 @@ class _Run:
             limit = request.max_tokens or lane.max_tokens
             reserved = worst_case(request, lane.price, limit) if limit else float("inf")
             if not await self.purse.reserve(lane.model_id, reserved):
-                tally.paused = tally.paused or "the budget is reached"
-                return _Outcome(request)
+                state.pause("the budget is reached")
+                return Outcome(request)
         expected = request.tokens_expected + (request.max_tokens or 0) * len(request.samples)
         spent: float | None = 0.0
         try:
@@ -345,13 +268,13 @@ class _Run:
 
     async def _answered(
         self,
-        state: _LaneState,
+        state: LaneState,
         request: Request,
         sent: Sent,
         requested_at: datetime,
         cost: float | None,
         source: str | None,
-    ) -> _Outcome:
+    ) -> Outcome:
         reply, tally = sent.reply, state.tally
         state.failures = state.lane_faults = 0
         state.answered = True
@@ -364,7 +287,7 @@ class _Run:
             ttft_s=sent.ttft_s,
         )
         count = len(rows)
-        await self._keep(state, rows, settles=True)
+        await self._keeping.keep(rows, tally, settles=True)
         if cost is None:
             tally.unpriced += count
         else:
@@ -372,19 +295,19 @@ class _Run:
         if count < len(request.samples):
             # The server gave fewer than `n`: the others are asked one by one.
             state.single = True
-            return _Outcome(request.only(request.samples[count:]))
-        return _Outcome(None)
+            return Outcome(request.only(request.samples[count:]))
+        return Outcome(None)
 
     async def _failed(
         self,
-        state: _LaneState,
+        state: LaneState,
         request: Request,
         fault: Fault,
         requested_at: datetime,
         sent_at: float,
         *,
         last: bool,
-    ) -> _Outcome:
+    ) -> Outcome:
         tally = state.tally
         tally.errors[fault.kind] += 1
         final = fault.permanent or last
@@ -394,94 +317,17 @@ class _Run:
             state.gate.window.throttled(sent_at)
         if fault.retry_after is not None:
             if fault.retry_after > self.retry.longest_retry_after_s:
-                tally.paused = tally.paused or (
-                    f"asked to wait {fault.retry_after:.0f} s ({fault.kind})"
-                )
+                state.pause(f"asked to wait {fault.retry_after:.0f} s ({fault.kind})")
             else:
                 state.gate.hold(fault.retry_after)
         if final:
             tally.failed += len(rows)
             tally.permanent += len(rows) if fault.permanent else 0
-            state.failures += 1
-            state.lane_faults = state.lane_faults + 1 if fault.lane else 0
-            self._pause_if_hopeless(state, fault)
-        await self._keep(state, rows, settles=final)
+            state.failed_for_good(fault, self.retry)
+        await self._keeping.keep(rows, tally, settles=final)
         if final:
-            return _Outcome(None, failed=True)
-        return _Outcome(request, failed=True, wait=partial(self._backoff, fault))
+            return Outcome(None, failed=True)
+        return Outcome(request, failed=True, wait=partial(backoff, self.retry, fault))
 
-    def _backoff(self, fault: Fault, number: int, jitter: float) -> float:
-        """Seconds before attempt `number` + 1: exponential, jittered over the upper half."""
-        if fault.retry_after is not None:
-            # The gate waits; the jitter keeps the waiting from arriving all at once.
-            return jitter * 0.1
-        wait = min(self.retry.longest_wait_s, self.retry.first_wait_s * 2.0 ** (number - 1))
-        return wait * (0.5 + jitter / 2)
-
-    def _pause_if_hopeless(self, state: _LaneState, fault: Fault) -> None:
-        said = f"{fault.kind}: {fault.message[:200]}"
-        if fault.lane and (not state.answered or state.lane_faults >= 3):
-            state.tally.paused = state.tally.paused or (
-                f"the provider refuses model or key ({said})"
-            )
-        elif state.failures >= self.retry.pause_after:
-            state.tally.paused = state.tally.paused or (
-                f"{state.failures} pairs in a row failed, last with {said}"
-            )
-
-    # -- the ledger ------------------------------------------------------------
-
-    def _origin(self, state: _LaneState, requested_at: datetime) -> Origin:
+    def _origin(self, state: LaneState, requested_at: datetime) -> Origin:
         return Origin(self.name, self.purpose, requested_at, state.client.key.hide)
-
-    async def _keep(self, state: _LaneState, rows: Sequence[Attempt], *, settles: bool) -> None:
-        """Queue rows for the next commit; counted when durable, waited for only when many wait."""
-        await self._uncommitted.acquire()
-
-        def stored(fault: BaseException | None) -> None:
-            if fault is None and self.on_stored:
-                self.on_stored(rows)
-            self._loop.call_soon_threadsafe(counted, fault)
-
-        def counted(fault: BaseException | None) -> None:
-            self._uncommitted.release()
-            if fault is not None:
-                self.fault = self.fault or fault
-                self.stop(str(fault))
-                return
-            for row in rows:
-                if row.usable:
-                    setattr(state.tally, row.status, getattr(state.tally, row.status) + 1)
-
-        self.ledger.append(rows, settles=settles, done=stored)
-
-
-@dataclass
-class _LaneState:
-    lane: Lane
-    client: Client
-    gate: Gate
-    provider: Gate
-    tally: Tally
-    failures: int = 0
-    lane_faults: int = 0
-    answered: bool = False
-    single: bool = False
-
-    async def pass_gates(self, tokens: int) -> None:
-        """Wait for both rates, then for a place at the provider (left by the caller)."""
-        delay = max(self.gate.delay(tokens), self.provider.delay(tokens))
-        while delay > 0:
-            await asyncio.sleep(delay)
-            # A Retry-After may have come while we waited.
-            delay = max(self.gate.not_before, self.provider.not_before) - time.monotonic()
-        await self.provider.window.enter()
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What is still wanted of a request, and how long to wait before asking again."""
-
-    left: Request | None
-    failed: bool = False
-    wait: Callable[[int, float], float] = lambda number, jitter: 0.0

@@ -20,10 +20,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.calls.answer import Fault, from_status, read_json, reply_from
-from pipelines.calls.asking import Asked, Lane
+from pipelines.calls.asking import Asked
 from pipelines.calls.attempt import Attempt
 from pipelines.calls.budget import Purse, worst_case
 from pipelines.calls.client import Client
+from pipelines.calls.lane import Lane
 from pipelines.calls.ledger import Key, Ledger
 from pipelines.calls.pricing import Price, cost_of
 from pipelines.calls.progress import OnProgress, Tally, snapshot

@@ -17,11 +17,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.asking import Asked, Lane, ask
+from pipelines.calls.asking import Asked, ask
 from pipelines.calls.attempt import Attempt
 from pipelines.calls.batch import ask_in_batches
 from pipelines.calls.budget import Purse
 from pipelines.calls.canary import END, START, canary_requests
+from pipelines.calls.lane import Lane
 from pipelines.calls.ledger import Answered, Ledger
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress

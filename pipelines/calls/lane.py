@@ -1,0 +1,93 @@
+"""One model's lane: what it is to be asked, how it stands, and when it waits or gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pipelines.calls.answer import Fault
+from pipelines.calls.client import Client
+from pipelines.calls.limits import Gate
+from pipelines.calls.pricing import Price
+from pipelines.calls.progress import Tally
+from pipelines.calls.request import Request
+from schemas.recipe.collect import Limits, Retry
+from schemas.recipe.pool import Provider
+
+
+@dataclass
+class Lane:
+    """What one model is to be asked.
+
+    Attributes:
+        requests: Read lazily and once; only what is missing.
+        wanted: Answers wanted in all; `before` of them were there already.
+        max_tokens: Most tokens of one answer, for the budget's worst case.
+    """
+
+    model_id: str
+    provider: Provider
+    requests: Iterator[Request]
+    wanted: int
+    before: int = 0
+    limits: Limits = field(default_factory=Limits)
+    price: Price = field(default_factory=Price)
+    max_tokens: int | None = None
+
+
+@dataclass
+class LaneState:
+    """A lane while it runs: its gates, its tally, and its failures in a row."""
+
+    lane: Lane
+    client: Client
+    gate: Gate
+    provider: Gate
+    tally: Tally
+    failures: int = 0
+    lane_faults: int = 0
+    answered: bool = False
+    single: bool = False
+
+    async def pass_gates(self, tokens: int) -> None:
+        """Wait for both rates, then for a place at the provider (left by the caller)."""
+        delay = max(self.gate.delay(tokens), self.provider.delay(tokens))
+        while delay > 0:
+            await asyncio.sleep(delay)
+            # A Retry-After may have come while we waited.
+            delay = max(self.gate.not_before, self.provider.not_before) - time.monotonic()
+        await self.provider.window.enter()
+
+    def pause(self, why: str) -> None:
+        """Ask this model nothing more; the first reason stands."""
+        self.tally.paused = self.tally.paused or why
+
+    def failed_for_good(self, fault: Fault, retry: Retry) -> None:
+        """Count a pair that is given up; pause when further ones would fail as well."""
+        self.failures += 1
+        self.lane_faults = self.lane_faults + 1 if fault.lane else 0
+        said = f"{fault.kind}: {fault.message[:200]}"
+        if fault.lane and (not self.answered or self.lane_faults >= 3):
+            self.pause(f"the provider refuses model or key ({said})")
+        elif self.failures >= retry.pause_after:
+            self.pause(f"{self.failures} pairs in a row failed, last with {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is still wanted of a request, and how long to wait before asking again."""
+
+    left: Request | None
+    failed: bool = False
+    wait: Callable[[int, float], float] = lambda number, jitter: 0.0
+
+
+def backoff(retry: Retry, fault: Fault, number: int, jitter: float) -> float:
+    """Seconds before attempt `number` + 1: exponential, jittered over the upper half."""
+    if fault.retry_after is not None:
+        # The gate waits; the jitter keeps the waiting from arriving all at once.
+        return jitter * 0.1
+    wait = min(retry.longest_wait_s, retry.first_wait_s * 2.0 ** (number - 1))
+    return wait * (0.5 + jitter / 2)
