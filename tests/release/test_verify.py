@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,6 +128,49 @@ def test_an_untouched_release_holds_also_elsewhere(release, tmp_path):
     moved = tmp_path / "another machine" / "x"
     shutil.copytree(release, moved)
     assert _findings(moved) == []
+
+
+_BUILD = """
+import sys
+from pathlib import Path
+from benchmarks.release import make
+from datacards.card import render
+from pipelines.release import write_release
+
+recipe = {"name": "made", "version": "1.0.0"}
+write_release(make(300, 3), recipe=recipe, root=Path(sys.argv[1]), render_card=render)
+"""
+
+
+def test_built_on_another_machine_it_is_the_same_and_holds_here(tmp_path, monkeypatch):
+    """Other time zone, language, hash seed, home, rights and folder; then the origin is gone."""
+    there, home = tmp_path / "there" / "releases", tmp_path / "someone"
+    home.mkdir()
+    foreign = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "HOME": str(home),
+        "TZ": "Pacific/Chatham",
+        "LC_ALL": "C",
+        "PYTHONHASHSEED": "4711",
+    }
+    command = [sys.executable, "-c", _BUILD, str(there)]
+    subprocess.run(command, cwd=home, env=foreign, umask=0o077, check=True)
+    here = tmp_path / "another machine" / "ünïcode"
+    shutil.copytree(there / "made/1.0.0", here)
+    shutil.rmtree(there)
+    monkeypatch.chdir(tmp_path)
+    assert _findings(here) == []
+    from benchmarks.release import make
+    from pipelines.release import write_release
+
+    recipe = {"name": "made", "version": "1.0.0"}
+    tables = make(300, 3)
+    ours = write_release(tables, recipe=recipe, root=tmp_path / "ours", render_card=render).path
+    names = sorted(p.relative_to(ours).as_posix() for p in ours.rglob("*") if p.is_file())
+    assert names == sorted(p.relative_to(here).as_posix() for p in here.rglob("*") if p.is_file())
+    differ = [n for n in names if (ours / n).read_bytes() != (here / n).read_bytes()]
+    assert set(differ) <= {"made.duckdb"}
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
