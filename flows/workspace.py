@@ -15,7 +15,9 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
@@ -127,7 +129,7 @@ def run_stage(
         )
     if PROBING.get():
         raise Stale(stage, made_of)
-    staging = folder.with_name(f".{fingerprint}.{os.getpid()}")
+    staging = folder.with_name(f".{fingerprint}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}")
     _sweep(folder.parent)
     staging.mkdir(parents=True)
     log(benchmark, stage, "begins", shard=shard)
@@ -136,10 +138,13 @@ def run_stage(
         figures = dict(make(staging))
         record = {**made_of, "fingerprint": fingerprint, "figures": figures}
         write_json(staging / "stage.json", record)
-        if folder.exists():  # another process was faster; the content is the same
-            shutil.rmtree(staging)
-        else:
+        try:
             staging.rename(folder)
+        except OSError:
+            if not (folder / "stage.json").is_file():
+                raise
+            # Another process was faster; the content is the same.
+            shutil.rmtree(staging)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
@@ -171,10 +176,16 @@ def write_table(table: Any, path: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left half-written."""
+    """Remove what killed processes of this host left half-written; others may be at work."""
     if not folder.is_dir():
         return
-    for left in folder.glob(".*.*"):
+    for left in folder.glob(f".*.*.{_host()}.*"):
         pid = left.name.rpartition(".")[2]
         if pid.isdigit() and not runs(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
+
+
+@cache
+def _host() -> str:
+    """This host as part of a file name."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]

@@ -10,6 +10,8 @@ import pytest
 
 from flows.workspace import PROBING, Stale, code_version, run_stage
 
+ROOT = Path(__file__).parents[2]
+
 
 def make(folder: Path) -> dict[str, int]:
     (folder / "x.txt").write_text("made")
@@ -46,13 +48,39 @@ def test_a_stage_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert not run(tmp_path).reused  # and the workspace is usable
 
 
-def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    left = tmp_path / "stages" / "stage" / f".abc.{gone.pid}"
-    left.mkdir(parents=True)
+def test_what_a_killed_process_left_is_swept_but_not_what_another_host_makes(
+    tmp_path: Path,
+) -> None:
+    begun = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from flows.workspace import run_stage\n"
+        "def make(folder):\n    print('begun', flush=True); time.sleep(60)\n"
+        "run_stage(Path(sys.argv[1]), 'stage', parameters={}, inputs={}, rooms=('schemas',), "
+        "make=make)\n"
+    )
+    words = [sys.executable, "-c", begun, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        (left,) = (tmp_path / "stages" / "stage").iterdir()
+        killed.kill()
+    # On shared storage another host's process may have any number.
+    host, pid = left.name.split(".")[-2:]
+    elsewhere = left.with_name(f".abc.def.{'0' * len(host)}.{pid}")
+    elsewhere.mkdir()
     run(tmp_path)
     assert not left.exists()
+    assert elsewhere.exists()
+
+
+def test_the_faster_of_two_makers_wins_and_both_go_on(tmp_path: Path) -> None:
+    def overtaken(folder: Path) -> dict[str, int]:
+        run(tmp_path)
+        return make(folder)
+
+    assert run(tmp_path, make=overtaken).figures == {"n": 1}
+    assert len(list((tmp_path / "stages" / "stage").iterdir())) == 1
 
 
 def test_probing_makes_nothing_and_says_what_is_stale(tmp_path: Path) -> None:
