@@ -1,9 +1,10 @@
 """EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
 
-File and column names checked against richardzhuang0412/EmbedLLM
-(`data_preprocessing/download_data.py`, `algorithm/knn.py`, `algorithm/mf.py`); not checked
-against a file. Its reader takes the better of repeated labels and 0 for missing ones; here
-repeats are samples and what is missing is missing.
+File names and licence checked against the pages of the dataset RZ412/EmbedLLM, columns
+against richardzhuang0412/EmbedLLM (`data_preprocessing/download_data.py`,
+`algorithm/knn.py`, `algorithm/mf.py`); not checked against a file. Its reader takes the
+better of repeated labels and 0 for missing ones; here repeats are samples and what is
+missing is missing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ IMPORTER = Importer(
     name="embedllm",
     title="EmbedLLM",
     url="https://huggingface.co/datasets/RZ412/EmbedLLM",
-    license="NOASSERTION",
+    license="Apache-2.0",
     layout=_LAYOUT,
     lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
     read=read,

@@ -1,16 +1,19 @@
 """SPROUT (CARROT): Parquet with one struct of tokens and score per model.
 
-Column and field names checked against readers of the dataset: somerstep/CARROT
-(`carrot/gen_sprout.py`, `carrot/data_utils.py`) and two public loaders, one of which lists
-the files (`data/{train,validation,test}-0000k-of-0000n.parquet`) and says that the
-structs hold response texts too; their field names were not seen. Not checked against a
-file. The variant with one more model (SPROUT-o3mini) has the same columns.
+Layout checked against what reads the dataset, not against a file: somerstep/CARROT
+(`carrot/gen_sprout.py`, `LLMJudge.ipynb`: six columns, then the models) and two public
+loaders with its files (`data/{train,validation,test}-0000k-of-0000n.parquet`) and its
+fields (`judge_response`, `num_input_tokens`, `num_output_tokens`, `response`, `score`).
+SPROUT-o3mini has the same columns and one more model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines import files
 from pipelines.errors import SourceError
@@ -31,19 +34,11 @@ def read(path: Path) -> Found:
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
-        models: list[str] = []
+        models = _models(path)
         split = next((s for s in ("train", "validation", "test") if path.name.startswith(s)), None)
         for number, row in enumerate(files.rows(path, "parquet")):
             where = f"{path.name}, row {number}"
             need(row, _COLUMNS, where)
-            if not models:
-                models = [
-                    name
-                    for name, value in row.items()
-                    if isinstance(value, dict) and "score" in value
-                ]
-                if not models:
-                    raise SourceError("no column is a model's struct", where=where)
             query = f"{row['dataset']}/{row['key']}"
             found.ask(
                 Question(
@@ -75,6 +70,26 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                     prompt_tokens=count(said["num_input_tokens"], where),
                     completion_tokens=count(said["num_output_tokens"], where),
                 )
+
+
+def _models(path: Path) -> list[str]:
+    """Columns that hold a struct with a score: the schema knows, a single row may lack some."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SourceError(
+            f"the Parquet file cannot be read: {error}",
+            where=str(path),
+            next_step="fetch the file again",
+        ) from error
+    need(dict.fromkeys(schema.names), _COLUMNS, str(path))
+    structs = [field for field in schema if pa.types.is_struct(field.type)]
+    models = [field.name for field in structs if field.type.get_field_index("score") >= 0]
+    if not models:
+        raise SourceError(
+            "no column is a model's struct", where=str(path), next_step=f"expected: {_LAYOUT}"
+        )
+    return models
 
 
 IMPORTER = Importer(

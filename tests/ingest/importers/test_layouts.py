@@ -127,6 +127,36 @@ def test_routereval_prompts_of_another_length_are_refused(tmp_path):
         _import("routereval", _routereval(tmp_path, prompt=wrong), tmp_path)
 
 
+def test_sprout_a_model_that_the_first_row_lacks_is_still_a_model(tmp_path):
+    def cell(score: float | None) -> dict:
+        return {
+            "judge_response": "Score: 1",
+            "num_input_tokens": 10,
+            "num_output_tokens": 20,
+            "response": "an answer",
+            "score": score,
+        }
+
+    head = {"dataset_level": None, "dataset_idx": 0, "prompt": "p", "golden_answer": None}
+    rows = [
+        {**head, "key": "k1", "dataset": "openhermes/teknium", "openai-gpt-4o": cell(1.0)},
+        {**head, "key": "k2", "dataset": "lighteval/MATH/all", "openai-gpt-4o": cell(0.5)},
+    ]
+    rows[0]["wxai-llama-3-2-1b-instruct"] = None
+    rows[1]["wxai-llama-3-2-1b-instruct"] = cell(0.0)
+    (tmp_path / "data").mkdir()
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "data/validation-00000-of-00001.parquet")
+    done, questions, answers = _import("sprout", tmp_path / "data", tmp_path)
+    assert sorted((a["query"], a["model"], a["score"], a["text"]) for a in answers) == [
+        ("lighteval/MATH/all/k2", "openai-gpt-4o", 0.5, "an answer"),
+        ("lighteval/MATH/all/k2", "wxai-llama-3-2-1b-instruct", 0.0, "an answer"),
+        ("openhermes/teknium/k1", "openai-gpt-4o", 1.0, "an answer"),
+    ]
+    assert {q["split"] for q in questions} == {"validation"}
+    assert done.left_out == {"pairs without answer": 1}
+
+
 def _bench_run(index: int, output: Any, score: float | None, **header: Any) -> dict:
     record = {
         "index": index,
