@@ -90,7 +90,7 @@ def audit(
             "abstentions": ask(_ABSTENTIONS.format(rules=rules)),
             "conflicts": ask(_CONFLICTS.format(rules=rules)),
             "suspect_gold": ask(_SUSPECT.format(rules=rules, same=_SAME), strong, agree),
-            "fill_ins": ask(_FILL_INS.format(rules=rules), min_answers),
+            "fill_ins": _beyond_chance(ask(_FILL_INS.format(rules=rules), min_answers)),
             "stored_labels": ask(_STORED.format(rules=rules)),
             "stored_accuracy": ask(_STORED_ACCURACY.format(rules=rules)),
         }
@@ -158,11 +158,14 @@ _FILL_INS = """
     ), tested AS (
         SELECT b.model_id, c.reference AS fill_in, count(*) AS unreadable,
                count(*) FILTER (b.reference = c.reference) AS at_fill_in,
+               count(*) FILTER (b.stored) AS right_in_all, any_value(c.letters) AS letters,
                avg(b.stored::INT) FILTER (b.reference = c.reference) AS right_at_fill_in,
                coalesce(avg(b.stored::INT) FILTER (b.reference <> c.reference), 0)
                    AS right_elsewhere
-        FROM blind b JOIN (SELECT DISTINCT model_id, reference FROM blind WHERE stored) c
-             USING (model_id)
+        FROM blind b JOIN (
+            SELECT model_id, reference, count(*) OVER (PARTITION BY model_id) AS letters
+            FROM blind WHERE stored GROUP BY model_id, reference
+        ) c USING (model_id)
         GROUP BY b.model_id, c.reference
     )
     SELECT * FROM tested
@@ -269,6 +272,24 @@ _AGREEMENT = pa.schema(
 
 def _known(value: float) -> float | None:
     return None if value != value else value
+
+
+def _beyond_chance(fill_ins: pa.Table, level: float = 0.001) -> pa.Table:
+    """Fill-ins that luck does not explain: the right labels among the unreadable answers
+    fall on one letter's questions more often than a random draw of as many would
+    (hypergeometric upper tail, times the letters that were tried).
+    """
+    from scipy.stats import hypergeom
+
+    chance = []
+    for row in fill_ins.to_pylist():
+        right = round(row["right_at_fill_in"] * row["at_fill_in"])
+        tail = hypergeom.sf(right - 1, row["unreadable"], row["right_in_all"], row["at_fill_in"])
+        chance.append(min(1.0, float(tail) * row["letters"]))
+    tested = fill_ins.drop_columns(["letters"]).append_column(
+        "p_adjusted", pa.array(chance, pa.float64())
+    )
+    return tested.filter(pa.array([p < level for p in chance], pa.bool_()))
 
 
 def _findings(
