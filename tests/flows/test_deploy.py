@@ -111,6 +111,30 @@ def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
     assert not (tmp_path / "yard" / "small.yaml").exists()
 
 
+def test_what_would_fail_the_same_way_is_not_tried_again(client):
+    from prefect import flow, task
+
+    from flows.attempts import ATTEMPTS
+
+    tries: list[str] = []
+
+    def fail(error: Exception) -> None:
+        tries.append(type(error).__name__)
+        raise error
+
+    failing = task(fail, **ATTEMPTS | {"retry_delay_seconds": 0})
+
+    @flow
+    def run() -> None:
+        for error in (BadInput("no"), GateFailed("no"), OSError("a cut line")):
+            failing.submit(error).wait()
+
+    run(return_state=True)
+    assert sorted(tries) == ["BadInput", "GateFailed", *["OSError"] * 4]
+    delays = ATTEMPTS["retry_delay_seconds"](ATTEMPTS["retries"])
+    assert delays == [5, 10, 20]
+
+
 @contextmanager
 def mailbox() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """An address that keeps what is posted to it."""

@@ -134,6 +134,34 @@ def test_a_release_is_repriced_beside_itself(
     ]
 
 
+def test_a_shared_ledger_is_read_where_the_workspace_has_none(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    from pipelines.calls.postgres_ledger import PostgresLedger
+
+    price = {"price_in": 1.0, "price_out": 10.0, "price_date": "2026-01-01"}
+    queries = pa.table({"query_id": ["q"], "task": ["t"], "prompt": ["q"]})
+    said_by_all = answer(completion("forty-two", model="good"))
+    with Loopback(lambda *_: said_by_all) as server, PostgresLedger(postgres) as ledger:
+        provider = Provider(name="p", base_url=server.base_url)
+        pool = Pool(models=[Model(model_id="good", **price)], providers=[provider])
+        collect(plan(queries, pool, Collect(), ledger), ledger)
+    # As a build leaves it: stage outputs here, answers in the database.
+    (tmp_path / "yard" / "stages").mkdir(parents=True)
+    monkeypatch.setenv("ROUTEYARD_LEDGER", postgres)
+    code, rows = said(capsys, "ledger", str(tmp_path / "yard"))
+    assert (code, [row["ok"] for row in rows]) == (0, [1])
+    code, found = said(capsys, "audit metering", str(tmp_path / "yard"))
+    assert code in (0, 3)
+    assert not any("unknown cost" in one["says"] for one in found)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("- {model_id: good, price_in: 2, price_out: 20, price_date: '2026-02-02'}\n")
+    code, _ = said(capsys, "reprice", str(tmp_path / "yard"), "--prices", str(prices))
+    assert code == 0
+    table = pq.read_table(tmp_path / "yard.repriced-2026-02-02" / "responses.parquet")
+    assert table["cost_usd"].to_pylist() == [pytest.approx((10 * 2 + 5 * 20) / 1e6)]
+
+
 @pytest.mark.parametrize("command", [["ledger"], ["audit", "metering"]])
 def test_a_workspace_without_a_ledger(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
