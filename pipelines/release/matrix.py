@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.errors import SourceError
+
 #: Labels once more, as one row per query and one column per model.
 WIDE = "data/labels_wide.parquet"
 
@@ -62,6 +64,31 @@ def write_wide(tables: Mapping[str, pa.Table], path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(wide(tables), path, compression="zstd", row_group_size=131_072)
+
+
+def read_wide(path: Path) -> Matrix:
+    """The matrix of scores that `write_wide` wrote, float32.
+
+    Raises:
+        SourceError: the file is damaged.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+        models = table.column_names[1:]
+        columns = [table.column(name).to_numpy() for name in models]
+        queries = table.column("query_id").to_pylist()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise SourceError(
+            f"{path.name} cannot be read: {str(error).splitlines()[0]}",
+            where=str(path),
+            next_step="find what is wrong with `routeyard verify`, or fetch the file again",
+        ) from error
+    values = np.empty((len(queries), len(models)), dtype=np.float32)
+    for m, column in enumerate(columns):
+        values[:, m] = column
+    return Matrix(values, queries, models)
 
 
 def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray[Any, Any]:

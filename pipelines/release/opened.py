@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.errors import UnknownName, did_you_mean
 from pipelines.release.connection import connect
 from pipelines.release.manifest import read_manifest
-from pipelines.release.matrix import Matrix, scatter
+from pipelines.release.matrix import WIDE, Matrix, read_wide, scatter
 from pipelines.release.query import answer
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
@@ -80,6 +80,8 @@ class OpenRelease:
 
         `cost_usd` is the sum over samples, NaN when any of them is unknown.
         """
+        if value == "score" and WIDE in self.manifest.files and (self.path / WIDE).exists():
+            return read_wide(self.path / WIDE)
         queries = self.arrow("queries").column("query_id").to_pylist()
         models = self.arrow("models").column("model_id").to_pylist()
         if value == "cost_usd":

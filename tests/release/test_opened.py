@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.errors import UnknownName
+from pipelines.errors import SourceError, UnknownName
 from pipelines.release import open_release
+from pipelines.release.matrix import scatter
 from pipelines.release.saved import SAVED, saved
 
 
@@ -41,6 +42,23 @@ def test_an_unknown_cost_makes_the_sum_unknown(write, tables):
     assert by["m0"] is None
     assert by["m2"] is None
     assert by["m1"] == pytest.approx(2e-5 * 6 / 3)
+
+
+def test_scores_are_read_from_the_wide_table_and_are_those_of_the_long_one(release):
+    with open_release(release) as opened:
+        fast = opened.matrix("score")
+        rows = opened.arrow("labels").select(["query_id", "model_id", "score"])
+        slow = scatter(
+            rows, "score", queries=fast.queries, models=fast.models, dtype=fast.values.dtype
+        )
+        assert fast.queries == opened.arrow("queries").column("query_id").to_pylist()
+        np.testing.assert_array_equal(fast.values, slow.values)
+        (release / "data/labels_wide.parquet").write_bytes(b"PAR1 cut")
+        with pytest.raises(SourceError, match="labels_wide"):
+            opened.matrix("score")
+        # Without it the long table answers, as in a release of an earlier format.
+        (release / "data/labels_wide.parquet").unlink()
+        np.testing.assert_array_equal(opened.matrix("score").values, fast.values)
 
 
 def test_labels_wide_is_the_long_table_turned(release):
