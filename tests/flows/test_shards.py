@@ -21,7 +21,7 @@ from flows.demo import bank
 from flows.demo.server import running
 from flows.run import start
 from flows.sharing import part, sharers
-from pipelines import embed
+from pipelines import embed, encoders
 from pipelines.collect.plan import cuts
 from schemas.recipe import Collect, Pool
 from schemas.recipe.collect import Limits
@@ -79,7 +79,7 @@ def encoder(monkeypatch):
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors.astype(np.float32), [None] * len(texts)
 
-    monkeypatch.setattr(embed, "_encoder", lambda *_: encode)
+    monkeypatch.setattr(encoders, "load", lambda *_: encode)
     monkeypatch.setattr(embed, "CHUNK", 4)
     return calls
 

