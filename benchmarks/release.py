@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", type=int, default=300_000, help="labels in the release")
     parser.add_argument("--models", type=int, default=27)
     parser.add_argument("--no-pandas", action="store_true", help="leave the baselines out")
-    parser.add_argument("--memory-limit", default="4GB", help="of the queries over the release")
+    parser.add_argument("--memory-limit", default="8GB", help="of the queries over the release")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
 
 
