@@ -75,6 +75,9 @@ def deploy(
 
     place = str(workspace.absolute())
     common: dict[str, Any] = {"workspace": place, "notify": notify or []}
+    common |= {"jobs": jobs, "runner": runner, "shards": shards}
+    if dask_address:
+        common["dask_address"] = dask_address
     if publish_to:
         common["publish_to"] = publish_to
     if inline:
@@ -83,9 +86,7 @@ def deploy(
     else:
         flow = refresh
         path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
-        given = {"recipe": path, "jobs": jobs, "runner": runner, "shards": shards, **common}
-        if dask_address:
-            given["dask_address"] = dask_address
+        given = {"recipe": path, **common}
     return Deployed(_register(flow, checked.name, given, pool, cron, interval_s), pool, limits)
 
 

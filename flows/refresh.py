@@ -81,8 +81,12 @@ def refresh(
 def refresh_inline(
     recipe: Recipe,
     workspace: str = "yard",
+    jobs: int = 2,
+    runner: Runner = "threads",
+    dask_address: str | None = None,
     notify: list[str] | None = None,
     publish_to: str | None = None,
+    shards: int = 1,
 ) -> dict[str, Any]:
     """Refresh a benchmark whose recipe is written in the Prefect UI, which checks every key.
 
@@ -96,7 +100,15 @@ def refresh_inline(
     said = recipe.model_dump(mode="json", exclude_defaults=True)
     path.write_text(yaml.safe_dump(said, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return start(  # type: ignore[no-any-return]
-        refresh, recipe=str(path), workspace=workspace, notify=notify, publish_to=publish_to
+        refresh,
+        recipe=str(path),
+        workspace=workspace,
+        jobs=jobs,
+        runner=runner,
+        dask_address=dask_address,
+        notify=notify,
+        publish_to=publish_to,
+        shards=shards,
     )
 
 

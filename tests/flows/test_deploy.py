@@ -92,8 +92,10 @@ def test_what_cannot_be_deployed_is_refused(client, tmp_path):
 
 
 def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
-    made = deploy(str(write(tmp_path)), tmp_path / "yard", inline=True)
+    made = deploy(str(write(tmp_path)), tmp_path / "yard", inline=True, shards=3, runner="dask")
     found = client.read_deployment_by_name(made.name)
+    # Inline or not, a deployment runs as it was told to.
+    assert (found.parameters["shards"], found.parameters["runner"]) == (3, "dask")
     schema = found.parameter_openapi_schema
     # The schema the UI draws its form from is that of the recipe model.
     assert {"sources", "pool", "collect", "curate", "split"} <= set(
