@@ -77,15 +77,28 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
 
 
 def publish_once(release: Path, to: str, root: Path) -> Sent | None:
-    """As `publish`, unless the workspace remembers that this release went there; then null."""
+    """As `publish`, unless the workspace remembers that this release went there; then null.
+
+    What is noted before sending tells a version that an earlier run sent, and died
+    before it could say so, from one that somebody else published.
+    """
+    from datacards.publish import VersionPublished
     from pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     path = root / "runs" / f"{manifest.name}.published.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    sending = f"sending {manifest.fingerprint}"
     if known.get(to) == manifest.fingerprint:
         return None
-    sent = publish(release, to)
-    # Written last: a transfer that was cut off is continued by the next run.
+    write_json(path, known | {to: sending})
+    sent = None
+    try:
+        # A transfer that was cut off is continued.
+        sent = publish(release, to)
+    except VersionPublished:
+        if known.get(to) != sending:
+            write_json(path, known)
+            raise
     write_json(path, known | {to: manifest.fingerprint})
     return sent

@@ -107,19 +107,35 @@ def test_publishing_to_a_hub(tmp_path):
 
     recipe, hub = write(tmp_path), Hub()
     more = {"workspace": str(tmp_path / "yard"), "publish_to": "hub:org/small"}
-    script = f"from flows.refresh import refresh; print(refresh.fn({str(recipe)!r}, **{more!r}))"
+    script = (
+        "import json, pathlib\n"
+        "from datacards.publish import VersionPublished\n"
+        "from flows.refresh import refresh\n"
+        f"again = lambda: print(refresh.fn({str(recipe)!r}, **{more!r})['published'])\n"
+        "again()\n"
+        "note = pathlib.Path('yard/runs/small.published.json')\n"
+        # Killed between the tag and the note: the version there is known as our own.
+        "said = json.loads(note.read_text())\n"
+        "note.write_text(json.dumps({to: f'sending {print_}' for to, print_ in said.items()}))\n"
+        "again()\n"
+        "assert json.loads(note.read_text()) == said\n"
+        # Without any note it may be somebody else's: never passed over in silence.
+        "note.unlink()\n"
+        "try:\n    again()\nexcept VersionPublished:\n    print('refused')\n"
+    )
     environment = {
         "HF_ENDPOINT": hub.url,
         "HF_HUB_OFFLINE": "0",
         "HF_HUB_DISABLE_XET": "1",
         "HF_TOKEN": "hf_secret",
         "HF_HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     try:
         # The client reads the hub's address when it is imported: a process of its own.
         done = subprocess.run(
             [sys.executable, "-c", script],
-            cwd=Path(__file__).parents[2],
+            cwd=tmp_path,
             env=os.environ | environment,
             capture_output=True,
             text=True,
@@ -129,6 +145,7 @@ def test_publishing_to_a_hub(tmp_path):
     assert done.returncode == 0, done.stderr
     assert list(hub.tags) == ["v1.0.0"]
     assert "data/labels.parquet" in hub.tags["v1.0.0"]
+    assert done.stdout.split()[-2:] == ["None", "refused"]
     assert "hf_secret" not in done.stdout + done.stderr
 
 
