@@ -35,6 +35,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             raise SecurityError(f"operator {operator} takes two numbers of ordinary size here")
         return super().call_binop(context, operator, left, right)
 
+    def wrap_str_format(self, value: Any) -> None:
+        # Jinja would hand out its own `format` before the attribute is judged.
+        return None
+
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         # Padding methods make a huge text from a short mapping.
         padding = {"center", "ljust", "rjust", "zfill", "expandtabs", "format", "format_map"}

@@ -106,15 +106,13 @@ def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.demo import bank
     from flows.demo.server import running
     from flows.limits import limit_name
-    from tests.flows.test_shards import counted
-    from tests.flows.test_sharing import RECIPE
+    from tests.flows.test_shards import counted, recipe_for
 
-    with running(latency=0.2) as url:
-        recipe = tmp_path / "shared.yaml"
-        recipe.write_text(RECIPE.format(bank=bank.write(tmp_path / "bank.jsonl"), url=url))
+    # Without faults: the second run would meet none of those that the first one met.
+    with running(latency=0.2, faults=0) as url:
+        recipe = recipe_for(tmp_path, url)
         with get_client(sync_client=True) as client:
             # The recipe says six; somebody lowered it in the UI.
             client.upsert_global_concurrency_limit_by_name(limit_name("demo"), 4)

@@ -123,6 +123,7 @@ def test_threads_and_dask_give_identical_files(tmp_path: Path, server: None) -> 
     assert digests(on_dask(recipe, tmp_path / "d")) == digests(on_threads(recipe, tmp_path / "t"))
 
 
+@pytest.mark.slow
 def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: None) -> None:
     import numpy as np
 
