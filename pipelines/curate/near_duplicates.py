@@ -77,7 +77,7 @@ class Pairs:
 def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     """Every pair of rows with cosine ≥ `threshold`, identical to a float64 brute force.
 
-    Memory beyond `vectors` grows with n × 40 numbers and with the pairs found;
+    Memory beyond `vectors` grows with n × about 80 numbers and with the pairs found;
     rows are read in blocks, so `vectors` may be a memory map larger than RAM.
 
     Args:
