@@ -14,8 +14,8 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.files import DATA_HINT
-from pipelines.label import SCORERS
-from pipelines.label.reading import Asked
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -95,8 +95,8 @@ def _bare(url: str, calls: int, concurrency: int) -> tuple[float, float]:
 
 def _collect(url: str, calls: int, concurrency: int) -> tuple[float, float]:
     """The same through plan, limits and ledger; done when the last answer is durable."""
-    from pipelines.calls.sqlite_ledger import SqliteLedger
     from pipelines.collect.collect import collect
+    from pipelines.ledger.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -143,8 +143,8 @@ def _memory(url: str, calls: int) -> float:
 
 
 def _collect_and_weigh(url: str, calls: int) -> None:
-    from pipelines.calls.sqlite_ledger import SqliteLedger
     from pipelines.collect.collect import collect
+    from pipelines.ledger.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,

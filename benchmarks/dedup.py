@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.curate import near_duplicates
-from pipelines.curate.dedup import join
-from pipelines.curate.near_duplicates import components, near_duplicate_pairs, row_norms
+from pipelines.curate.dedup import search
+from pipelines.curate.dedup.rule import join
+from pipelines.curate.dedup.search import components, near_duplicate_pairs, row_norms
 
 Array = np.ndarray[Any, Any]
 BLOCK = 2048
@@ -126,7 +126,7 @@ def _brute_force(vectors: Array, rows: Array, threshold: float) -> Array:
     right = np.concatenate([b for _, b in found])
     upper = left != right
     low, high = np.minimum(left, right)[upper], np.maximum(left, right)[upper]
-    sure = near_duplicates.cosines(vectors, norms, low, high) >= threshold
+    sure = search.cosines(vectors, norms, low, high) >= threshold
     return np.unique(low[sure] * n + high[sure])
 
 

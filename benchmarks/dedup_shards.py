@@ -55,8 +55,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    from flows.dedup_shards import run_dedup_shards
-    from pipelines.curate.near_duplicates import near_duplicate_pairs
+    from flows.stages.dedup_shards import run_dedup_shards
+    from pipelines.curate.dedup.search import near_duplicate_pairs
 
     n, threshold = arguments.n, arguments.threshold
     vectors, real = _mapped(arguments, folder / "vectors.f32")
@@ -140,7 +140,7 @@ def _rows(part: Path) -> int:
 @contextmanager
 def _server() -> Iterator[None]:
     """The Prefect server that is configured, or one for this run."""
-    from flows.run import api_configured
+    from flows.tracking.run import api_configured
 
     if api_configured():
         yield

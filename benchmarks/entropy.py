@@ -66,8 +66,8 @@ def compare(arguments: argparse.Namespace, disagreement: float) -> dict[str, Any
 
 
 def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from flows.entailment import scorer_equivalence
-    from pipelines.curate.clusters import Group, answer_key, cluster
+    from flows.stages.entailment import scorer_equivalence
+    from pipelines.curate.preference.clusters import Group, answer_key, cluster
 
     backend = scorer_equivalence()
     started = time.process_time()
@@ -80,7 +80,7 @@ def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], flo
 
 
 def loop(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from flows.entailment import scorer_equivalence
+    from flows.stages.entailment import scorer_equivalence
     from pipelines.meaning import Pair
 
     backend = scorer_equivalence()

@@ -17,8 +17,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from pipelines.calls.attempt import Attempt
-from pipelines.calls.ledger import Ledger
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _sqlite(n: int, path: Path) -> dict[str, Any]:
-    from pipelines.calls.sqlite_ledger import SqliteLedger
+    from pipelines.ledger.sqlite import SqliteLedger
 
     with SqliteLedger(path) as ledger:
         taken = _append(ledger, n)
@@ -46,7 +46,7 @@ def _sqlite(n: int, path: Path) -> dict[str, Any]:
 def _postgres(n: int, server: str) -> dict[str, Any]:
     import psycopg
 
-    from pipelines.calls.postgres_ledger import PostgresLedger
+    from pipelines.ledger.postgres import PostgresLedger
 
     name = f"bench{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:

@@ -7,22 +7,19 @@ from typing import Any
 
 from prefect import flow
 
-from flows import say
-from flows.collect import collect_stage
 from flows.demo.serve import surroundings
-from flows.embed import embed_stage
-from flows.label import label_stage
-from flows.load import load, with_collect
-from flows.log import log
-from flows.release import audit_task, certify_task, check_metering, release_task
-from flows.run import call, publish_markdown, start
-from flows.stages import (
-    curate_task,
-    ingest_task,
-    pool_task,
-)
-from flows.summary import markdown
-from flows.workspace import PROBING, Done, write_json
+from flows.recipe import load, with_collect
+from flows.show import console
+from flows.show.summary import markdown
+from flows.stages.collect import collect_stage
+from flows.stages.curate import curate_task
+from flows.stages.embed import embed_stage
+from flows.stages.ingest import ingest_task, pool_task
+from flows.stages.label import label_stage
+from flows.stages.release import audit_task, certify_task, check_metering, release_task
+from flows.tracking.log import log
+from flows.tracking.run import call, publish_markdown, start
+from flows.workspace.stage_folders import PROBING, Done, write_json
 from schemas.recipe import Recipe
 
 #: The stages a build can stop after, in order.
@@ -74,7 +71,7 @@ def _stages(
         done[name] = stage
         if PROBING.get():
             return
-        say.line(name, text + (" (unchanged)" if stage.reused else ""))
+        console.line(name, text + (" (unchanged)" if stage.reused else ""))
         record = {key: [one.fingerprint, one.folder] for key, one in done.items()}
         _remember(root, checked, recipe, record)
 
@@ -125,7 +122,7 @@ def _stages(
         return _summary(done)
 
     released = call(release_task, recipe=checked, root=str(root), stages=done)
-    say.line("release", f"{released['path']} ({released['status']})")
+    console.line("release", f"{released['path']} ({released['status']})")
     log(checked.name, "release", f"{released['path']} ({released['status']})")
     publish_markdown("summary", markdown(Path(released["path"])), f"{checked.name} summary")
     return {**_summary(done), "release": released}

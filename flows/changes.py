@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.workspace import write_json
+from flows.workspace.stage_folders import write_json
 from pipelines.errors import BadInput, RecipeError
 from schemas.recipe import Pool, Recipe
 
@@ -42,7 +42,7 @@ def changes(recipe: Recipe, root: Path) -> Changes:
     rows = _revisions(recipe)
     if recipe.collect.provider == "recorded":
         return Changes(rows, [], {})
-    from flows.addresses import with_addresses
+    from flows.workspace.addresses import with_addresses
 
     pool = with_addresses(recipe.pool)
     found, retired, listed = _models(pool, remembered(root, recipe.name))
@@ -120,7 +120,7 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
-    from pipelines.calls.listing import listed
+    from pipelines.calls.model_list import listed
     from pipelines.collect.plan import provider_of
 
     rows: list[dict[str, str]] = []
@@ -156,8 +156,8 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
     """Where a provider's own price list says something else than the pool."""
     from datetime import UTC, datetime
 
-    from pipelines.calls.price_tables import fetch_prices
     from pipelines.collect.plan import provider_of
+    from pipelines.metering.price_tables import fetch_prices
 
     rows = []
     today = datetime.now(UTC).date().isoformat()

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.limits import set_limits
-from flows.load import load
-from flows.notify import check_blocks
-from flows.publishing import check_target
-from flows.run import api_configured
-from flows.runners import Runner
+from flows.actions.publish import check_target
+from flows.recipe import load
+from flows.tracking.limits import set_limits
+from flows.tracking.notify import check_blocks
+from flows.tracking.run import api_configured
+from flows.tracking.runners import Runner
 from pipelines.errors import BadInput
 
 

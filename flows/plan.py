@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from flows.demo.serve import surroundings
-from flows.ledgers import ledger_exists
-from flows.load import load, with_collect
-from flows.run import call
-from flows.sharing import open_ledger
-from flows.stages import ingest_task, pool_task
-from flows.tables import read
+from flows.recipe import load, with_collect
+from flows.stages.ingest import ingest_task, pool_task
+from flows.tracking.run import call
+from flows.workspace.ledgers import ledger_exists
+from flows.workspace.shares import open_ledger
+from flows.workspace.tables import read
 from pipelines.collect.plan import plan
 
 

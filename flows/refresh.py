@@ -9,17 +9,17 @@ from typing import Any
 
 from prefect import flow
 
-from flows import report
+from flows.actions.publish import check_target, publish_once
 from flows.build import build
 from flows.changes import changes, remember, stop_if_retired
-from flows.load import load
-from flows.log import log
-from flows.notify import notify as tell
 from flows.plan import plan_build
-from flows.publishing import check_target, publish_once
-from flows.run import publish_markdown, start
-from flows.runners import Runner, on
+from flows.recipe import load
 from flows.status import last_run, status
+from flows.tracking import artifacts
+from flows.tracking.log import log
+from flows.tracking.notify import notify as tell
+from flows.tracking.run import publish_markdown, start
+from flows.tracking.runners import Runner, on
 from pipelines.errors import GateFailed, RouteyardError, VersionExists
 from schemas.recipe import Recipe
 
@@ -131,7 +131,7 @@ def _refresh(
     rows = status(recipe, str(root))
     outside = changes(checked, root)
     plan = [*rows, *outside.rows]
-    report.publish("plan", plan, f"{checked.name}: what is stale, what changed outside, and why")
+    artifacts.publish("plan", plan, f"{checked.name}: what is stale, what changed outside, and why")
     released = latest(root, checked.name)
     fresh = all(row["state"] == "fresh" for row in rows if row["stage"] != "release")
     if released and fresh and _made_of_now(recipe, root, released):
@@ -206,18 +206,18 @@ def _show(recipe: str, checked: Recipe, root: Path, before: Path | None, after: 
     folders = {k: root / v for k, v in last_run(root, recipe).get("folders", {}).items()}
     if "collect" in folders:
         responses = sorted((folders["collect"] / "responses").glob("*.parquet"))
-        report.publish("spend", report.spend(responses), f"{name}: tokens and USD per model")
-        report.publish("health", report.health(responses), f"{name}: how models answered")
+        artifacts.publish("spend", artifacts.spend(responses), f"{name}: tokens and USD per model")
+        artifacts.publish("health", artifacts.health(responses), f"{name}: how models answered")
     if "audit" in folders:
-        found = report.findings(folders["audit"]) or [{"finding": "none"}]
-        report.publish("audit", found, f"{name}: metering audit")
+        found = artifacts.findings(folders["audit"]) or [{"finding": "none"}]
+        artifacts.publish("audit", found, f"{name}: metering audit")
     if "certify" in folders:
-        said = report.certificate(folders["certify"])
-        report.publish("certificate", said, f"{name}: routability certificate")
+        said = artifacts.certificate(folders["certify"])
+        artifacts.publish("certificate", said, f"{name}: routability certificate")
     against = before.name if before else "nothing"
-    changes = report.difference(before, after)
-    report.publish("diff", changes, f"{name}: {after.name} against {against}")
-    report.publish_link("release", after, f"{name} {after.name}")
+    changes = artifacts.difference(before, after)
+    artifacts.publish("diff", changes, f"{name}: {after.name} against {against}")
+    artifacts.publish_link("release", after, f"{name} {after.name}")
 
 
 def latest(root: Path, name: str) -> Path | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.build import build
-from flows.load import load
-from flows.workspace import PROBING, Stale
+from flows.recipe import load
+from flows.workspace.stage_folders import PROBING, Stale
 from pipelines.errors import BadInput
 
 

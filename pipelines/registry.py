@@ -1,7 +1,7 @@
 """Names → code, without importing the code before it is asked for.
 
 Each room lists its parts in an explicit dict in its `__init__.py`
-(`{"numeric": "pipelines.label.numeric:score"}`); third parties add to it
+(`{"numeric": "pipelines.scorers.numeric:score"}`); third parties add to it
 through an entry point group of the same name (`routeyard.scorers`).
 """
 

@@ -37,9 +37,9 @@ def command(
 
     import pyarrow as pa
 
-    from flows.reviews import built, reviews
-    from pipelines.label.audit import audit
-    from pipelines.label.hearings import add
+    from flows.actions.review import built, reviews
+    from pipelines.label.audit.audit import audit
+    from pipelines.label.escalate import add
 
     found = built(benchmark, workspace)
     audited = audit(
@@ -95,7 +95,7 @@ def _write_csv(table: object, path: Path) -> None:
 
 
 def _cell(value: object) -> object:
-    from pipelines.label.review import harmless
+    from pipelines.label.audit.review import harmless
 
     return harmless(" | ".join(map(str, value)) if isinstance(value, list) else value)
 

@@ -30,7 +30,7 @@ def command(
     import json
     from dataclasses import asdict
 
-    from flows.metering import audit_ledger
+    from flows.actions.metering import audit_ledger
 
     stands, waived = audit_ledger(workspace, recipe)
     if as_json:

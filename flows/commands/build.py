@@ -45,7 +45,7 @@ def command(
         ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
     """
     from flows.build import STAGES, run_build
-    from flows.summary import console_summary
+    from flows.show.summary import console_summary
     from pipelines.errors import BadInput, did_you_mean
 
     if until not in STAGES:

@@ -45,7 +45,7 @@ def command(
 
         routeyard certify RELEASE --out results --embed --gate
     """
-    from flows import evaluation as read
+    from flows.actions import evaluate as read
     from pipelines.errors import GateFailed
     from pipelines.evaluate.certificate import certify
 

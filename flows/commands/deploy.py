@@ -54,7 +54,7 @@ def command(
     from typing import cast, get_args
 
     from flows.deploy import deploy
-    from flows.runners import Runner
+    from flows.tracking.runners import Runner
     from pipelines.errors import BadInput, did_you_mean
 
     if runner not in get_args(Runner):

@@ -75,8 +75,8 @@ def command(
     from datacards.report import report
     from datacards.report_lookup import lookup
     from datacards.report_plots import plot_all
-    from flows import evaluation as read
-    from flows.say import line
+    from flows.actions import evaluate as read
+    from flows.show.console import line
     from pipelines.evaluate.certificate import certify, default_scheme
     from pipelines.evaluate.pairs import default_pair
     from pipelines.evaluate.run import evaluate

@@ -61,9 +61,9 @@ def command(
     Probes are validation queries that no split scheme trains on; which, stands in the
     `metadata` column beside the probability mass that a server did not return.
     """
-    from flows.fingerprint import Probing, footprint_table, perplexity_table, probe_queries
-    from flows.load import load
-    from flows.workspace import write_table
+    from flows.actions.fingerprint import Probing, footprint_table, perplexity_table, probe_queries
+    from flows.recipe import load
+    from flows.workspace.stage_folders import write_table
     from pipelines.errors import BadInput
 
     probing = Probing(probes, steps, tokens, seed, scheme)

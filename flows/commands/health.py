@@ -40,7 +40,7 @@ def command(
 
         routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
     """
-    from flows.health import write_health
+    from flows.actions.health import write_health
 
     page = write_health(
         workspace_or_release,

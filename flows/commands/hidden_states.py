@@ -35,7 +35,7 @@ def command(
     """
     import pyarrow.compute as pc
 
-    from flows import say
+    from flows.show import console
     from pipelines.errors import BadInput
     from pipelines.release import open_release
     from pipelines.signals.hidden_states import write_hidden_states
@@ -53,7 +53,7 @@ def command(
             where=str(release),
             next_step="use train, validation or test",
         )
-    with say.counter("hidden states", "shards") as count:
+    with console.counter("hidden states", "shards") as count:
         written = write_hidden_states(
             queries,
             load(model, device=device, dtype=dtype, max_length=max_length),

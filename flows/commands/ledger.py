@@ -22,7 +22,7 @@ def command(
     """
     import json
 
-    from flows.ledgers import existing_ledger
+    from flows.workspace.ledgers import existing_ledger
 
     with existing_ledger(workspace) as ledger:
         rows = ledger.summary()

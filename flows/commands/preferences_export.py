@@ -29,7 +29,7 @@ def command(
     """
     import pyarrow.compute as pc
 
-    from pipelines.curate.preference_io import export_preferences
+    from pipelines.curate.preference.io import export_preferences
     from pipelines.errors import BadInput
     from pipelines.release import open_release
 

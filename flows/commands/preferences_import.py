@@ -19,8 +19,8 @@ def command(
     Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
     winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
     """
-    from flows.workspace import write_table
-    from pipelines.curate.preference_io import import_preferences
+    from flows.workspace.stage_folders import write_table
+    from pipelines.curate.preference.io import import_preferences
     from pipelines.errors import SourceError
 
     if not source.is_file():

@@ -21,7 +21,7 @@ def command(
 
         routeyard prices my_benchmark.yaml --out prices-2026-11.yaml
     """
-    from flows.repricing import write_prices
+    from flows.actions.reprice import write_prices
 
     count = write_prices(recipe, out)
     print(f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe")

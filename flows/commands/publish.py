@@ -23,7 +23,7 @@ def command(
     A version that is there already is never replaced. The hub's token is read
     from HF_TOKEN.
     """
-    from flows.publishing import publish
+    from flows.actions.publish import publish
 
     done = publish(release, to, private=private, dry_run=dry_run)
     for name in done.files:

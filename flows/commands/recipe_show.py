@@ -21,7 +21,7 @@ def command(
     """
     import yaml
 
-    from flows.load import load
+    from flows.recipe import load
     from pipelines.curate.apply import rule_defaults
     from pipelines.ingest.catalog import from_catalog
 

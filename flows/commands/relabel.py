@@ -33,12 +33,12 @@ def command(
     """
     import json
 
-    from flows.reviews import built, reviews
-    from flows.workspace import write_table
+    from flows.actions.review import built, reviews
+    from flows.workspace.stage_folders import write_table
     from pipelines.label.court import decide
-    from pipelines.label.hearings import add
+    from pipelines.label.escalate import add
     from pipelines.label.relabel import changes, keep_others
-    from pipelines.label.stage import file_verdicts
+    from pipelines.label.rules import file_verdicts
     from schemas.recipe import Label
 
     found = built(benchmark, workspace)

@@ -33,7 +33,7 @@ def command(
     """
     import json
 
-    from flows.repricing import reprice_target
+    from flows.actions.reprice import reprice_target
 
     done = reprice_target(target, prices, date, out)
     if as_json:

@@ -35,11 +35,11 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from flows.reviews import built, keep_review, reviews
+    from flows.actions.review import built, keep_review, reviews
     from pipelines.errors import BadInput
-    from pipelines.label.audit import audit
-    from pipelines.label.hearings import add
-    from pipelines.label.review import decisions, from_csv, review_queue, to_csv
+    from pipelines.label.audit.audit import audit
+    from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
+    from pipelines.label.escalate import add
 
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     found = built(benchmark, workspace)
@@ -67,7 +67,7 @@ def command(
         csv.write_text(to_csv(rows), encoding="utf-8")
         print(f"{len(rows)} answers to decide in {csv}")
         return
-    from flows.review_page import Page
+    from flows.show.review_page import Page
 
     count = 0
 

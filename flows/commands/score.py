@@ -44,7 +44,7 @@ def command(
     """
     import json
 
-    from flows.scoring import one_answer, rows, score_row
+    from flows.actions.score import one_answer, rows, score_row
 
     if output is not None:
         found = iter([one_answer(output, reference or [], choice or [], question)])

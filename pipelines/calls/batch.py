@@ -19,17 +19,17 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.calls.answer import Fault, from_status, read_json, reply_from
-from pipelines.calls.asking import Asked
-from pipelines.calls.attempt import Attempt
+from pipelines.calls.ask import Asked
+from pipelines.calls.attempts import Origin, answered_rows, failed_rows
 from pipelines.calls.budget import Purse, worst_case
 from pipelines.calls.client import Client
 from pipelines.calls.lane import Lane
-from pipelines.calls.ledger import Key, Ledger
 from pipelines.calls.pricing import Price, cost_of
 from pipelines.calls.progress import OnProgress, Tally, snapshot
+from pipelines.calls.reply import Fault, from_status, read_json, reply_from
 from pipelines.calls.request import Request, Settings
-from pipelines.calls.rows import Origin, answered_rows, failed_rows
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Key, Ledger
 from schemas.recipe.collect import Batch
 
 _ENDED = ("completed", "failed", "expired", "cancelled")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pipelines.calls.ledger import Ledger
 from pipelines.calls.request import Request, Settings
+from pipelines.ledger.ledger import Ledger
 
 START, END = "canary:start", "canary:end"
 

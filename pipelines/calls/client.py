@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.calls.answer import Fault, Reply, from_status, read_reply
+from pipelines.calls.reply import Fault, Reply, from_status, read_reply
 from pipelines.errors import BadInput
 from schemas.recipe.pool import Provider
 

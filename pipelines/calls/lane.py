@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pipelines.calls.answer import Fault
 from pipelines.calls.client import Client
 from pipelines.calls.limits import Gate
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import Tally
+from pipelines.calls.reply import Fault
 from pipelines.calls.request import Request
 from schemas.recipe.collect import Limits, Retry
 from schemas.recipe.pool import Provider

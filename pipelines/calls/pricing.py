@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.calls.answer import Usage
+from pipelines.calls.reply import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pipelines.calls.answer import Fault, Reply, reply_from
+from pipelines.calls.reply import Fault, Reply, reply_from
 
 
 class Assembled:

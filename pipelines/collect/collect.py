@@ -17,17 +17,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.asking import Asked, ask
-from pipelines.calls.attempt import Attempt
+from pipelines.calls.ask import Asked, ask
 from pipelines.calls.batch import ask_in_batches
 from pipelines.calls.budget import Purse
 from pipelines.calls.canary import END, START, canary_requests
 from pipelines.calls.lane import Lane
-from pipelines.calls.ledger import Answered, Ledger
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
 from pipelines.collect.plan import CHUNK, ModelPlan, Plan, hashes, plan, requests
 from pipelines.errors import BadInput
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Answered, Ledger
 from schemas import RESPONSES
 from schemas.recipe.pool import Pool
 

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.calls.attempt import Attempt
 from pipelines.calls.budget import TEMPLATE_TOKENS
 from pipelines.calls.pricing import Price
 from pipelines.calls.request import Settings
 from pipelines.errors import RecipeError
+from pipelines.ledger.attempt import Attempt
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.calls.ledger import Key, Ledger, Settled
 from pipelines.calls.pricing import Price
 from pipelines.calls.request import CHAT_COMPLETIONS, Message, Request, Settings
 from pipelines.collect.coverage import Rows, covered
 from pipelines.collect.estimate import Estimate, estimate, metered_by_model
 from pipelines.errors import RecipeError, did_you_mean
+from pipelines.ledger.ledger import Key, Ledger, Settled
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
 

@@ -9,10 +9,10 @@ RULES = Registry(
     group="routeyard.rules",
     builtin={
         "contamination": "pipelines.curate.contamination:contamination",
-        "dedup": "pipelines.curate.dedup:dedup",
+        "dedup": "pipelines.curate.dedup.rule:dedup",
         "dense_sparse": "pipelines.curate.split:dense_sparse",
         "out_of_distribution": "pipelines.curate.split:out_of_distribution",
-        "preference": "pipelines.curate.preference:preference",
+        "preference": "pipelines.curate.preference.rule:preference",
         "prune": "pipelines.curate.prune:prune",
         "pseudo_specialists": "pipelines.curate.pseudo:pseudo_specialists",
         "specialist_sample": "pipelines.curate.sample:specialist_sample",

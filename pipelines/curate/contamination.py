@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from pipelines.curate.dedup.unseen import normalised_words
 from pipelines.curate.result import Curated, removals
-from pipelines.curate.unseen import normalised_words
 from pipelines.errors import RecipeError
 
 

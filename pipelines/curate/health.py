@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup import dedup
+from pipelines.curate.dedup.rule import dedup
+from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
 from pipelines.curate.tasks import (
@@ -23,7 +24,6 @@ from pipelines.curate.tasks import (
     specialist_scores,
     task_similarity,
 )
-from pipelines.curate.vectors import query_vectors
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.matrix import label_matrix
 from pipelines.curate.result import Curated, removals
 from pipelines.curate.tasks import model_costs, specialist_scores, task_similarity
-from pipelines.curate.vectors import query_vectors
 
 
 def specialist_sample(

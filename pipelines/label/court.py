@@ -28,8 +28,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.label import SCORERS
-from pipelines.label.bench import ABSTAIN, CORRECT, ERROR, INCORRECT, MISSING, Bench, lay_out
+from pipelines.label.verdict_matrix import (
+    ABSTAIN,
+    CORRECT,
+    ERROR,
+    INCORRECT,
+    MISSING,
+    Bench,
+    lay_out,
+)
+from pipelines.scorers import SCORERS
 from schemas import LABELS
 from schemas.recipe import Label, Policy
 

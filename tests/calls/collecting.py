@@ -14,10 +14,10 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pipelines.calls.attempt import Attempt
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Collect, Limits
 from schemas.recipe.pool import Model, Pool, Provider
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import acollect, collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Batch, Budget, Collect
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

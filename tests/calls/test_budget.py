@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
 from pipelines.errors import RecipeError
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Budget, Collect, Retry
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import responses_table
 from pipelines.collect.plan import plan
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Collect
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Do, Loopback, answer, completion

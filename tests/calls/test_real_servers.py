@@ -25,9 +25,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Collect, Retry
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.test_faults import table

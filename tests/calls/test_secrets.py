@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pipelines.calls.client import Client, Key
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Collect, Retry
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

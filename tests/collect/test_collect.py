@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.calls.audit import audit
 from pipelines.calls.canary import canary_answers
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import acollect, collect, responses_table
 from pipelines.collect.plan import Plan, plan
 from pipelines.errors import RecipeError
+from pipelines.ledger.sqlite import SqliteLedger
+from pipelines.metering.audit import audit
 from schemas import MODELS, RESPONSES
 from schemas.recipe.collect import Canary, Collect, Coverage
 from schemas.recipe.pool import Model, Pool, Provider

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.clusters import Group, answer_key, cluster, plain
+from pipelines.curate.preference.clusters import Group, answer_key, cluster, plain
 from pipelines.meaning import Pair
 
 

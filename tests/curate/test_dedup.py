@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.curate.dedup import dedup, group_rows
+from pipelines.curate.dedup.rule import dedup, group_rows
 from pipelines.errors import BadInput
 
 LONG = "word " * 300

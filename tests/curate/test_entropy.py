@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.entropy import (
+from pipelines.curate.preference.entropy import (
     DISCRETE,
     ESTIMATORS,
     RAO_BLACKWELL,
@@ -18,7 +18,7 @@ from pipelines.curate.entropy import (
     discrete,
     entropies,
 )
-from pipelines.curate.predictive import auroc
+from pipelines.curate.preference.predictive import auroc
 
 
 def ints(*values):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate import close_pairs, near_duplicates
-from pipelines.curate.near_duplicates import components, near_duplicate_pairs
+from pipelines.curate.dedup import close_pairs, search
+from pipelines.curate.dedup.search import components, near_duplicate_pairs
 from pipelines.errors import BadInput
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,7 @@ def test_threshold_outside_range(threshold: float) -> None:
 
 def test_dense_sets_are_worked_on_in_bounded_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     # A cluster where everything is near everything must not be queried at once.
-    monkeypatch.setattr(near_duplicates, "CANDIDATES", 500)
+    monkeypatch.setattr(search, "CANDIDATES", 500)
     monkeypatch.setattr(close_pairs, "TILE", 64)
     rng = np.random.default_rng(3)
     vectors = unit(np.ones((300, 12)) + 0.02 * rng.normal(size=(300, 12)))
@@ -114,9 +114,9 @@ def test_rows_that_share_a_hash_stay_apart(monkeypatch: pytest.MonkeyPatch) -> N
         def integers(self, *args: object, **kw: object) -> Array:
             return np.zeros(4, dtype=np.uint64)
 
-    monkeypatch.setattr(near_duplicates.np.random, "default_rng", lambda seed: Zeros())
+    monkeypatch.setattr(search.np.random, "default_rng", lambda seed: Zeros())
     vectors = unit(np.eye(8)[[0, 1, 0, 2, 1]])
-    assert near_duplicates._first_copies(vectors).tolist() == [0, 1, 0, 3, 4]
+    assert search._first_copies(vectors).tolist() == [0, 1, 0, 3, 4]
     assert near_duplicate_pairs(vectors, 0.999).expand().tolist() == [[0, 2], [1, 4]]
 
 

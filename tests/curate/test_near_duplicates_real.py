@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.curate.dedup import join
-from pipelines.curate.near_duplicates import near_duplicate_pairs
+from pipelines.curate.dedup.rule import join
+from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.embed import embed
 
 Array = np.ndarray[Any, Any]
@@ -108,7 +108,7 @@ def test_vectors_larger_than_the_memory_allowed(tmp_path: Path) -> None:
             file.write(block.tobytes())
     script = (
         "import numpy as np, re\n"
-        "from pipelines.curate.near_duplicates import near_duplicate_pairs\n"
+        "from pipelines.curate.dedup.search import near_duplicate_pairs\n"
         "near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)\n"
         "def held():\n"
         "    text = open('/proc/self/status').read()\n"

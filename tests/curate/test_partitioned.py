@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.near_duplicates import near_duplicate_pairs
-from pipelines.curate.partitioned import Cut, Partition, join_parts, plan_parts, search_part
+from pipelines.curate.dedup.partitioned import Cut, Partition, join_parts, plan_parts, search_part
+from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.errors import BadInput
 
 

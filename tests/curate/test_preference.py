@@ -11,10 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.curate import RULES
-from pipelines.curate.pairs import Sides, delta, record, winner_by_entropy, winner_by_score
-from pipelines.curate.preference import preference
-from pipelines.curate.signals import token_signals
-from pipelines.curate.tau_sweep import Compared, tau_sweep
+from pipelines.curate.preference.record import (
+    Sides,
+    delta,
+    record,
+    winner_by_entropy,
+    winner_by_score,
+)
+from pipelines.curate.preference.rule import preference
+from pipelines.curate.preference.signals import token_signals
+from pipelines.curate.preference.tau_sweep import Compared, tau_sweep
 from pipelines.errors import BadInput, RecipeError
 from pipelines.logprobs import sequence_logprob, tokens
 from schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, VERDICTS

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from datacards.preference import preference_sections
-from flows.asking import ask_prompts, model_to_ask
-from flows.entailment import made_for
-from pipelines.calls.sqlite_ledger import SqliteLedger
+from flows.stages.entailment import made_for
+from flows.workspace.prompts import ask_prompts, model_to_ask
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.curate.apply import curate
-from pipelines.curate.preference_io import COLUMNS, export_preferences
+from pipelines.curate.preference.io import COLUMNS, export_preferences
 from pipelines.errors import RecipeError, Retryable
 from pipelines.label.court import decide
-from pipelines.label.stage import file_verdicts
+from pipelines.label.rules import file_verdicts
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas import CONTRACTS, MODELS, QUERIES
 from schemas.recipe import Recipe
 from tests.calls.loopback import Loopback, answer, completion, error

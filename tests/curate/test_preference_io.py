@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.preference_io import COLUMNS, export_preferences, import_preferences
+from pipelines.curate.preference.io import COLUMNS, export_preferences, import_preferences
 from pipelines.errors import ContractError, SourceError
 from schemas import PREFERENCES
 

@@ -7,10 +7,10 @@ import hashlib
 import pyarrow.parquet as pq
 import pytest
 
-from flows.entailment import scorer_equivalence
-from pipelines.curate.samples import gather
-from pipelines.curate.semantic import measure, predictive_power
-from pipelines.label.stage import file_verdicts
+from flows.stages.entailment import scorer_equivalence
+from pipelines.curate.preference.samples import gather
+from pipelines.curate.preference.semantic import measure, predictive_power
+from pipelines.label.rules import file_verdicts
 from schemas import QUERIES, RESPONSES
 
 pytestmark = pytest.mark.data

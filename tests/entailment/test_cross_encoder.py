@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pipelines.entailment
-from pipelines.curate.clusters import Group, answer_key, cluster
+from pipelines.curate.preference.clusters import Group, answer_key, cluster
 from pipelines.entailment import BACKENDS
 from pipelines.entailment.cross_encoder import CrossEncoderEntailment, entailment_label
 from pipelines.errors import BadInput

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.entailment import scorer_equivalence
-from pipelines.curate.clusters import Group, answer_key, cluster
+from flows.stages.entailment import scorer_equivalence
+from pipelines.curate.preference.clusters import Group, answer_key, cluster
 from pipelines.entailment.equivalence import canonical
 from pipelines.meaning import Pair
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from flows.changes import changes
-from flows.load import load
+from flows.recipe import load
 from flows.refresh import refresh
-from flows.run import start
+from flows.tracking.run import start
 from pipelines.errors import RecipeError
 from tests.flows.model_endpoint import endpoint
 from tests.flows.small_recorded import write

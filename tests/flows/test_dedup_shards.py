@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.dedup_shards import read_vectors, run_dedup_shards
-from pipelines.curate.near_duplicates import near_duplicate_pairs
+from flows.stages.dedup_shards import read_vectors, run_dedup_shards
+from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.errors import BadInput
 
 

@@ -11,8 +11,8 @@ from flows.demo.answers import answer, succeeds, tokens, uniform
 from flows.demo.bank import bank
 from flows.demo.completions import SimulatedPool
 from flows.demo.models import planted, pool
-from pipelines.label import SCORERS
-from pipelines.label.reading import Asked
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
 
 
 @pytest.fixture(scope="module")

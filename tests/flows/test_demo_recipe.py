@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flows.demo.bank import bank, write
 from flows.demo.models import pool
-from flows.load import find, read_yaml
+from flows.recipe import find, read_yaml
 from pipelines.ingest import ingest
 from schemas.recipe import Recipe
 

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from flows.deploy import deploy
-from flows.limits import limit_name
 from flows.refresh import refresh, refresh_inline
-from flows.run import start
+from flows.tracking.limits import limit_name
+from flows.tracking.run import start
 from pipelines.errors import BadInput, GateFailed
 from tests.flows.small_recorded import write
 
@@ -116,7 +116,7 @@ def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
 def test_what_would_fail_the_same_way_is_not_tried_again(client):
     from prefect import flow, task
 
-    from flows.attempts import ATTEMPTS
+    from flows.tracking.retries import ATTEMPTS
 
     tries: list[str] = []
 

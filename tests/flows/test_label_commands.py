@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from flows.actions.review import built
 from flows.build import build
 from flows.cli import run
-from flows.reviews import built
-from pipelines.label import numeric
-from pipelines.label.reading import Asked, Reading
+from pipelines.scorers import numeric
+from pipelines.scorers.scorer import Asked, Reading
 from tests.flows.small_recorded import write
 
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.cli import run
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas import RESPONSES
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
@@ -137,7 +137,7 @@ def test_a_release_is_repriced_beside_itself(
 def test_a_shared_ledger_is_read_where_the_workspace_has_none(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    from pipelines.calls.postgres_ledger import PostgresLedger
+    from pipelines.ledger.postgres import PostgresLedger
 
     price = {"price_in": 1.0, "price_out": 10.0, "price_date": "2026-01-01"}
     queries = pa.table({"query_id": ["q"], "task": ["t"], "prompt": ["q"]})

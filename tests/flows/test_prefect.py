@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flows.build import build, run_build
-from flows.run import api_configured
+from flows.tracking.run import api_configured
 from pipelines.errors import ProviderError
 from tests.flows.small_recorded import write
 
@@ -107,7 +107,7 @@ def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
     from prefect.client.orchestration import get_client
 
     from flows.demo.server import running
-    from flows.limits import limit_name
+    from flows.tracking.limits import limit_name
     from tests.flows.test_shards import counted, recipe_for
 
     # Without faults: the second run would meet none of those that the first one met.

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from flows.refresh import refresh, refresh_inline
-from flows.run import start
 from flows.status import status
+from flows.tracking.run import start
 from pipelines.errors import BadInput, GateFailed
 from schemas.recipe import Recipe
 from tests.flows.small_recorded import write
@@ -151,7 +151,7 @@ def test_publishing_to_a_hub(tmp_path):
 
 def test_a_scorer_of_another_version_makes_its_verdicts_stale(tmp_path, monkeypatch):
     # A third party's scorer: its code is in no room whose hash the stage takes.
-    from pipelines.label import SCORERS
+    from pipelines.scorers import SCORERS
 
     module = ModuleType("third_party_scorer")
     monkeypatch.setitem(sys.modules, "third_party_scorer", module)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from flows.build import build
-from flows.runners import on
+from flows.tracking.runners import on
 from schemas.manifest import MEASURED_COLUMNS
 from tests.flows.small_recorded import write
 
@@ -128,8 +128,8 @@ def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: 
     import numpy as np
 
     from benchmarks.dedup_shards import write_shards
-    from flows.dedup_shards import run_dedup_shards
-    from pipelines.curate.near_duplicates import near_duplicate_pairs
+    from flows.stages.dedup_shards import run_dedup_shards
+    from pipelines.curate.dedup.search import near_duplicate_pairs
 
     draw = np.random.default_rng(3)
     base = draw.normal(size=(3000, 16)).astype(np.float32)

@@ -19,8 +19,8 @@ import pytest
 from flows.build import build
 from flows.demo import bank
 from flows.demo.server import running
-from flows.run import start
-from flows.sharing import part, sharers
+from flows.tracking.run import start
+from flows.workspace.shares import part, sharers
 from pipelines import embed, encoders
 from pipelines.collect.plan import cuts
 from schemas.recipe import Collect, Pool

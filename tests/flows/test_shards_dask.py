@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.build import build
-from flows.run import start
-from flows.runners import on
+from flows.tracking.run import start
+from flows.tracking.runners import on
 from schemas.manifest import MEASURED_COLUMNS
 from tests.flows.model_endpoint import endpoint
 from tests.flows.small_recorded import write

@@ -15,9 +15,9 @@ import pytest
 
 from flows.demo.bank import write
 from flows.demo.server import running
-from flows.sharing import collectors, open_ledger, part, share
-from pipelines.calls.seats import take_seat
+from flows.workspace.shares import collectors, open_ledger, part, share
 from pipelines.errors import BadInput
+from pipelines.ledger.seats import take_seat
 from schemas.recipe import Collect, Pool
 from schemas.recipe.collect import Limits
 

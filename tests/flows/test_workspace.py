@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.workspace import PROBING, Stale, code_version, run_stage
+from flows.workspace.stage_folders import PROBING, Stale, code_version, run_stage
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,7 +54,7 @@ def test_what_a_killed_process_left_is_swept_but_not_what_another_host_makes(
     begun = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from flows.workspace import run_stage\n"
+        "from flows.workspace.stage_folders import run_stage\n"
         "def make(folder):\n    print('begun', flush=True); time.sleep(60)\n"
         "run_stage(Path(sys.argv[1]), 'stage', parameters={}, inputs={}, rooms=('schemas',), "
         "make=make)\n"

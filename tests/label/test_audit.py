@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.label.audit import Audit, audit
+from pipelines.label.audit.audit import Audit, audit
+from pipelines.label.audit.noise import intervals
 from pipelines.label.court import decide
-from pipelines.label.noise import intervals
-from pipelines.label.stage import file_verdicts
+from pipelines.label.rules import file_verdicts
 from schemas import DUPLICATES, QUERIES, RESPONSES
 from tests.label.tables_of import qid, queries, responses
 

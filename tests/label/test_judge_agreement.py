@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.label.agreement import cohen_kappa, krippendorff_alpha
+from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
 from pipelines.label.preference import verdicts_from_preferences, win_rates
 
 NAN = float("nan")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pipelines.label import SCORERS, numeric
 from pipelines.label.court import decide
-from pipelines.label.reading import Asked, Reading
 from pipelines.label.relabel import changes, keep_others
-from pipelines.label.stage import file_verdicts
+from pipelines.label.rules import file_verdicts
+from pipelines.scorers import SCORERS, numeric
+from pipelines.scorers.scorer import Asked, Reading
 from schemas import VERDICTS
 from tests.label.tables_of import qid, queries, responses
 

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flows.review_page import Page
+from flows.show.review_page import Page
 from pipelines.errors import BadInput
+from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
 from pipelines.label.court import decide
-from pipelines.label.review import decisions, from_csv, review_queue, to_csv
-from pipelines.label.stage import file_verdicts
+from pipelines.label.rules import file_verdicts
 from tests.label.tables_of import qid, queries, responses
 
 AT = "2026-11-21T00:00:00Z"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.label.shards import Question, Row, Shard, read_all
+from pipelines.label.workers import Question, Row, Shard, read_all
 
 PLUGIN = """
 import os
-from pipelines.label.reading import Reading, Scorer
+from pipelines.scorers.scorer import Reading, Scorer
 
 def read(asked, output):
     if output == "die":

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import BadInput, UnknownName, Unsafe
-from pipelines.label import SCORERS
-from pipelines.label.reading import Asked, Reading, Scorer
-from pipelines.label.stage import file_verdicts
+from pipelines.label.rules import file_verdicts
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked, Reading, Scorer
 from schemas import QUERIES, RESPONSES
 
 

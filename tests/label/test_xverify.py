@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.calls.sqlite_ledger import SqliteLedger
 from pipelines.errors import BadInput
 from pipelines.label.court import decide, open_steps
-from pipelines.label.hearings import hear_all
-from pipelines.label.judge import judge, rating, winners
-from pipelines.label.templates import load_template
-from pipelines.label.xverify import said, verify
+from pipelines.label.escalate import hear_all
+from pipelines.label.served.judge import judge, rating, winners
+from pipelines.label.served.templates import load_template
+from pipelines.label.served.xverify import said, verify
+from pipelines.ledger.sqlite import SqliteLedger
 from schemas import QUERIES, RESPONSES, VERDICTS
 from schemas.recipe import Label, Policy
 from schemas.recipe.collect import Retry

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.load import load, shipped
+from flows.recipe import load, shipped
 from pipelines.errors import RecipeError, RouteyardError
 
 MINIMAL = {

@@ -1,0 +1,179 @@
+"""Fingerprints of models from a release's validation queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import BadInput, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.ledger.attempt import Attempt
+    from schemas.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Probing:
+    """What is probed, and how.
+
+    Attributes:
+        probes: Most probe prompts (N), drawn with `seed` from the validation
+            queries of `scheme` (any scheme when None).
+        steps: Greedy steps per probe (T). tokens: Frequent tokens (K).
+    """
+
+    probes: int = 192
+    steps: int = 10
+    tokens: int = 256
+    seed: int = 0
+    scheme: str | None = None
+    top_logprobs: int = 20
+    max_tokens: int = 512
+
+
+def probe_queries(release: Path, probing: Probing) -> pa.Table:
+    """The probe prompts of a release, ordered by query_id.
+
+    Raises:
+        BadInput: the release has no validation queries, or withholds their text.
+    """
+    from pipelines.release import open_release
+    from pipelines.release.withhold import WITHHELD
+    from pipelines.signals.probes import select_probes
+
+    with open_release(release) as opened:
+        queries, splits = opened.arrow("queries"), opened.arrow("splits")
+    chosen = select_probes(
+        queries, splits, n=probing.probes, seed=probing.seed, scheme=probing.scheme
+    )
+    withheld = [row for row in chosen.to_pylist() if row["prompt"] == WITHHELD]
+    if withheld:
+        raise BadInput(
+            f"the text of {len(withheld)} probe queries is withheld from the release",
+            where=f"query {withheld[0]['query_id']}",
+            next_step="use a release whose sources allow their text to be redistributed",
+        )
+    return chosen
+
+
+def footprint_table(
+    probes: pa.Table,
+    probing: Probing,
+    *,
+    recipe: Recipe | None,
+    root: Path,
+    models: Sequence[str],
+    local: Mapping[str, str],
+    device: str | None = None,
+) -> pa.Table:
+    """Logit footprints of pool models (through their APIs) and of local models."""
+    from pipelines.logprobs import tokens
+    from pipelines.signals.footprint import footprints, trace_tokens
+    from pipelines.signals.local_footprint import trace_local
+    from pipelines.signals.local_model import load
+
+    prompts = probes.column("prompt").to_pylist()
+    traces = {}
+    parameters = {
+        "temperature": 0.0,
+        "max_tokens": probing.steps,
+        "logprobs": True,
+        "top_logprobs": probing.top_logprobs,
+    }
+    for name, answers in ask_pool(recipe, root, models, prompts, parameters).items():
+        found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
+        traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
+    for name, folder in local.items():
+        traces[name] = trace_local(load(folder, device=device), prompts, steps=probing.steps)
+    ids = probes.column("query_id").to_pylist()
+    return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
+
+
+def perplexity_table(
+    probes: pa.Table,
+    probing: Probing,
+    language_model: str,
+    *,
+    release: Path,
+    recipe: Recipe | None,
+    root: Path,
+    models: Sequence[str],
+    device: str | None = None,
+) -> pa.Table:
+    """Perplexity fingerprints: of freshly asked greedy answers, or of the released ones."""
+    import numpy as np
+
+    from pipelines.signals.local_model import load
+    from pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
+
+    ids = probes.column("query_id").to_pylist()
+    texts: dict[str, list[str | None]]
+    if recipe is None:
+        texts = released_answers(release, ids, models)
+    else:
+        parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
+        prompts = probes.column("prompt").to_pylist()
+        asked = ask_pool(recipe, root, models, prompts, parameters)
+        texts = {
+            name: [None if one is None else one.text for one in answers]
+            for name, answers in asked.items()
+        }
+    loaded = load(language_model, device=device)
+    scored = {}
+    for name, answers in texts.items():
+        nll = negative_log_likelihoods(loaded, [answer or "" for answer in answers])
+        scored[name] = np.asarray(nll)
+    return perplexity_fingerprints(scored, ids, loaded.name)
+
+
+def released_answers(
+    release: Path, query_ids: Sequence[str], models: Sequence[str]
+) -> dict[str, list[str | None]]:
+    """Per model, the text of its first sample to each query; None where there is none."""
+    import pyarrow.compute as pc
+
+    from pipelines.release import open_release
+
+    with open_release(release) as opened:
+        responses = opened.arrow("responses")
+    first = responses.filter(
+        pc.and_(pc.equal(responses["sample"], 0), pc.is_valid(responses["text"]))
+    )
+    known = sorted(set(first.column("model_id").to_pylist()))
+    for name in models:
+        if name not in known:
+            raise BadInput(
+                f"the release has no answers of {name!r}",
+                where=str(release),
+                next_step=did_you_mean(name, known),
+            )
+    found = {
+        (row["model_id"], row["query_id"]): row["text"]
+        for row in first.select(["model_id", "query_id", "text"]).to_pylist()
+    }
+    return {name: [found.get((name, q)) for q in query_ids] for name in models or known}
+
+
+def ask_pool(
+    recipe: Recipe | None,
+    root: Path,
+    models: Sequence[str],
+    prompts: Sequence[str],
+    parameters: Mapping[str, Any],
+) -> dict[str, list[Attempt | None]]:
+    """Greedy answers of pool models, through the workspace's ledger; nothing without a recipe."""
+    if recipe is None:
+        return {}
+    from flows.workspace.prompts import ask_prompts, model_to_ask
+
+    asked = [model_to_ask(recipe, name) for name in models] or recipe.pool.models
+    return {
+        model.model_id: ask_prompts(
+            recipe, root, model, prompts, purpose="fingerprint", parameters=parameters
+        )
+        for model in asked
+    }

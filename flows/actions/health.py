@@ -1,0 +1,116 @@
+"""Reads a workspace or a release and writes the health report beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from flows.workspace.stage_folders import write_table
+from flows.workspace.tables import read_all
+from pipelines.errors import BadInput, did_you_mean
+
+#: Tables the report reads.
+READ = ("queries", "models", "labels", "embeddings", "duplicates", "splits", "responses")
+
+
+def write_health(
+    place: Path,
+    out: Path,
+    *,
+    benchmark: str | None = None,
+    encoder: str | None = None,
+    threshold: float = 0.999,
+    trade_off: float | None = None,
+    weighting: Literal["query", "task"] = "query",
+) -> Path:
+    """health.html, health.md, plots/ and one Parquet file per table; returns the page.
+
+    Raises:
+        BadInput: the folder is neither a workspace nor a release, or `out` lies in
+            the release.
+    """
+    from datacards.health import health_report
+    from pipelines.curate.health import health
+
+    title, tables, found_encoder = _read(place, out, benchmark)
+    result = health(
+        tables,
+        encoder=encoder if encoder is not None else found_encoder,
+        threshold=threshold,
+        trade_off=trade_off,
+        weighting=weighting,
+    )
+    report = health_report(title, result.tables, result.facts)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, table in result.tables.items():
+        write_table(table, out / f"{name}.parquet")
+    (out / "plots").mkdir(exist_ok=True)
+    for name, plot in report.plots.items():
+        (out / "plots" / f"{name}.svg").write_text(plot, encoding="utf-8")
+    (out / "facts.json").write_text(
+        json.dumps(result.facts, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+    )
+    (out / "health.md").write_text(report.markdown, encoding="utf-8")
+    page = out / "health.html"
+    page.write_text(report.html, encoding="utf-8")
+    return page
+
+
+def _read(
+    place: Path, out: Path, benchmark: str | None
+) -> tuple[str, dict[str, pa.Table], str | None]:
+    if (place / "manifest.json").is_file():
+        if out.resolve().is_relative_to(place.resolve()):
+            raise BadInput(
+                "the report would lie inside the release and break its manifest",
+                where=str(out),
+                next_step="give another --out",
+            )
+        from pipelines.release import open_release
+
+        with open_release(place) as release:
+            tables = {name: release.arrow(name) for name in READ if name in release.tables}
+        return f"{place.resolve().parent.name} {place.resolve().name}", tables, None
+    return _workspace(place, benchmark)
+
+
+def _workspace(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
+    runs = {path.stem: path for path in sorted((place / "runs").glob("*.json"))}
+    if not runs:
+        raise BadInput(
+            "this is neither a release (no manifest.json) nor a workspace with a build",
+            where=str(place),
+            next_step="build one: routeyard build RECIPE --workspace " + str(place),
+        )
+    if benchmark is None and len(runs) > 1:
+        raise BadInput(
+            f"the workspace holds {len(runs)} benchmarks: {', '.join(runs)}",
+            where=str(place),
+            next_step="choose one with --benchmark",
+        )
+    name = benchmark if benchmark is not None else next(iter(runs))
+    if name not in runs:
+        raise BadInput(
+            f"the workspace holds no build of {name!r}",
+            where=str(place),
+            next_step=did_you_mean(name, runs),
+        )
+    stages: dict[str, Any] = json.loads(runs[name].read_text(encoding="utf-8"))["stages"]
+    if "curate" not in stages:
+        raise BadInput(
+            f"the last build of {name!r} did not reach curation",
+            where=str(runs[name]),
+            next_step="run `routeyard build` further",
+        )
+    tables: dict[str, pa.Table] = {}
+    for stage in ("embed", "curate"):
+        if stage in stages:
+            tables.update(read_all(place / "stages" / stage / _fingerprint(stages[stage])))
+    return name, {key: table for key, table in tables.items() if key in READ}, None
+
+
+def _fingerprint(stage: Any) -> str:
+    return str(stage["fingerprint"] if isinstance(stage, dict) else stage)

@@ -1,0 +1,104 @@
+"""Sends a release where `routeyard publish --to` says: a hub, an object store, a folder."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from flows.workspace.stage_folders import write_json
+from pipelines.errors import BadInput, GateFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Which files of a release went, out of how many, and where they lie now."""
+
+    files: tuple[str, ...]
+    of: int
+    bytes: int
+    where: str
+
+
+def check_target(to: str) -> None:
+    """A target is a parameter that everyone may read: it holds no secret.
+
+    Raises:
+        BadInput: an address with a password in it.
+    """
+    if "://" in to and (urlsplit(to).password or urlsplit(to).username):
+        raise BadInput(
+            "the address to publish to holds a name or a password",
+            next_step="take them out; the storage's package reads them from the environment",
+        )
+
+
+def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Sent:
+    """Check a release and send it; what lies there already is not sent again.
+
+    Args:
+        to: `hub:org/name`, a URL (`s3://…`), or a folder.
+
+    Raises:
+        GateFailed: the release is damaged.
+        BadInput: the target holds that version with other content.
+    """
+    from datacards.card import render
+    from pipelines.release.manifest import read_manifest
+    from pipelines.release.storage import is_url, names, put
+    from pipelines.release.verify import verify_release
+
+    check_target(to)
+    if findings := verify_release(release, render_card=render):
+        raise GateFailed(
+            f"the release does not hold: {findings[0].where} {findings[0].says}",
+            where=str(release),
+            next_step=f"see all of it with `routeyard verify {release}`",
+        )
+    manifest = read_manifest(release)
+    files = names(release, manifest)
+    size = sum((release / name).stat().st_size for name in files)
+    if to.startswith("hub:"):
+        from datacards.publish import publish_hub
+
+        done = publish_hub(
+            release,
+            to.removeprefix("hub:"),
+            version=manifest.version,
+            names=files,
+            private=private,
+            dry_run=dry_run,
+        )
+        return Sent(done.sent, len(files), size, f"{done.url} ({done.tag})")
+    place = to if is_url(to) else str(Path(to).absolute())
+    stored = put(release, place, dry_run=dry_run)
+    return Sent(stored.sent, len(files), size, stored.url)
+
+
+def publish_once(release: Path, to: str, root: Path) -> Sent | None:
+    """As `publish`, unless the workspace remembers that this release went there; then null.
+
+    What is noted before sending tells a version that an earlier run sent, and died
+    before it could say so, from one that somebody else published.
+    """
+    from datacards.publish import VersionPublished
+    from pipelines.release.manifest import read_manifest
+
+    manifest = read_manifest(release)
+    path = root / "runs" / f"{manifest.name}.published.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    sending = f"sending {manifest.fingerprint}"
+    if known.get(to) == manifest.fingerprint:
+        return None
+    write_json(path, known | {to: sending})
+    sent = None
+    try:
+        # A transfer that was cut off is continued.
+        sent = publish(release, to)
+    except VersionPublished:
+        if known.get(to) != sending:
+            write_json(path, known)
+            raise
+    write_json(path, known | {to: manifest.fingerprint})
+    return sent

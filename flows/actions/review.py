@@ -1,0 +1,112 @@
+"""The last build of a benchmark as tables, and the reviews people gave on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.workspace.stage_folders import write_table
+from flows.workspace.tables import read_shards
+from pipelines.errors import BadInput
+from schemas import VERDICTS
+from schemas.recipe import Recipe
+
+#: <workspace>/reviews/<benchmark>/*.parquet: verdicts of `human:<name>`, one file per session.
+_FOLDER = "reviews"
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the last build of a benchmark stored, up to its labels."""
+
+    name: str
+    recipe: Recipe | None
+    folders: dict[str, Path]
+
+    def table(self, stage: str, table: str) -> pa.Table:
+        return read_shards([self.folders[stage] / f"{table}.parquet"], table)
+
+    @property
+    def queries(self) -> pa.Table:
+        return self.table("ingest", "queries")
+
+    @property
+    def responses(self) -> pa.Table:
+        files = sorted((self.folders["collect"] / "responses").glob("*.parquet"))
+        return read_shards(files, "responses")
+
+    @property
+    def verdicts(self) -> pa.Table:
+        return self.table("label", "verdicts")
+
+    @property
+    def labels(self) -> pa.Table:
+        return self.table("label", "labels")
+
+    @property
+    def duplicates(self) -> pa.Table | None:
+        folder = self.folders.get("curate")
+        path = folder / "duplicates.parquet" if folder else None
+        return read_shards([path], "duplicates") if path and path.is_file() else None
+
+
+def built(benchmark: str, workspace: Path) -> Built:
+    """The last build, by benchmark name or by its recipe.
+
+    Raises:
+        BadInput: it was never built up to its labels in this workspace.
+    """
+    from flows.recipe import load
+    from pipelines.errors import did_you_mean
+
+    runs = workspace / "runs"
+    known = [path.stem for path in runs.glob("*.json")]
+    name = benchmark
+    if name not in known and (Path(benchmark).suffix or Path(benchmark).is_file()):
+        name = load(benchmark)[0].name
+    if name not in known:
+        raise BadInput(
+            f"no build of {name!r} in this workspace",
+            where=str(runs),
+            next_step=f"routeyard build RECIPE --workspace {workspace}, or name one that was "
+            f"built: {did_you_mean(name, known)}",
+        )
+    record: dict[str, Any] = json.loads((runs / f"{name}.json").read_text(encoding="utf-8"))
+    folders = {stage: workspace / folder for stage, folder in record.get("folders", {}).items()}
+    lacking = [s for s in ("ingest", "collect", "label") if not folders.get(s, Path("-")).is_dir()]
+    if lacking:
+        raise BadInput(
+            f"the last build of {name!r} has no {lacking[0]} stage on disk",
+            where=str(runs / f"{name}.json"),
+            next_step=f"routeyard build {record.get('recipe', 'RECIPE')} --workspace {workspace}",
+        )
+    try:
+        recipe: Recipe | None = load(str(record.get("recipe", "")))[0]
+    except BadInput:
+        recipe = None  # the recipe was moved: the default policy is said aloud by the caller
+    return Built(name, recipe, folders)
+
+
+def review_files(workspace: Path, benchmark: str) -> list[Path]:
+    """Reviews of a benchmark, oldest first."""
+    return sorted((workspace / _FOLDER / benchmark).glob("*.parquet"))
+
+
+def reviews(workspace: Path, benchmark: str) -> pa.Table:
+    """All decisions of people on a benchmark, as verdicts."""
+    parts = [VERDICTS.conform(pq.read_table(path)) for path in review_files(workspace, benchmark)]
+    return pa.concat_tables(parts) if parts else VERDICTS.empty()
+
+
+def keep_review(workspace: Path, benchmark: str, verdicts: pa.Table, *, at: str) -> Path:
+    """Add decisions; files are never changed, a later decision counts instead."""
+    scorer = verdicts.column("scorer")[0].as_py().partition(":")[2]
+    stamp = "".join(c for c in at if c.isalnum())
+    path = workspace / _FOLDER / benchmark / f"{stamp}-{scorer}.parquet"
+    write_table(VERDICTS.check(verdicts), path)
+    return path

@@ -1,0 +1,140 @@
+"""Answers in JSON lines → what a scorer reads in them; behind `routeyard score`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import BadInput, did_you_mean
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
+
+_KEYS = ("scorer", "question", "choices", "references", "output", "metadata")
+_FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One answer and where it stands (`file, line 3`)."""
+
+    where: str
+    fields: Mapping[str, Any]
+
+
+def rows(path: Path | None) -> Iterator[Row]:
+    """Rows of a JSONL file, or of standard input when `path` is None.
+
+    Raises:
+        BadInput: the file cannot be read, or a line is not a JSON object; the
+            error names the line.
+    """
+    if path is None:
+        yield from _parsed(sys.stdin, "standard input")
+        return
+    try:
+        lines = path.open(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"{path} cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="name a JSONL file, or pipe lines to standard input",
+        ) from error
+    with lines:
+        yield from _parsed(lines, str(path))
+
+
+def _parsed(lines: Any, name: str) -> Iterator[Row]:
+    number = 0
+    try:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"{name}, line {number}"
+            try:
+                fields = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise BadInput(
+                    f"line {number} is not JSON: {error}",
+                    where=where,
+                    next_step=f"write one object a line: {_FORM}",
+                ) from error
+            if not isinstance(fields, dict):
+                raise BadInput(
+                    f"line {number} is not a JSON object",
+                    where=where,
+                    next_step=f"write one object a line: {_FORM}",
+                )
+            yield Row(where, fields)
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"line {number + 1} or a later one is not UTF-8: {error.reason}",
+            where=name,
+            next_step="convert the file to UTF-8",
+        ) from error
+
+
+def one_answer(
+    output: str, references: Sequence[str], choices: Sequence[str], question: str
+) -> Row:
+    """The row of a single answer given on the command line."""
+    fields = {
+        "output": output,
+        "references": list(references),
+        "choices": list(choices),
+        "question": question,
+    }
+    return Row("--output", fields)
+
+
+def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
+    """`{outcome, extracted, span, reason}` of one row; `scorer` overrides the row's own.
+
+    Raises:
+        BadInput: a field is missing, unknown or of the wrong type.
+        UnknownName: there is no such scorer.
+    """
+    fields = row.fields
+    for key in fields:
+        if key not in _KEYS:
+            raise _bad(row, f"has an unknown field {key!r}", did_you_mean(key, _KEYS))
+    name = scorer or fields.get("scorer")
+    if not isinstance(name, str) or not name:
+        raise _bad(row, "names no scorer", "add a field `scorer`, or give --scorer NAME")
+    found = SCORERS.get(name, where=row.where)
+    output = fields.get("output")
+    if not isinstance(output, str):
+        raise _bad(row, "has no text in `output`", "give the model's answer as `output`")
+    references = _texts(row, "references")
+    if found.needs_reference and not references:
+        raise _bad(row, f"has no `references`, which {name} needs", "add the accepted answers")
+    metadata = fields.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise _bad(row, "has a `metadata` that is no object", "give an object or leave it out")
+    asked = Asked(str(fields.get("question") or ""), references, _texts(row, "choices"), metadata)
+    reading = found.read(asked, output)
+    return {
+        "outcome": reading.outcome,
+        "extracted": reading.extracted,
+        "span": list(reading.span) if reading.span else None,
+        "reason": reading.reason,
+    }
+
+
+def _texts(row: Row, key: str) -> tuple[str, ...]:
+    """A list of texts; a single text or number stands for a list of one."""
+    value = row.fields.get(key)
+    if value is None:
+        return ()
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, str | int | float):
+            raise _bad(row, f"has a {type(one).__name__} in `{key}`", "give texts or numbers")
+    return tuple(str(one) for one in values)
+
+
+def _bad(row: Row, what: str, next_step: str) -> BadInput:
+    return BadInput(f"{row.where} {what}", where=row.where, next_step=next_step)

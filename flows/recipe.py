@@ -1,0 +1,157 @@
+"""Recipes from YAML: found by path or shipped name, checked, errors in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from pipelines.errors import RecipeError, did_you_mean
+from schemas.recipe import Collect, Pool, Recipe
+
+_MAX_BYTES = 5_000_000
+
+
+def shipped() -> list[str]:
+    """Names of the recipes that come with the package."""
+    folder = files("flows").joinpath("recipes")
+    names = [f.name for f in folder.iterdir() if f.name.endswith(".yaml")]
+    return sorted(name[:-5] for name in names if not name.endswith(".pool.yaml"))
+
+
+def find(recipe: str) -> Path:
+    """Path of a recipe file, or of the shipped recipe of that name."""
+    path = Path(recipe)
+    if path.is_file():
+        return path
+    if recipe in shipped():
+        return Path(str(files("flows").joinpath("recipes", f"{recipe}.yaml")))
+    raise RecipeError(
+        f"there is no recipe {recipe!r}",
+        where=str(path.absolute()) if path.suffix else None,
+        next_step=f"name a YAML file or a shipped recipe: {did_you_mean(recipe, shipped())}",
+    )
+
+
+def load(recipe: str | Path) -> tuple[Recipe, Path]:
+    """The checked recipe, its pool file read in, and the folder its paths start from.
+
+    Raises:
+        RecipeError: not YAML, an unknown key (with a suggestion), a wrong value,
+            a rule or scorer that is not registered.
+    """
+    path = find(str(recipe))
+    content = read_yaml(path)
+    pool = content.get("pool")
+    if isinstance(pool, dict) and isinstance(pool.get("file"), str):
+        content["pool"] = _with_file(pool, path)
+    try:
+        checked = Recipe.model_validate(content)
+    except ValidationError as error:
+        raise explain(error, path) from error
+    return _check_names(_with_prices(checked, path), path), path.parent.absolute()
+
+
+def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with some keys of its `collect` section set otherwise, checked again.
+
+    Raises:
+        RecipeError: a value does not fit.
+    """
+    if not changes:
+        return recipe
+    try:
+        collect = Collect.model_validate(
+            recipe.collect.model_dump(exclude_unset=True) | dict(changes)
+        )
+    except ValidationError as error:
+        raise explain(error, Path("command line")) from error
+    return recipe.model_copy(update={"collect": collect})
+
+
+def _with_prices(recipe: Recipe, path: Path) -> Recipe:
+    """Prices from the pool's price file, where a model states none."""
+    if recipe.pool.prices is None:
+        return recipe
+    from pipelines.metering.price_tables import priced, read_prices
+
+    table = read_prices(path.parent / recipe.pool.prices)
+    return recipe.model_copy(update={"pool": priced(recipe.pool, {None: table})})
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """One YAML mapping, without tags that make objects and without aliases that explode."""
+    if path.stat().st_size > _MAX_BYTES:
+        raise RecipeError("the file is larger than a recipe can be", where=str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+        if any(isinstance(t, yaml.AliasToken) for t in yaml.scan(text)):
+            raise RecipeError(
+                "YAML aliases (*name) are not read",
+                where=str(path),
+                next_step="write the value out where it is used",
+            )
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise RecipeError(
+            f"the file is not valid YAML: {error}", where=str(path), next_step="correct the syntax"
+        ) from error
+    if not isinstance(content, dict):
+        raise RecipeError(
+            "a recipe is a mapping of keys",
+            where=str(path),
+            next_step="see `routeyard recipe show demo`",
+        )
+    return content
+
+
+def explain(error: ValidationError, path: Path) -> RecipeError:
+    """A pydantic error in plain words: first problem, where it stands, how many more."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    place = ".".join(str(part) for part in first["loc"]) or "recipe"
+    what = first["msg"].removeprefix("Value error, ")
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return RecipeError(
+        f"{what}{more}",
+        where=f"{path}: {place}",
+        next_step=f"correct {place!r}; `routeyard recipe show RECIPE` lists every key and default",
+    )
+
+
+def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
+    """Pool file first, then what the recipe itself says."""
+    path = recipe.parent / str(pool["file"])
+    if not path.is_file():
+        raise RecipeError(
+            f"there is no pool file {path}",
+            where=f"{recipe}: pool.file",
+            next_step="correct the path",
+        )
+    try:
+        from_file = Pool.model_validate(read_yaml(path))
+    except ValidationError as error:
+        raise explain(error, path) from error
+    merged = from_file.model_dump(exclude_unset=True)
+    merged["models"] = merged.get("models", []) + list(pool.get("models", []))
+    merged["providers"] = merged.get("providers", []) + list(pool.get("providers", []))
+    return {**{k: v for k, v in pool.items() if k != "file"}, **merged}
+
+
+def _check_names(recipe: Recipe, path: Path) -> Recipe:
+    """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
+    from pipelines.curate import RULES
+    from pipelines.curate.apply import check_parameters
+    from pipelines.scorers import SCORERS
+
+    for number, rule in enumerate(recipe.curate):
+        where = f"{path}: curate.{number}"
+        check_parameters(rule.rule, RULES.get(rule.rule, where=where), rule.parameters, where=where)
+    for number, source in enumerate(recipe.sources):
+        if source.scorer not in (None, "none"):
+            SCORERS.get(source.scorer, where=f"{path}: sources.{number}.scorer")
+    return recipe

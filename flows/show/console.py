@@ -1,0 +1,80 @@
+"""What a person sees while a build runs: one line per stage, one bar for long work.
+
+Everything goes to standard error, so that a command's result can be piped.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from flows.workspace.stage_folders import PROBING
+
+_console = Console(stderr=True, highlight=False)
+
+
+def line(stage: str, text: str) -> None:
+    """One finished stage; a probe finishes none."""
+    if PROBING.get():
+        return
+    _console.print(f"[bold]{stage:<9}[/bold] {text}", soft_wrap=True)
+
+
+@contextmanager
+def counter(stage: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with rate and ETA on a terminal, a line every ten seconds elsewhere.
+
+    Yields a function of (done, wanted).
+    """
+    if not sys.stderr.isatty():
+        yield _lines(stage, unit)
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn(f"[bold]{stage:<9}[/bold]"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=_console,
+        transient=True,
+    ) as progress:
+        bar = progress.add_task(stage, total=None, rate="")
+        started = time.monotonic()
+
+        def advance(done: int, wanted: int) -> None:
+            passed = max(time.monotonic() - started, 1e-6)
+            progress.update(
+                bar, completed=done, total=wanted, rate=f"{done / passed:,.0f} {unit}/s"
+            )
+
+        yield advance
+
+
+def _lines(stage: str, unit: str) -> Callable[[int, int], None]:
+    started = said = time.monotonic()
+
+    def advance(done: int, wanted: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said < 10 and done < wanted:
+            return
+        if done >= wanted and now - started < 2:
+            return
+        said = now
+        rate = done / max(now - started, 1e-6)
+        left = (wanted - done) / rate if rate else 0
+        _console.print(f"{stage:<9} {done:,}/{wanted:,} {unit}, {rate:,.0f}/s, {left:,.0f} s left")
+
+    return advance

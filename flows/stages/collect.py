@@ -1,0 +1,116 @@
+"""The collect stage: ask what the ledger lacks, or import what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from flows.stages.recorded import recorded_task, write_by_model
+from flows.tracking.log import log
+from flows.tracking.retries import AFTER_CALLS
+from flows.tracking.run import call
+from flows.workspace.addresses import with_addresses
+from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, slots
+from flows.workspace.stage_folders import PROBING, Done, Stale, run_stage
+from flows.workspace.tables import read
+from pipelines.errors import BudgetReached, ProviderError
+from schemas.recipe import Recipe
+
+_DAY_S = 24 * 3600.0
+
+
+def collect_stage(
+    recipe: Recipe,
+    base: Path,
+    root: Path,
+    queries: Done,
+    pool: Done,
+    *,
+    shards: int = 1,
+    jobs: int = 1,
+) -> Done:
+    """Responses of the recipe's provider; asked by one process, or in shards by `jobs`."""
+    if recipe.collect.provider == "recorded":
+        return call(  # type: ignore[no-any-return]
+            recorded_task,
+            recipe=recipe,
+            base=str(base),
+            root=str(root),
+            queries=queries,
+            pool=pool,
+        )
+    if shards > 1 and not PROBING.get():
+        from flows.stages.collect_shards import ask_in_shards
+
+        ask_in_shards(recipe, root, queries, shards=shards, at_once=jobs)
+    return call(ask_task, recipe=recipe, root=str(root), queries=queries, pool=pool)  # type: ignore[no-any-return]
+
+
+@task(name="collect", persist_result=True, timeout_seconds=_DAY_S, **AFTER_CALLS)
+def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
+    """Ask the pool for what the ledger lacks; write one response file per model."""
+    from flows.show.progress import collecting
+    from pipelines.collect.collect import collect, responses_table
+    from pipelines.collect.plan import plan
+
+    table = read(queries, "queries")
+    whole = at_server(with_addresses(recipe.pool))
+    pool_share, collect_share = share(whole, recipe.collect, seats := collectors())
+    with open_ledger(Path(root)) as ledger:
+        planned = plan(table, pool_share, collect_share, ledger)
+        if planned.missing and PROBING.get():
+            raise Stale("collect", {"missing": planned.missing})
+        if planned.missing:
+            tell = partial(log, recipe.name, "collect")
+            with seat(seats), slots(pool_share), collecting(also=tell) as show:
+                collected = collect(planned, ledger, on_progress=show)
+            _check_complete(recipe, root, collected)
+        responses = responses_table(planned, ledger)
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        write_by_model(responses, folder)
+        return {"responses": responses.num_rows}
+
+    return run_stage(
+        Path(root),
+        "collect",
+        parameters=recipe.collect.model_dump(mode="json"),
+        inputs={
+            "queries": queries.fingerprint,
+            "pool": pool.fingerprint,
+            "answers": answers_fingerprint(responses),
+        },
+        rooms=("schemas", "pipelines.collect"),
+        make=make,
+        benchmark=recipe.name,
+    )
+
+
+def answers_fingerprint(responses: Any) -> str:
+    """What was answered, whenever it was: measured times do not enter."""
+    from pipelines.release.fingerprint import content
+    from schemas.manifest import MEASURED_COLUMNS
+
+    return content(responses, without=MEASURED_COLUMNS)
+
+
+def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:
+    """Stop when answers are missing: a label matrix with holes must be asked for, not met."""
+    if not collected.missing:
+        return
+    total = sum(collected.missing.values())
+    models = ", ".join(f"{model} {n:,}" for model, n in sorted(collected.missing.items()))
+    why = "; ".join(
+        [*([collected.stopped] if collected.stopped else []), *collected.paused.values()]
+    )
+    kind = BudgetReached if collected.stopped else ProviderError
+    raise kind(
+        f"{total:,} answers are still missing ({models}): {why or 'calls failed'}",
+        where=f"benchmark {recipe.name}; what arrived is in the ledger",
+        next_step=f"mend the cause and run the same command again (--workspace {root}): only "
+        "what is missing will be asked",
+    )

@@ -1,0 +1,144 @@
+"""What the flow makes for a recipe's `preference` rule: the backend that it names.
+
+Curation, scorers and clients live in rooms that do not know each other; here they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.entailment.equivalence import Equivalence
+from pipelines.errors import RecipeError
+from pipelines.meaning import Entailment, Pair
+
+if TYPE_CHECKING:
+    from schemas.recipe import Recipe
+
+#: Code that a preference rule's result depends on, beside that of curation.
+ROOMS = ("pipelines.entailment", "pipelines.label", "pipelines.logprobs", "pipelines.meaning")
+
+
+def made_for(
+    recipe: Recipe, root: Path, rule: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The objects a rule needs and no recipe can write; none for most rules."""
+    if rule != "preference":
+        return {}
+    made: dict[str, Any] = {
+        "entailment": entailment_for(parameters.get("backend", "equivalence"), recipe, root)
+    }
+    if parameters.get("self_assessment"):
+        made["assess"] = assessor(recipe, root, str(parameters["weak"]))
+    return made
+
+
+def inputs_of(recipe: Recipe) -> dict[str, str]:
+    """What a curate stage depends on beside tables and code: the files of local encoders."""
+    from pipelines.signals.local_model import fingerprint
+
+    found = {}
+    for number, rule in enumerate(recipe.curate):
+        backend = rule.parameters.get("backend")
+        if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
+            found[f"entailment.{number}"] = fingerprint(str(backend["model"]))
+    return found
+
+
+def entailment_for(
+    backend: str | Mapping[str, Any], recipe: Recipe, root: Path
+) -> Entailment | None:
+    """The backend of a name, or of `{name: …, options}`; None for `equality`.
+
+    Raises:
+        UnknownName: there is no such backend.
+        RecipeError: an option is missing or unknown.
+    """
+    options = {"name": backend} if isinstance(backend, str) else dict(backend)
+    name = str(options.pop("name", ""))
+    where = f"rule 'preference', backend {name!r}"
+    if name == "equality":
+        return None
+    if name == "equivalence" and not options:
+        return scorer_equivalence()
+
+    from pipelines.entailment import BACKENDS
+
+    kind = BACKENDS.get(name, where="rule 'preference'")
+    if name == "judge":
+        provider = options.pop("provider", None)
+        options["ask"] = judge(recipe, root, str(options.get("model", "")), provider)
+    try:
+        made: Entailment = kind(**options)
+    except TypeError as error:
+        raise RecipeError(
+            f"the backend cannot be made from {sorted(options)}: {error}",
+            where=where,
+            next_step="write 'backend: {name: cross_encoder, model: FOLDER}' or "
+            "'backend: {name: judge, model: MODEL_ID}'",
+        ) from error
+    return made
+
+
+def judge(recipe: Recipe, root: Path, model: str, provider: str | None) -> Any:
+    """Ask function of a judge: greedy, one word, through the ledger."""
+    from flows.workspace.prompts import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(recipe, model, provider)
+
+    def ask(prompts: Sequence[str]) -> list[str | None]:
+        parameters = {"temperature": 0.0, "max_tokens": 8}
+        asked = ask_prompts(
+            recipe, root, asked_model, prompts, purpose="entailment", parameters=parameters
+        )
+        return [None if one is None else one.text for one in asked]
+
+    return ask
+
+
+def assessor(recipe: Recipe, root: Path, model: str) -> Any:
+    """Asks a model of the pool whether its answers are right."""
+    from flows.workspace.prompts import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(recipe, model)
+
+    def assess(items: Sequence[tuple[str, str]]) -> list[float | None]:
+        from pipelines.signals.self_assessment import PARAMETERS, certainty, prompt
+
+        prompts = [prompt(question, answer) for question, answer in items]
+        asked = ask_prompts(
+            recipe, root, asked_model, prompts, purpose="self_assessment", parameters=PARAMETERS
+        )
+        return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
+
+    return assess
+
+
+def scorer_equivalence() -> Equivalence:
+    """Answer equivalence through the rule scorer that each query names.
+
+    A graded or a reference-free scorer cannot say that two answers are one;
+    the pair is then undecided, and its query makes no preference pair.
+    """
+    from pipelines.scorers import SCORERS
+    from pipelines.scorers.scorer import Asked
+
+    scorer_of = cache(SCORERS.get)
+
+    def equivalent(pair: Pair) -> bool | None:
+        scorer = scorer_of(pair.scorer)
+        if scorer.threshold is not None or not scorer.needs_reference or pair.scorer == "code":
+            return None
+        asked = Asked(pair.question, (pair.premise,), pair.choices)
+        reading = scorer.read(asked, stated(pair.scorer, pair.hypothesis))
+        # `error`: the premise is not an answer of that scorer's form; it equals nothing.
+        return bool(reading.outcome == "correct")
+
+    return Equivalence(equivalent)
+
+
+def stated(scorer: str, answer: str) -> str:
+    """An extracted answer in the form in which its scorer asks for answers."""
+    return f"\\boxed{{{answer}}}" if scorer == "math" else f"Answer: {answer}"

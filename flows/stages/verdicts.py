@@ -1,0 +1,96 @@
+"""Rule verdicts over one model's responses, and the court over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+
+from flows.stages.recorded import response_files
+from flows.tracking.retries import AT_HOME
+from flows.workspace.stage_folders import Done, run_stage, write_table
+from flows.workspace.tables import content, read, read_shards
+from schemas.recipe import Recipe
+
+#: Modules at the root of pipelines that several stages use.
+_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
+_OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
+
+
+def file_model_verdicts(
+    recipe: Recipe, root: str, queries: Done, responses: str, shard: tuple[int, int] | None = None
+) -> Done:
+    """Rule verdicts over one model's responses, the shard's."""
+    import pyarrow.parquet as pq
+
+    from pipelines.label.rules import file_verdicts, versions
+
+    named = pq.read_table(queries.path("queries"), columns=["scorer"]).column("scorer")
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        verdicts = file_verdicts(
+            read(queries, "queries"),
+            read_shards([Path(responses)], "responses"),
+            options={"run_code_without_isolation": recipe.label.run_code_without_isolation},
+        )
+        write_table(verdicts, folder / "verdicts.parquet")
+        return {"verdicts": verdicts.num_rows}
+
+    return run_stage(
+        Path(root),
+        "verdicts",
+        parameters={
+            "run_code_without_isolation": recipe.label.run_code_without_isolation,
+            "scorers": versions(named),
+        },
+        inputs={"queries": queries.fingerprint, "responses": content([Path(responses)])},
+        rooms=("schemas", "pipelines.label"),
+        make=make,
+        benchmark=recipe.name,
+        shard=shard,
+    )
+
+
+# The plain function keeps its own name: worker processes find it by that.
+verdicts_task = task(name="file verdicts", **_OPTIONS)(file_model_verdicts)
+
+
+@task(name="decide labels", **_OPTIONS)
+def labels_task(
+    recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: list[Done]
+) -> Done:
+    """Verdicts → labels, by the court's policy."""
+    from pipelines.label.court import decide
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
+        labels = decide(
+            read(queries, "queries"),
+            read_shards(response_files(collected), "responses"),
+            filed,
+            policy=recipe.label,
+        )
+        write_table(filed, folder / "verdicts.parquet")
+        write_table(labels, folder / "labels.parquet")
+        undecided = labels.column("score").null_count
+        return {
+            "labels": labels.num_rows,
+            "undecided": undecided,
+            "verdicts": filed.num_rows,
+        }
+
+    return run_stage(
+        Path(root),
+        "label",
+        parameters=recipe.label.model_dump(mode="json"),
+        inputs={
+            "queries": queries.fingerprint,
+            "responses": collected.fingerprint,
+            "verdicts": ",".join(done.fingerprint for done in verdicts),
+        },
+        rooms=("schemas", "pipelines.label.court", "pipelines.label.verdict_matrix"),
+        make=make,
+        benchmark=recipe.name,
+    )

@@ -1,0 +1,1 @@
+"""Prefect beyond tasks: settings, retries, limits, notices, artifacts; start at `run.py`."""

@@ -1,0 +1,144 @@
+"""What a run shows: plan, spend, health, audit findings, certificate and diff.
+
+Each function gives plain rows; `publish` shows them as Prefect artifacts in a
+tracked run, so that the same figures can be read without the UI.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.tracking.run import tracked
+
+Rows = list[dict[str, Any]]
+
+_SPEND = """
+SELECT model_id AS model, count(*) AS answers,
+    sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
+    count(*) - count(cost_usd) AS unpriced, round(sum(cost_usd), 6) AS usd
+FROM read_parquet($1) GROUP BY 1 ORDER BY 1
+"""
+_HEALTH = """
+SELECT model_id AS model, count(*) AS answers,
+    count(*) FILTER (status = 'ok') AS ok, count(*) FILTER (status = 'truncated') AS truncated,
+    count(*) FILTER (status = 'refused') AS refused, count(*) FILTER (status = 'error') AS error,
+    round(avg(attempts), 3) AS attempts,
+    round(median(latency_s), 4) AS latency_p50_s,
+    round(quantile_cont(latency_s, 0.95), 4) AS latency_p95_s
+FROM read_parquet($1) GROUP BY 1 ORDER BY 1
+"""
+
+
+def spend(responses: Sequence[Path]) -> Rows:
+    """Answers, tokens and USD per model; `unpriced` counts answers whose cost is unknown."""
+    return _ask(_SPEND, responses)
+
+
+def health(responses: Sequence[Path]) -> Rows:
+    """How each model answered: status counts, attempts, latency in seconds."""
+    return _ask(_HEALTH, responses)
+
+
+def findings(stage: Path) -> Rows:
+    """Findings of the metering audit, as its stage wrote them; none when it did not run."""
+    path = stage / "findings.json"
+    if not path.is_file():
+        return []
+    found: Rows = json.loads(path.read_text(encoding="utf-8"))
+    return [{k: _plain(v) for k, v in finding.items()} for finding in found]
+
+
+def certificate(stage: Path) -> Rows:
+    """The routability certificate: what it decides, then its figures and its routers' accuracy.
+
+    `low` and `high` bound the 95 % interval; `says` holds words, or why a figure is missing.
+    """
+    path = stage / "certificate.json"
+    if not path.is_file():
+        return []
+    said: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    rows = [
+        _entry(key, **({"says": value} if isinstance(value, str) else {"value": value}))
+        for key, value in sorted(said.items(), key=lambda one: (one[0] != "verdict", one[0]))
+        if value is not None and not isinstance(value, Mapping | list)
+    ]
+    for name, one in said["figures"].items():
+        rows.append(_entry(name, one["value"], one["low"], one["high"], one["reason"]))
+    for one in said["routers"]:
+        rows.append(_entry(f"router {one['router']}: accuracy", one["accuracy"]))
+        gain = (one["gain"], one["gain_low"], one["gain_high"])
+        rows.append(_entry(f"router {one['router']}: gain on the best single model", *gain))
+    return rows
+
+
+def _entry(
+    entry: str, value: Any = None, low: Any = None, high: Any = None, says: str | None = None
+) -> dict[str, Any]:
+    # Every row has every column: the page takes the columns of the first.
+    numbers = {"value": value, "low": low, "high": high}
+    short = {k: round(v, 4) if isinstance(v, float) else v for k, v in numbers.items()}
+    return {"entry": entry, **short, "says": says}
+
+
+def difference(before: Path | None, after: Path) -> Rows:
+    """Tables whose content differs between two releases, and by how many rows.
+
+    Measured times do not count as a difference.
+    """
+    from pipelines.release.manifest import read_manifest
+
+    new = read_manifest(after).tables
+    old = read_manifest(before).tables if before else {}
+    rows: Rows = []
+    for name in sorted({*old, *new}):
+        was, now = old.get(name), new.get(name)
+        same = was and now and was.content_without_times == now.content_without_times
+        rows.append(
+            {
+                "table": name,
+                "before": was.rows if was else None,
+                "after": now.rows if now else None,
+                "changed": not same,
+            }
+        )
+    return rows
+
+
+def publish(key: str, rows: Rows, description: str) -> None:
+    """A table artifact in a tracked run; nothing otherwise, and nothing for no rows."""
+    if rows and tracked():
+        from prefect.artifacts import create_table_artifact
+
+        create_table_artifact(key=key, table=rows, description=description)
+
+
+def publish_link(key: str, path: Path, description: str) -> None:
+    """A link to a folder of the workspace in a tracked run."""
+    if tracked():
+        from prefect.artifacts import create_link_artifact
+
+        create_link_artifact(
+            key=key, link=path.absolute().as_uri(), link_text=str(path), description=description
+        )
+
+
+def _ask(sql: str, files: Sequence[Path]) -> Rows:
+    import duckdb
+
+    if not files:
+        return []
+    with duckdb.connect() as connection:
+        found = connection.execute(sql, [[str(path) for path in files]])
+        names = [column[0] for column in found.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def _plain(value: Any) -> Any:
+    """Scalars as they are, the rest as short JSON: cells of a table hold nothing else."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if len(text) <= 500 else text[:497] + "…"

@@ -1,0 +1,83 @@
+"""Prefect when an API is configured, the same functions directly when none is.
+
+A temporary Prefect server costs 15 seconds per run; most runs need none. The
+order of the stages is written once, in `flows.build`, which calls tasks
+through `call` and `each`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from flows.workspace.stage_folders import PROBING
+
+
+def api_configured() -> bool:
+    """True when Prefect knows an API (environment, profile or test harness)."""
+    from prefect.settings import PREFECT_API_URL
+
+    return PREFECT_API_URL.value() is not None
+
+
+def tracked() -> bool:
+    """True inside a flow run that Prefect tracks, unless it only asks what is stale."""
+    from prefect.context import FlowRunContext
+
+    return FlowRunContext.get() is not None and not PROBING.get()
+
+
+def start(flow: Any, **parameters: Any) -> Any:
+    """Run a flow through Prefect when an API is configured, else directly."""
+    return flow(**parameters) if api_configured() else flow.fn(**parameters)
+
+
+def call(task: Any, **parameters: Any) -> Any:
+    """Run one task, tracked or directly."""
+    return task(**parameters) if tracked() else task.fn(**parameters)
+
+
+def each(
+    task: Any,
+    parameters: Sequence[Mapping[str, Any]],
+    *,
+    processes: int = 1,
+    on_done: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """Run one task per set of parameters and return the results in order.
+
+    Tracked runs hand the tasks to the flow's task runner (threads, Dask, Ray);
+    direct runs use `processes` worker processes. `on_done` is told (done, wanted).
+    """
+    results = []
+    for result in _run_each(task, parameters, processes):
+        results.append(result)
+        if on_done and not PROBING.get():
+            on_done(len(results), len(parameters))
+    return results
+
+
+def _run_each(task: Any, parameters: Sequence[Mapping[str, Any]], processes: int) -> Iterator[Any]:
+    if tracked():
+        futures = [task.submit(**one) for one in parameters]
+        yield from (future.result() for future in futures)
+    elif processes <= 1 or len(parameters) <= 1 or PROBING.get():
+        yield from (task.fn(**one) for one in parameters)
+    else:
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            yield from pool.map(_direct, [task.fn] * len(parameters), parameters)
+
+
+def _direct(function: Any, parameters: Mapping[str, Any]) -> Any:
+    return function(**parameters)
+
+
+def publish_markdown(key: str, text: str, description: str) -> None:
+    """A Prefect artifact in a tracked run; nothing otherwise."""
+    if tracked():
+        from prefect.artifacts import create_markdown_artifact
+
+        create_markdown_artifact(key=key, markdown=text, description=description)

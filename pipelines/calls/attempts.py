@@ -1,0 +1,96 @@
+"""What came of a call, as rows of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pipelines.calls.reply import Fault, Reply
+from pipelines.calls.request import Request
+from pipelines.ledger.attempt import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which run asked, what for, and when; `hide` takes the key out of a text."""
+
+    run: str
+    purpose: str
+    requested_at: datetime
+    hide: Callable[[str | None], str | None]
+
+    def of(self, request: Request, sample: int) -> dict[str, Any]:
+        return {
+            "request_hash": request.request_hash,
+            "sample": sample,
+            "query_id": request.query_id,
+            "model_id": request.model_id,
+            "settings_hash": request.settings.settings_hash,
+            "run": self.run,
+            "purpose": self.purpose,
+            "requested_at": self.requested_at.isoformat(timespec="milliseconds"),
+        }
+
+
+def answered_rows(
+    request: Request,
+    reply: Reply,
+    origin: Origin,
+    *,
+    cost: tuple[float | None, str | None],
+    latency_s: float | None,
+    ttft_s: float | None,
+) -> list[Attempt]:
+    """One row for each wanted sample that the reply has a choice for."""
+    # More choices than were asked for are not samples anybody wanted.
+    choices = reply.choices[: len(request.samples)]
+    count = len(choices)
+    usage, hide = reply.usage, origin.hide
+    usd, source = cost
+    return [
+        Attempt(
+            **origin.of(request, sample),
+            status=choice.status,
+            permanent=False,
+            http_status=200,
+            text=hide(choice.text),
+            finish_reason=hide(choice.finish_reason),
+            served_model=hide(reply.served_model),
+            provider=hide(reply.provider),
+            system_fingerprint=hide(reply.system_fingerprint),
+            choices=count,
+            call_completion_tokens=usage.completion_tokens,
+            prompt_tokens=usage.prompt_tokens,
+            # One count for several answers: which had how many is not known.
+            completion_tokens=usage.completion_tokens if count == 1 else None,
+            reasoning_tokens=usage.reasoning_tokens if count == 1 else None,
+            total_tokens=usage.total_tokens if count == 1 else None,
+            cost_usd=None if usd is None else usd / count,
+            cost_source=source,
+            latency_s=latency_s,
+            ttft_s=ttft_s,
+            logprobs=hide(choice.logprobs),
+        )
+        for sample, choice in zip(request.samples, choices, strict=False)
+    ]
+
+
+def failed_rows(
+    request: Request, fault: Fault, origin: Origin, *, latency_s: float | None
+) -> list[Attempt]:
+    """One row for each sample that got no answer."""
+    return [
+        Attempt(
+            **origin.of(request, sample),
+            status="error",
+            permanent=fault.permanent,
+            http_status=fault.status,
+            error_class=fault.kind,
+            error=origin.hide(fault.message),
+            choices=len(request.samples),
+            latency_s=latency_s,
+        )
+        for sample in request.samples
+    ]

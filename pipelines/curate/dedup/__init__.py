@@ -1,0 +1,1 @@
+"""Near-duplicate questions: `rule.py` decides, `search.py` finds all pairs exactly."""

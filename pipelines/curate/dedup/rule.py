@@ -1,0 +1,251 @@
+"""Near-duplicate questions: found exactly, one per group kept, every other explained."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.curate.dedup.conflicts import LabelIndex
+from pipelines.curate.dedup.search import (
+    Pairs,
+    components,
+    cosines,
+    near_duplicate_pairs,
+    row_norms,
+)
+from pipelines.curate.dedup.unseen import Unseen
+from pipelines.curate.dedup.vectors import query_vectors
+from pipelines.curate.result import Curated, removals
+from pipelines.embed import text_of
+from schemas import DUPLICATES
+
+__all__ = ["Groups", "Pairs", "dedup", "group_rows", "near_duplicate_pairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Connected components of near-duplicates.
+
+    Attributes:
+        label: (n,) component of each row.
+        pairs: Pairs of rows at or above the threshold.
+        pairs_counted: Those that also agree in what the encoder did not read.
+    """
+
+    label: NDArray[np.int64]
+    pairs: int
+    pairs_counted: int
+
+
+def group_rows(
+    vectors: NDArray[np.float32],
+    texts: Sequence[str],
+    seen: Sequence[int | None],
+    *,
+    threshold: float,
+    compare_unseen: bool = True,
+) -> Groups:
+    """Components of rows whose vectors are close and whose unread ends agree.
+
+    Args:
+        vectors: (n, d) float32.
+        texts: n texts, as they were given to the encoder.
+        seen: Characters of each text the encoder read; None for all.
+    """
+    return join(
+        near_duplicate_pairs(vectors, threshold), texts, seen, compare_unseen=compare_unseen
+    )
+
+
+def join(
+    pairs: Pairs,
+    texts: Sequence[str],
+    seen: Sequence[int | None],
+    *,
+    compare_unseen: bool = True,
+) -> Groups:
+    """Components of `pairs` after the check of what the encoder did not read."""
+    n, found = len(pairs.first), pairs.count()
+    touched = np.flatnonzero(np.bincount(pairs.first, minlength=n) > 1).tolist()
+    members: dict[int, list[int]] = {head: [] for head in touched}
+    for row in np.flatnonzero(np.isin(pairs.first, touched)).tolist():
+        members[int(pairs.first[row])].append(row)
+
+    # Copies of a vector were cut at the same token, so their unread ends agree
+    # exactly when they are equal: each class falls into cells in linear time.
+    cells: dict[int, list[list[int]]] = {}
+    ends: dict[int, Unseen] = {}
+
+    def cells_of(head: int) -> list[list[int]]:
+        if head not in cells:
+            by_tail: dict[object, list[int]] = defaultdict(list)
+            for row in members.get(head, [head]):
+                if compare_unseen:
+                    ends[row] = Unseen.of(texts[row], seen[row])
+                by_tail[ends[row].tail if compare_unseen else None].append(row)
+            cells[head] = list(by_tail.values())
+        return cells[head]
+
+    left: list[int] = []
+    right: list[int] = []
+    counted = 0
+    for head in touched:
+        for cell in cells_of(head):
+            counted += len(cell) * (len(cell) - 1) // 2
+            left += [cell[0]] * (len(cell) - 1)
+            right += cell[1:]
+    for a, b in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True):
+        for one in cells_of(a):
+            for other in cells_of(b):
+                # Members of a cell have one tail but may differ before it, so
+                # the first of each speaks for the rest up to its own cut.
+                if not compare_unseen or ends[one[0]].agrees(ends[other[0]]):
+                    counted += len(one) * len(other)
+                    left.append(one[0])
+                    right.append(other[0])
+    label = components(n, np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
+    return Groups(label, found, counted)
+
+
+def dedup(
+    tables: Mapping[str, pa.Table],
+    *,
+    threshold: float = 0.999,
+    keep: Literal["representative", "all"] = "representative",
+    representative: Literal["first", "longest", "most_labelled"] = "first",
+    prefer_sources: Sequence[str] = (),
+    encoder: str | None = None,
+    compare_unseen: bool = True,
+) -> Curated:
+    """One question per group of near-duplicates, and the `duplicates` table.
+
+    Groups are connected components of pairs with cosine ≥ `threshold` (RouterBench+
+    uses 0.999). A pair counts only when the texts also agree, in normalised words,
+    in what the encoder did not read.
+
+    Args:
+        tables: `queries`, `embeddings`; `labels` for conflicts, when there.
+        threshold: δ in (0, 1].
+        keep: `all` removes nothing and only fills `duplicates`.
+        representative: Who stands for a group: the `first` in the order of
+            `queries`, the `longest` text, or the one with most labels.
+        prefer_sources: Sources whose questions go first, best first.
+        encoder: Which embeddings to use; needed when there are several.
+        compare_unseen: False trusts the vectors alone, also of truncated texts.
+
+    Raises:
+        BadInput: an embedding is missing, zero or not finite.
+    """
+    queries = tables["queries"]
+    vectors, seen, name = query_vectors(tables, encoder, where="dedup")
+    ids: list[str] = queries.column("query_id").to_pylist()
+    sources: list[str] = queries.column("source").to_pylist()
+    texts = [
+        text_of(question, choices)
+        for question, choices in zip(
+            queries.column("question").to_pylist(),
+            queries.column("choices").to_pylist(),
+            strict=True,
+        )
+    ]
+    groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
+    labels = LabelIndex.of(tables.get("labels"))
+    rank = {source: place for place, source in enumerate(prefer_sources)}
+
+    def order(row: int) -> tuple[int, int, int]:
+        merit = {
+            "first": 0,
+            "longest": -len(texts[row]),
+            "most_labelled": -labels.count(ids[row]),
+        }[representative]
+        return rank.get(sources[row], len(rank)), merit, row
+
+    sizes = np.bincount(groups.label, minlength=1)
+    by_group: dict[int, list[int]] = defaultdict(list)
+    for row in np.flatnonzero(sizes[groups.label] > 1).tolist():
+        by_group[int(groups.label[row])].append(row)
+
+    norms = row_norms(vectors)
+    rows: list[dict[str, Any]] = []
+    away: list[tuple[str, str, str]] = []
+    gone: set[int] = set()
+    figures = _Counts()
+    for members in by_group.values():
+        chosen = min(members, key=order)
+        conflict = labels.conflict([ids[row] for row in members])
+        figures.add([sources[row] for row in members], conflict)
+        to_chosen = cosines(vectors, norms, np.array(members), np.full(len(members), chosen))
+        smallest = min(ids[row] for row in members)
+        for row, similarity in zip(members, to_chosen.tolist(), strict=True):
+            rows.append(
+                {
+                    "query_id": ids[row],
+                    "encoder": name,
+                    "threshold": threshold,
+                    "group_id": smallest,
+                    "representative": row == chosen,
+                    "similarity": 1.0 if row == chosen else min(similarity, 1.0),
+                    "label_conflict": conflict.within > 0,
+                }
+            )
+            if row != chosen and keep == "representative":
+                gone.add(row)
+                detail = (
+                    f"near-duplicate of {ids[chosen]} (cosine {similarity:.6f} by {name}), "
+                    f"in a group of {len(members)}"
+                )
+                away.append((ids[row], "near_duplicate", detail))
+    rows.sort(key=lambda row: (row["group_id"], not row["representative"], row["query_id"]))
+    stay = np.array([row not in gone for row in range(len(ids))], dtype=bool)
+    return Curated(
+        kept={"queries": queries.filter(pa.array(stay))},
+        removed=removals("curate.dedup", "query", away),
+        added={"duplicates": DUPLICATES.from_rows(rows, where="dedup")},
+        figures={
+            "encoder": name,
+            "threshold": threshold,
+            "queries": len(ids),
+            "truncated": sum(value is not None for value in seen),
+            "pairs_found": groups.pairs,
+            "pairs_differing_unseen": groups.pairs - groups.pairs_counted,
+            "pairs_counted": groups.pairs_counted,
+            "groups": len(by_group),
+            "largest_group": max((len(members) for members in by_group.values()), default=0),
+            "removed": len(away),
+            **figures.as_json(),
+        },
+    )
+
+
+class _Counts:
+    """Counts over groups: label conflicts and groups across sources."""
+
+    def __init__(self) -> None:
+        self.within = self.across = self.across_sources = 0
+        self.pairs: Counter[tuple[str, str]] = Counter()
+
+    def add(self, sources: Sequence[str], conflict: Any) -> None:
+        self.within += conflict.within > 0
+        self.across += conflict.across
+        different = sorted(set(sources))
+        self.across_sources += len(different) > 1
+        for i, one in enumerate(different):
+            for other in different[i + 1 :]:
+                self.pairs[one, other] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "groups_conflict_within_models": self.within,
+            "groups_conflict_across_models": self.across,
+            "groups_across_sources": self.across_sources,
+            "groups_by_source_pair": [
+                {"sources": list(pair), "groups": count}
+                for pair, count in sorted(self.pairs.items())
+            ],
+        }

@@ -1,0 +1,229 @@
+"""All pairs of near-duplicate vectors: exact, without comparing all pairs.
+
+For unit vectors cos(a, b) ≥ δ means ‖a − b‖ ≤ √(2 − 2δ), and a projection never
+lengthens a distance. So a radius query in a few leading principal components
+finds every candidate; each candidate is then decided in float64. The result is
+what a brute force over all n(n−1)/2 pairs gives, at any n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.curate.dedup.close_pairs import close_pairs
+from pipelines.errors import BadInput
+
+#: Leading principal components in which candidates are sought.
+COMPONENTS = 32
+#: Added to projected radii: float32 projections are off by up to about 1e-6.
+PAD = 1e-5
+#: Rows from which the principal components are computed (any basis is exact).
+SAMPLE = 4_096
+#: Rows, or pairs, that are worked on at a time.
+BLOCK = 4_096
+#: Candidate pairs decided at a time.
+CANDIDATES = 65_536
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Near-duplicate pairs among distinct vectors, and which rows are copies.
+
+    Attributes:
+        first: (n,) for each row the first row that holds the same bytes.
+        left: (p,) rows, each the first of its copies.
+        right: (p,) rows, `left < right`, in lexicographic order.
+        similarity: (p,) cosine in float64.
+    """
+
+    first: Indices
+    left: Indices
+    right: Indices
+    similarity: NDArray[np.float64]
+
+    def count(self) -> int:
+        """Pairs of rows at or above the threshold, copies of a vector included."""
+        copies = np.bincount(self.first, minlength=len(self.first))
+        within = int((copies * (copies - 1) // 2).sum())
+        return within + int((copies[self.left] * copies[self.right]).sum())
+
+    def expand(self) -> Indices:
+        """(count, 2) every pair of rows, smaller row first, in lexicographic order.
+
+        c copies of a vector make c(c−1)/2 pairs: meant for small sets and tests.
+        """
+        order = np.argsort(self.first, kind="stable")
+        values, starts = np.unique(self.first[order], return_index=True)
+        members = dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+        blocks = [
+            np.stack([rows[a] for a in np.triu_indices(len(rows), 1)], axis=1)
+            for rows in members.values()
+        ]
+        for left, right in zip(self.left.tolist(), self.right.tolist(), strict=True):
+            grid = np.meshgrid(members[left], members[right], indexing="ij")
+            blocks.append(np.stack([part.ravel() for part in grid], axis=1))
+        every = np.concatenate(blocks) if blocks else np.empty((0, 2), dtype=np.int64)
+        every = np.sort(every, axis=1)
+        return every[np.lexsort((every[:, 1], every[:, 0]))]
+
+
+def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
+    """Every pair of rows with cosine ≥ `threshold`, identical to a float64 brute force.
+
+    Memory beyond `vectors` grows with n × about 80 numbers and with the pairs found;
+    rows are read in blocks, so `vectors` may be a memory map larger than RAM.
+
+    Args:
+        vectors: (n, d) float32, any norm above zero.
+        threshold: δ in (0, 1].
+
+    Raises:
+        BadInput: a vector is zero or not finite, or δ is outside (0, 1].
+    """
+    if not 0 < threshold <= 1:
+        raise BadInput(
+            f"a cosine threshold lies in (0, 1], not {threshold}",
+            next_step="near-duplicates are usually sought at 0.999",
+        )
+    norms = row_norms(vectors)
+    bad = np.flatnonzero(~(norms > 0) | ~np.isfinite(norms))
+    if len(bad):
+        raise BadInput(
+            f"{len(bad)} vector(s) are zero or not finite",
+            where=f"rows {bad[:3].tolist()}",
+            next_step="embed these texts again",
+        )
+    first = _first_copies(vectors)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    projected = _project(vectors, norms, distinct)
+    radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
+    found: list[tuple[Indices, Indices, NDArray[np.float64]]] = []
+    for a, b in _blocks(close_pairs(projected, radius)):
+        left, right = distinct[a], distinct[b]
+        # float32 only rejects, with room for its rounding; float64 decides.
+        near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
+        left, right = left[near], right[near]
+        cosine = cosines(vectors, norms, left, right)
+        sure = cosine >= threshold
+        found.append((left[sure], right[sure], cosine[sure]))
+    if not found:
+        none = np.empty(0, dtype=np.int64)
+        return Pairs(first, none, none, np.empty(0))
+    left, right, cosine = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    left, right = np.minimum(left, right), np.maximum(left, right)
+    order = np.lexsort((right, left))
+    return Pairs(first, left[order], right[order], cosine[order])
+
+
+def row_norms(vectors: Floats) -> NDArray[np.float64]:
+    """(n,) Euclidean norms, summed in float64."""
+    norms = np.empty(len(vectors))
+    for start in range(0, len(vectors), BLOCK):
+        block = np.asarray(vectors[start : start + BLOCK])
+        norms[start : start + len(block)] = np.einsum("ij,ij->i", block, block, dtype=np.float64)
+    return np.sqrt(norms)
+
+
+def cosines(
+    vectors: Floats, norms: NDArray[np.float64], left: Indices, right: Indices
+) -> NDArray[np.float64]:
+    """(p,) cosines of row pairs, in float64."""
+    out = np.empty(len(left))
+    for start in range(0, len(left), BLOCK):
+        part = slice(start, start + BLOCK)
+        a, b = left[part], right[part]
+        dots = np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64)
+        out[part] = dots / (norms[a] * norms[b])
+    return out
+
+
+def _dots(vectors: Floats, left: Indices, right: Indices) -> Floats:
+    """(p,) dot products of row pairs, in float32."""
+    out = np.empty(len(left), dtype=np.float32)
+    for start in range(0, len(left), BLOCK // 8):
+        part = slice(start, start + BLOCK // 8)
+        out[part] = np.einsum("ij,ij->i", vectors[left[part]], vectors[right[part]])
+    return out
+
+
+def components(n: int, left: Indices, right: Indices) -> Indices:
+    """(n,) label of each row's connected component, numbered by first row."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(n, n))
+    labels = connected_components(graph, directed=False)[1]
+    return np.asarray(labels, dtype=np.int64)
+
+
+def _first_copies(vectors: Floats) -> Indices:
+    """(n,) first row with the same bytes: a hash proposes, a comparison decides."""
+    n, width = vectors.shape
+    words = width + width % 2
+    weights = np.random.default_rng(0).integers(1, 2**63, words // 2, dtype=np.uint64)
+    hashes = np.empty(n, dtype=np.uint64)
+    for start in range(0, n, BLOCK):
+        block = np.zeros((min(BLOCK, n - start), words), dtype=np.float32)
+        block[:, :width] = vectors[start : start + BLOCK]
+        bits = block.view(np.uint64)
+        # The high half of a product depends on all bits below it; the low half
+        # does not, so it is mixed in before the sum.
+        hashes[start : start + BLOCK] = ((bits ^ (bits >> np.uint64(29))) * weights).sum(axis=1)
+    order = np.argsort(hashes, kind="stable")
+    ordered = hashes[order]
+    begins = np.r_[True, ordered[1:] != ordered[:-1]] if n else np.empty(0, dtype=bool)
+    heads = order[np.maximum.accumulate(np.where(begins, np.arange(n), 0))]
+    first = np.arange(n, dtype=np.int64)
+    rows, proposed = order[~begins], heads[~begins]
+    for start in range(0, len(rows), BLOCK):
+        a, b = rows[start : start + BLOCK], proposed[start : start + BLOCK]
+        same = (vectors[a].view(np.uint32) == vectors[b].view(np.uint32)).all(axis=1)
+        # Rows that only share a hash stay apart and are compared as a pair.
+        first[a[same]] = b[same]
+    return first
+
+
+def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floats:
+    """(m, k) unit rows in their leading principal components, largest variance first."""
+    from scipy.linalg import eigh
+
+    n, width = len(rows), vectors.shape[1]
+    k = min(COMPONENTS, width)
+    step = max(1, -(-n // SAMPLE))
+    sample = vectors[rows[::step]]
+    sample /= norms[rows[::step], None].astype(np.float32)
+    if len(sample):
+        sample -= sample.mean(axis=0)
+    spread = (sample.T @ sample).astype(np.float64)
+    basis = eigh(spread, subset_by_index=[width - k, width - 1])[1][:, ::-1].astype(np.float32)
+    out = np.empty((n, k), dtype=np.float32)
+    for start in range(0, n, BLOCK):
+        part = rows[start : start + BLOCK]
+        out[start : start + BLOCK] = (vectors[part] @ basis) / norms[part, None].astype(np.float32)
+    return out
+
+
+def _blocks(found: Iterator[tuple[Indices, Indices]]) -> Iterator[tuple[Indices, Indices]]:
+    """The same pairs, in blocks of about `CANDIDATES`."""
+    held: list[tuple[Indices, Indices]] = []
+    size = 0
+    for pairs in found:
+        held.append(pairs)
+        size += len(pairs[0])
+        if size >= CANDIDATES:
+            yield _joined(held)
+            held, size = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+    left, right = zip(*held, strict=True)
+    return np.concatenate(left), np.concatenate(right)

@@ -1,0 +1,1 @@
+"""Preference pairs from semantic entropy or scores; start at `rule.py`."""

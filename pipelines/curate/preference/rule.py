@@ -1,0 +1,226 @@
+"""Rule `preference`: pairs of a strong and a weak model, won by the surer one.
+
+Zhang et al. 2025, "Leveraging Uncertainty Estimation for Efficient LLM
+Routing" (the confidence-driven router), section 3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.curate.preference.by_entropy import NoPair, compare
+from pipelines.curate.preference.by_score import by_correctness, by_judge, judge_scorer
+from pipelines.curate.preference.entropy import ESTIMATORS
+from pipelines.curate.preference.record import (
+    Sides,
+    delta,
+    record,
+    winner_by_entropy,
+    winner_by_score,
+)
+from pipelines.curate.preference.samples import gather, need
+from pipelines.curate.preference.semantic import EQUALITY, entropy_table, measure, predictive_power
+from pipelines.curate.preference.signals import signal_table
+from pipelines.curate.preference.tau_sweep import TAUS, Compared, tau_sweep
+from pipelines.curate.result import Curated, removals
+from pipelines.errors import RecipeError, did_you_mean
+from pipelines.meaning import Entailment
+from schemas import PREFERENCES
+
+STAGE = "curate.preference"
+BASES = ("semantic_entropy", "correctness", "judge")
+
+#: (prompt, answer) pairs of the weak model → its probability that each answer is right.
+Assess = Callable[[Sequence[tuple[str, str]]], Sequence[float | None]]
+
+
+def preference(
+    tables: Mapping[str, pa.Table],
+    *,
+    strong: str,
+    weak: str,
+    tau: float = 0.1,
+    backend: str | Mapping[str, Any] = "equivalence",
+    estimator: str = "auto",
+    length_normalised: bool = False,
+    min_samples: int = 2,
+    basis: str | Sequence[str] = "semantic_entropy",
+    judge: str | None = None,
+    taus: Sequence[float] = TAUS,
+    seed: int = 0,
+    self_assessment: bool = False,
+    entailment: Entailment | None = None,
+    assess: Assess | None = None,
+) -> Curated:
+    """Entropies of two models' samples, and which of the two each query prefers.
+
+    Args:
+        strong: `model_id` of the strong model; δ is relative to its entropy.
+        weak: `model_id` of the weak model; its `signals` are added too.
+        tau: δ at or below which a pair is a tie (the paper's 0.1).
+        backend: `equivalence`, or `{name: cross_encoder, model: FOLDER_OR_HUB_ID}`, or
+            `{name: judge, model: model_id}`: the flow makes `entailment` from it.
+            `equality` needs nothing and calls two answers the same when their
+            extracted answers or texts are equal.
+        estimator: One of `entropy.ESTIMATORS`, or `auto`: the paper's
+            sequence-probability form where both models have log-probabilities
+            for every sample, else the discrete form for both. Entropies of two
+            estimators are never compared.
+        min_samples: Fewer usable samples of either model make no pair: one
+            sample agrees with itself.
+        basis: What decides: `semantic_entropy`, `correctness`, `judge`, or several.
+        judge: With basis `judge`, the judge's name as in `judge:<name>`.
+        self_assessment: Ask the weak model whether its answers are right.
+        entailment: What decides that two answers mean the same.
+        assess: Puts the question of `self_assessment`.
+
+    Returns:
+        `queries` unchanged; `entropies`, `preferences` and, where the weak model
+        has log-probabilities, `signals` added; one `removals` row of entity
+        `pair` for each query and basis that made no pair.
+
+    Raises:
+        RecipeError: an unknown model, backend, estimator or basis.
+    """
+    bases = (basis,) if isinstance(basis, str) else tuple(dict.fromkeys(basis))
+    _check(tables, (strong, weak), tau, estimator, bases)
+    if entailment is None and backend != EQUALITY:
+        raise _refused(
+            f"no entailment backend {backend!r} was given to the rule",
+            "run it through `routeyard build`, which makes one, or set 'backend: equality'",
+        )
+    if self_assessment and assess is None:
+        raise _refused(
+            "no way to ask the weak model was given to the rule",
+            "run it through `routeyard build`, or set 'self_assessment: false'",
+        )
+    queries = need(tables, "queries", "preference")
+    responses = need(tables, "responses", "preference")
+    verdicts = tables.get("verdicts")
+    name = entailment.name if entailment is not None else EQUALITY
+    names = (strong, weak)
+
+    gathered = gather(tables, names, length_normalised=length_normalised)
+    measured, clustering = measure(gathered, entailment)
+    groups = {(one.samples.query["query_id"], one.samples.model_id): one for one in measured}
+    correct = by_correctness(tables.get("labels"), names)
+    scorer = judge_scorer(verdicts, judge) if "judge" in bases else None
+    judged = by_judge(verdicts, names, scorer)
+
+    records: list[dict[str, Any]] = []
+    removed: list[tuple[str, str, str]] = []
+    compared: list[Compared] = []
+    for query in queries.select(["query_id", "prompt"]).to_pylist():
+        query_id = query["query_id"]
+        keys = (query_id, strong), (query_id, weak)
+        groups_here = groups.get(keys[0]), groups.get(keys[1])
+        texts = [None if one is None else one.samples.texts[0] for one in groups_here]
+        sides = Sides(query_id, query["prompt"], strong, weak, texts[0], texts[1])
+        if "semantic_entropy" in bases:
+            found = compare(*groups_here, names=names, estimator=estimator, min_samples=min_samples)
+            if isinstance(found, NoPair):
+                removed.append((f"{query_id}|{strong}|{weak}|semantic_entropy", *found))
+            else:
+                surer = winner_by_entropy(found.strong, found.weak, tau)
+                gap = delta(found.strong, found.weak)
+                entropic = sides.with_entropies(*found, name)
+                records.append(
+                    record(entropic, surer, basis="semantic_entropy", seed=seed, gap=gap)
+                )
+                compared.append(
+                    Compared(found.strong, found.weak, correct.get(keys[0]), correct.get(keys[1]))
+                )
+        for basis_name, scores in (("correctness", correct), (scorer, judged)):
+            if basis_name is None or basis_name.partition(":")[0] not in bases:
+                continue
+            pair = scores.get(keys[0]), scores.get(keys[1])
+            if pair[0] is None or pair[1] is None:
+                without = [m for m, score in zip(names, pair, strict=True) if score is None]
+                detail = f"no {basis_name} score of {' and '.join(without)}"
+                removed.append((f"{query_id}|{strong}|{weak}|{basis_name}", "no_score", detail))
+            else:
+                winner = winner_by_score(float(pair[0]), float(pair[1]))
+                records.append(record(sides, winner, basis=basis_name, seed=seed))
+
+    records.sort(key=lambda row: str(row["id"]))
+    added = {
+        "entropies": entropy_table(measured, name, length_normalised=length_normalised),
+        "preferences": PREFERENCES.from_rows(records),
+    }
+    signals = signal_table(queries, responses, weak, assess)
+    if signals.num_rows:
+        added["signals"] = signals
+    figures: dict[str, Any] = {
+        "strong": strong,
+        "weak": weak,
+        "tau": tau,
+        "backend": name,
+        "length_normalised": length_normalised,
+        "queries": queries.num_rows,
+        "pairs": len(records),
+        "pairs_by_basis": _wins(records, strong),
+        "estimators": dict(
+            sorted(Counter(row["estimator"] for row in records if row["estimator"]).items())
+        ),
+        "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
+        "tau_sweep": tau_sweep(compared, taus),
+        "predictive_power": predictive_power(measured),
+        "truncated_pairs": getattr(entailment, "truncated", None),
+        "entailment_calls": clustering.calls,
+        "entailment_calls_naive": clustering.calls_naive,
+        "unreadable_samples": sum(
+            extracted is None for samples in gathered for extracted in samples.extracted
+        ),
+    }
+    return Curated({"queries": queries}, removals(STAGE, "pair", removed), added, figures)
+
+
+def _wins(records: Sequence[Mapping[str, Any]], strong: str) -> dict[str, dict[str, int]]:
+    """Basis → number of pairs, ties, and wins of each side."""
+    found: dict[str, dict[str, int]] = {}
+    for row in records:
+        counts = found.setdefault(
+            str(row["basis"]), {"pairs": 0, "ties": 0, "strong_wins": 0, "weak_wins": 0}
+        )
+        counts["pairs"] += 1
+        if row["winner_tie"]:
+            counts["ties"] += 1
+        else:
+            winner = row["model_a"] if row["winner_model_a"] else row["model_b"]
+            counts["strong_wins" if winner == strong else "weak_wins"] += 1
+    return dict(sorted(found.items()))
+
+
+def _check(
+    tables: Mapping[str, pa.Table],
+    models: tuple[str, str],
+    tau: float,
+    estimator: str,
+    bases: Sequence[str],
+) -> None:
+    if models[0] == models[1]:
+        raise _refused(f"strong and weak are both {models[0]!r}", "name two different models")
+    if not tau >= 0:
+        raise _refused(f"tau is {tau}", "tau is a relative difference: 0 or more, usually 0.1")
+    if estimator not in ("auto", *ESTIMATORS):
+        raise _refused(
+            f"there is no estimator {estimator!r}", did_you_mean(estimator, ("auto", *ESTIMATORS))
+        )
+    for one in bases:
+        if one not in BASES:
+            raise _refused(f"there is no basis {one!r}", did_you_mean(one, BASES))
+    if "correctness" in bases and "labels" not in tables:
+        raise _refused("basis 'correctness' needs the table 'labels'", "label before curating")
+    if "models" in tables:
+        known = tables["models"].column("model_id").to_pylist()
+        for model in models:
+            if model not in known:
+                raise _refused(f"the pool has no model {model!r}", did_you_mean(model, known))
+
+
+def _refused(what: str, next_step: str) -> RecipeError:
+    return RecipeError(what, where="curation rule 'preference'", next_step=next_step)

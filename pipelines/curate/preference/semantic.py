@@ -1,0 +1,129 @@
+"""Semantic entropies of every (query, model): samples → clusters → estimators → table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pipelines.curate.preference.clusters import Clustering, Group, answer_key, cluster
+from pipelines.curate.preference.entropy import ESTIMATORS, entropies
+from pipelines.curate.preference.predictive import auroc
+from pipelines.curate.preference.samples import Samples
+from pipelines.meaning import Entailment
+from schemas import ENTROPIES
+
+#: The `backend` of clusters made by equal answers alone.
+EQUALITY = "equality"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Entropies of one (query, model).
+
+    Attributes:
+        clusters: Cluster per sample; None when the backend could not decide.
+        entropies: Estimator → entropy in nat; empty when `clusters` is None.
+    """
+
+    samples: Samples
+    clusters: npt.NDArray[np.int32] | None
+    entropies: Mapping[str, float | None]
+
+    @property
+    def majority(self) -> int | None:
+        """Index of the first sample of the largest cluster (the earlier one of two)."""
+        if self.clusters is None or self.clusters.size == 0:
+            return None
+        return int(np.argmax(self.clusters == np.bincount(self.clusters).argmax()))
+
+
+def group(samples: Samples, entailment: Entailment | None) -> Group:
+    """What clustering sees of the samples: extracted answers or whole texts."""
+    reads_answers = entailment is None or entailment.reads == "answer"
+    return Group(
+        question=samples.query["question"],
+        answers=samples.extracted if reads_answers else samples.texts,
+        keys=tuple(map(answer_key, samples.texts, samples.extracted)),
+        scorer=samples.query["scorer"],
+        choices=tuple(samples.query["choices"] or ()),
+    )
+
+
+def measure(
+    gathered: Sequence[Samples], entailment: Entailment | None
+) -> tuple[list[Measured], Clustering]:
+    """Cluster all samples in one pass and apply every estimator that applies."""
+    clustering = cluster([group(samples, entailment) for samples in gathered], entailment)
+    measured = []
+    for samples, clusters in zip(gathered, clustering.assignments, strict=True):
+        found: Mapping[str, float | None] = {}
+        if clusters is not None:
+            found = entropies(clusters, samples.texts, samples.logprobs)
+        measured.append(Measured(samples, clusters, found))
+    return measured, clustering
+
+
+def entropy_table(
+    measured: Sequence[Measured], backend: str, *, length_normalised: bool
+) -> pa.Table:
+    """`entropies` rows, one per estimator, ordered by key.
+
+    A group whose backend failed has no rows: its number of clusters is unknown.
+    """
+    rows = [
+        {
+            "query_id": one.samples.query["query_id"],
+            "model_id": one.samples.model_id,
+            "estimator": estimator,
+            "backend": backend,
+            "n_samples": int(one.clusters.size),
+            "n_clusters": int(one.clusters.max()) + 1,
+            "semantic_entropy": one.entropies[estimator],
+            "length_normalised": None if estimator == "discrete" else length_normalised,
+        }
+        for one in measured
+        if one.clusters is not None
+        for estimator in ESTIMATORS
+        if estimator in one.entropies
+    ]
+    key = ("query_id", "model_id", "estimator", "backend")
+    return ENTROPIES.from_rows(sorted(rows, key=lambda row: tuple(str(row[k]) for k in key)))
+
+
+def predictive_power(measured: Sequence[Measured]) -> list[dict[str, str | int | float | None]]:
+    """Per model and estimator: AUROC of entropy for a wrong majority answer.
+
+    The majority answer is wrong when the query's scorer called the first
+    sample of the largest cluster incorrect; where it abstained or filed
+    nothing, the query is counted in `undecided` and left out.
+    """
+    rows: list[dict[str, str | int | float | None]] = []
+    for model in sorted({one.samples.model_id for one in measured}):
+        for estimator in ESTIMATORS:
+            scores, wrong, undecided = [], [], 0
+            for one in measured:
+                value = one.entropies.get(estimator)
+                if one.samples.model_id != model or value is None or one.majority is None:
+                    continue
+                outcome = one.samples.outcomes[one.majority]
+                if outcome not in ("correct", "incorrect"):
+                    undecided += 1
+                    continue
+                scores.append(value)
+                wrong.append(outcome == "incorrect")
+            if scores or undecided:
+                rows.append(
+                    {
+                        "model_id": model,
+                        "estimator": estimator,
+                        "queries": len(scores),
+                        "wrong": sum(wrong),
+                        "undecided": undecided,
+                        "auroc": auroc(scores, wrong),
+                    }
+                )
+    return rows

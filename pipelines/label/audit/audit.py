@@ -1,0 +1,341 @@
+"""What is wrong, or may be, with the labels of a benchmark.
+
+Every check is a query over verdicts and labels; what it finds is a list of
+findings with the rows behind them. Nothing is changed: a finding is for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.label.audit import noise
+from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from pipelines.label.verdict_matrix import newest
+
+#: An answer as it is compared between models: no case, spaces, currency or separators.
+_SAME = """regexp_replace(regexp_replace(lower(trim(extracted)), '[\\s$,*`]+|\\.$', '', 'g'),
+                          '(\\.[0-9]*?)0+$', '\\1')"""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to look at: `kind` for machines, `says` for people."""
+
+    kind: str
+    about: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Findings, and the tables they rest on (each sorted; empty when nothing was found)."""
+
+    findings: list[Finding]
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+def audit(
+    queries: pa.Table,
+    responses: pa.Table,
+    verdicts: pa.Table,
+    labels: pa.Table,
+    duplicates: pa.Table | None = None,
+    *,
+    strong: int = 10,
+    agree: float = 0.6,
+    unreadable: float = 0.5,
+    conflicting: float = 0.05,
+    conflict_ratio: float = 4.0,
+    min_answers: int = 20,
+) -> Audit:
+    """Look for labels that should not be trusted.
+
+    Args:
+        duplicates: Near-duplicate groups, where they were looked for.
+        strong: So many models, the best by accuracy, speak on references.
+        agree: Share of them that must agree with each other against a reference.
+        unreadable: Share of abstentions from which a model is a finding.
+        conflicting: Share of texts that commit to several answers from which, and
+            `conflict_ratio`: multiple of the median model's share from which, a
+            run is a finding.
+        min_answers: Answers below which no share is judged.
+
+    Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
+    `conflicts` (model_id), `suspect_gold`, `fill_ins`, `duplicate_conflicts`,
+    `stored_labels` (a regrade differs), `stored_accuracy`, `accuracy` (with
+    label-noise interval).
+    """
+    import duckdb
+
+    current = newest(verdicts)
+    with duckdb.connect() as connection:
+        for name, table in (("queries", queries), ("verdicts", current), ("labels", labels)):
+            connection.register(name, table)
+        columns = ["query_id", "model_id", "sample", "graded_against"]
+        connection.register("responses", responses.select(columns))
+
+        def ask(sql: str, *values: object) -> pa.Table:
+            return connection.sql(sql, params=list(values)).to_arrow_table()
+
+        rules = """
+            SELECT v.*, q.task FROM verdicts v JOIN queries q USING (query_id)
+            WHERE v.scorer = q.scorer AND v.scorer <> 'given'
+        """
+        tables = {
+            "confusion": ask(_CONFUSION),
+            "abstentions": ask(_ABSTENTIONS.format(rules=rules)),
+            "conflicts": ask(_CONFLICTS.format(rules=rules)),
+            "suspect_gold": ask(_SUSPECT.format(rules=rules, same=_SAME), strong, agree),
+            "fill_ins": _beyond_chance(ask(_FILL_INS.format(rules=rules), min_answers)),
+            "stored_labels": ask(_STORED.format(rules=rules)),
+            "stored_accuracy": ask(_STORED_ACCURACY.format(rules=rules)),
+        }
+        if duplicates is not None:
+            connection.register("duplicates", duplicates)
+            tables["duplicate_conflicts"] = ask(_DUPLICATES)
+    tables["agreement"] = _agreement(queries, current)
+    tables["accuracy"] = noise.intervals(labels, tables["suspect_gold"])
+    found = _findings(tables, unreadable, conflicting, conflict_ratio, min_answers)
+    return Audit(found, tables)
+
+
+_CONFUSION = """
+    SELECT q.task, a.scorer AS scorer_a, b.scorer AS scorer_b,
+           a.outcome AS outcome_a, b.outcome AS outcome_b, count(*) AS n
+    FROM verdicts a
+    JOIN verdicts b USING (query_id, model_id, sample)
+    JOIN queries q USING (query_id)
+    WHERE a.scorer < b.scorer
+    GROUP BY ALL ORDER BY ALL
+"""
+_ABSTENTIONS = """
+    SELECT model_id, count(*) AS answers,
+           count(*) FILTER (outcome = 'abstain') AS abstained,
+           count(*) FILTER (outcome = 'error') AS errors,
+           abstained / answers AS share
+    FROM ({rules}) GROUP BY model_id ORDER BY model_id
+"""
+_CONFLICTS = """
+    SELECT model_id, count(*) AS answers, count(*) FILTER (conflict) AS conflicting,
+           conflicting / answers AS share, median(share) OVER () AS median_share
+    FROM ({rules}) GROUP BY model_id ORDER BY model_id
+"""
+_SUSPECT = """
+    WITH best AS (
+        SELECT model_id FROM labels GROUP BY model_id HAVING count(score) > 0
+        ORDER BY avg(score) DESC, model_id LIMIT ?
+    ), said AS (
+        SELECT query_id, model_id, outcome, {same} AS answer, extracted
+        FROM ({rules}) SEMI JOIN best USING (model_id)
+        WHERE sample = 0 AND outcome IN ('correct', 'incorrect') AND extracted IS NOT NULL
+    ), counted AS (
+        SELECT query_id, answer, min(extracted) AS consensus, count(*) AS agreeing,
+               bool_and(outcome = 'incorrect') AS against
+        FROM said GROUP BY query_id, answer
+    )
+    SELECT query_id, q.task, c.consensus, q."references", c.agreeing,
+           panel.strong, c.agreeing / panel.strong AS share
+    FROM counted c JOIN queries q USING (query_id)
+    CROSS JOIN (SELECT count(*) AS strong FROM best) panel
+    WHERE c.against AND c.agreeing >= 2 AND c.agreeing / panel.strong >= ?
+    ORDER BY share DESC, query_id, consensus
+"""
+# Where the text holds no answer, stored labels that are right when the reference
+# is one certain letter, and hardly ever otherwise, show what was filled in.
+_FILL_INS = """
+    WITH blind AS (
+        SELECT r.model_id, g.outcome = 'correct' AS stored,
+               coalesce(p.graded_against, q."references")[1] AS reference
+        FROM ({rules}) r
+        JOIN verdicts g USING (query_id, model_id, sample)
+        JOIN responses p USING (query_id, model_id, sample)
+        JOIN queries q USING (query_id)
+        WHERE g.scorer = 'given' AND r.outcome = 'abstain'
+    ), tested AS (
+        SELECT b.model_id, c.reference AS fill_in, count(*) AS unreadable,
+               count(*) FILTER (b.reference = c.reference) AS at_fill_in,
+               count(*) FILTER (b.stored) AS right_in_all, any_value(c.letters) AS letters,
+               avg(b.stored::INT) FILTER (b.reference = c.reference) AS right_at_fill_in,
+               coalesce(avg(b.stored::INT) FILTER (b.reference <> c.reference), 0)
+                   AS right_elsewhere
+        FROM blind b JOIN (
+            SELECT model_id, reference, count(*) OVER (PARTITION BY model_id) AS letters
+            FROM blind WHERE stored GROUP BY model_id, reference
+        ) c USING (model_id)
+        GROUP BY b.model_id, c.reference
+    )
+    SELECT * FROM tested
+    WHERE unreadable >= ? AND at_fill_in >= 3 AND right_at_fill_in >= 0.6
+          AND right_elsewhere <= right_at_fill_in / 3
+    QUALIFY row_number() OVER (
+        PARTITION BY model_id ORDER BY right_at_fill_in - right_elsewhere DESC, fill_in
+    ) = 1
+    ORDER BY model_id
+"""
+_STORED = """
+    SELECT r.query_id, r.model_id, r.sample, r.task, g.outcome AS stored, r.outcome AS regraded,
+           g.score AS stored_score, r.score AS regraded_score, r.extracted, q."references",
+           r.reason
+    FROM ({rules}) r
+    JOIN verdicts g USING (query_id, model_id, sample)
+    JOIN queries q USING (query_id)
+    WHERE g.scorer = 'given' AND r.outcome <> 'error'
+          AND (g.outcome = 'correct') <> (r.outcome = 'correct')
+    ORDER BY r.query_id, r.model_id, r.sample
+"""
+_STORED_ACCURACY = """
+    SELECT r.model_id, count(*) AS answers,
+           avg((g.outcome = 'correct')::INT) AS stored,
+           avg((r.outcome = 'correct')::INT) AS regraded,
+           count(*) FILTER ((g.outcome = 'correct') <> (r.outcome = 'correct')) AS differ
+    FROM ({rules}) r JOIN verdicts g USING (query_id, model_id, sample)
+    WHERE g.scorer = 'given' AND r.outcome <> 'error'
+    GROUP BY r.model_id ORDER BY r.model_id
+"""
+_DUPLICATES = """
+    SELECT d.group_id, count(DISTINCT d.query_id) AS questions,
+           count(DISTINCT q."references") AS different_references,
+           list(DISTINCT d.query_id ORDER BY d.query_id)[:5] AS query_ids
+    FROM duplicates d JOIN queries q USING (query_id)
+    GROUP BY d.group_id, d.encoder, d.threshold
+    HAVING bool_or(d.label_conflict) OR different_references > 1
+    ORDER BY d.group_id
+"""
+
+
+def _agreement(queries: pa.Table, current: pa.Table) -> pa.Table:
+    """Cohen's κ per task and pair of scorers; Krippendorff's α over all of a task's."""
+    import duckdb
+    import numpy as np
+
+    rows: list[dict[str, Any]] = []
+    with duckdb.connect() as connection:
+        connection.register("verdicts", current)
+        connection.register("queries", queries.select(["query_id", "task"]))
+        wide = connection.sql(
+            """
+            SELECT task, query_id, model_id, sample,
+                   list(scorer ORDER BY scorer) AS scorers,
+                   list((outcome = 'correct')::INT ORDER BY scorer) AS rights
+            FROM verdicts JOIN queries USING (query_id)
+            WHERE outcome IN ('correct', 'incorrect')
+            GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL
+            """
+        ).to_arrow_table()
+    tasks = wide.column("task").to_pylist()
+    scorers, rights = wide.column("scorers").to_pylist(), wide.column("rights").to_pylist()
+    for task in sorted(set(tasks)):
+        units = [
+            dict(zip(s, r, strict=True))
+            for t, s, r in zip(tasks, scorers, rights, strict=True)
+            if t == task
+        ]
+        names = sorted({name for unit in units for name in unit})
+        ratings = np.array([[unit.get(name, np.nan) for unit in units] for name in names], float)
+        alpha = krippendorff_alpha(ratings)
+        for i, a in enumerate(names):
+            for j in range(i + 1, len(names)):
+                both = ~np.isnan(ratings[i]) & ~np.isnan(ratings[j])
+                if not both.any():
+                    continue
+                left, right = ratings[i][both], ratings[j][both]
+                rows.append(
+                    {
+                        "task": task,
+                        "scorer_a": a,
+                        "scorer_b": names[j],
+                        "n": int(both.sum()),
+                        "agree": float((left == right).mean()),
+                        "kappa": _known(cohen_kappa(left.tolist(), right.tolist())),
+                        "alpha_all": _known(alpha),
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=_AGREEMENT)
+
+
+_AGREEMENT = pa.schema(
+    [
+        ("task", pa.string()),
+        ("scorer_a", pa.string()),
+        ("scorer_b", pa.string()),
+        ("n", pa.int64()),
+        ("agree", pa.float64()),
+        ("kappa", pa.float64()),
+        ("alpha_all", pa.float64()),
+    ]
+)
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _beyond_chance(fill_ins: pa.Table, level: float = 0.001) -> pa.Table:
+    """Fill-ins that luck does not explain: the right labels among the unreadable answers
+    fall on one letter's questions more often than a random draw of as many would
+    (hypergeometric upper tail, times the letters that were tried).
+    """
+    from scipy.stats import hypergeom
+
+    chance = []
+    for row in fill_ins.to_pylist():
+        right = round(row["right_at_fill_in"] * row["at_fill_in"])
+        tail = hypergeom.sf(right - 1, row["unreadable"], row["right_in_all"], row["at_fill_in"])
+        chance.append(min(1.0, float(tail) * row["letters"]))
+    tested = fill_ins.drop_columns(["letters"]).append_column(
+        "p_adjusted", pa.array(chance, pa.float64())
+    )
+    return tested.filter(pa.array([p < level for p in chance], pa.bool_()))
+
+
+def _findings(
+    tables: Mapping[str, pa.Table],
+    unreadable: float,
+    conflicting: float,
+    conflict_ratio: float,
+    min_answers: int,
+) -> list[Finding]:
+    found: list[Finding] = []
+    for row in tables["abstentions"].to_pylist():
+        if row["answers"] >= min_answers and row["share"] >= unreadable:
+            says = f"{row['share']:.1%} of its {row['answers']:,} answers could not be read"
+            found.append(Finding("unreadable_model", row["model_id"], says))
+    for row in tables["conflicts"].to_pylist():
+        bar = max(conflicting, conflict_ratio * row["median_share"])
+        if row["answers"] >= min_answers and row["share"] >= bar:
+            says = (
+                f"{row['share']:.1%} of its answers commit to several different answers (median "
+                f"model {row['median_share']:.1%}): neither the first nor the last can be trusted"
+            )
+            found.append(Finding("conflicting_run", row["model_id"], says))
+    for row in tables["fill_ins"].to_pylist():
+        says = (
+            f"where its text holds no answer ({row['unreadable']:,} times) stored labels are right "
+            f"{row['right_at_fill_in']:.0%} of the time when the reference is {row['fill_in']!r}, "
+            f"{row['right_elsewhere']:.0%} otherwise: a constant was filled in"
+        )
+        found.append(Finding("constant_fill_in", row["model_id"], says))
+    for row in tables["suspect_gold"].to_pylist():
+        says = (
+            f"{row['agreeing']} of the {row['strong']} best models say {row['consensus'][:60]!r}, "
+            f"the reference {'; '.join(row['references'])[:60]!r}"
+        )
+        found.append(Finding("suspect_gold", row["query_id"], says))
+    for row in tables["stored_accuracy"].to_pylist():
+        if row["differ"]:
+            says = (
+                f"{row['differ']:,} of {row['answers']:,} stored labels differ from the regrade: "
+                f"{row['stored']:.1%} as stored, {row['regraded']:.1%} regraded"
+            )
+            found.append(Finding("stored_labels_differ", row["model_id"], says))
+    for row in tables.get("duplicate_conflicts", pa.table({})).to_pylist():
+        says = (
+            f"{row['questions']} near-duplicates with {row['different_references']} different "
+            "references, or with labels that contradict each other"
+        )
+        found.append(Finding("duplicate_conflict", row["group_id"], says))
+    return found

@@ -1,0 +1,86 @@
+"""Asks verifiers and judges for the verdicts that the court's policies still want."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.errors import BadInput, did_you_mean
+from pipelines.label.court import open_steps
+from pipelines.label.verdicts import Filed
+from pipelines.ledger.ledger import Ledger
+from schemas import VERDICTS
+from schemas.recipe import Label
+
+
+def hear_all(
+    queries: pa.Table,
+    responses: pa.Table,
+    verdicts: pa.Table,
+    *,
+    policy: Label,
+    ledger: Ledger,
+    run: str,
+    send: bool = True,
+) -> Filed:
+    """The verdicts given, plus those of every verifier and judge that a policy calls on.
+
+    Steps are asked in rounds: a judge behind a verifier is asked only about what
+    the verifier left open. An error is asked again by the next run, not by this one.
+
+    Args:
+        send: False asks nobody and takes what the ledger holds.
+
+    Returns:
+        All verdicts; figures per scorer: prompts asked, failed, and why it stopped.
+
+    Raises:
+        BadInput: a policy names a verifier or judge that the recipe does not define.
+    """
+    from pipelines.label.served.judge import judge
+    from pipelines.label.served.xverify import verify
+
+    verifiers = {f"xverify:{one.name}": one for one in policy.verifiers}
+    judges = {f"judge:{one.name}": one for one in policy.judges}
+    figures: dict[str, Any] = {}
+    while True:
+        wanted = open_steps(queries, responses, verdicts, policy=policy)
+        due = {name: keys for name, keys in wanted.items() if name not in figures}
+        due = {name: keys for name, keys in due.items() if name.startswith(("xverify:", "judge:"))}
+        if not due:
+            return Filed(verdicts, figures)
+        for name, keys in due.items():
+            if name in verifiers:
+                filed = verify(
+                    queries, responses, verifiers[name], ledger, run=run, only=keys, send=send
+                )
+            elif name in judges:
+                filed = judge(
+                    queries, responses, judges[name], ledger, run=run, only=keys, send=send
+                )
+            else:
+                raise BadInput(
+                    f"the policy calls on {name!r}, which the recipe does not define",
+                    where="label",
+                    next_step=did_you_mean(name, [*verifiers, *judges])
+                    if verifiers or judges
+                    else "add it under label.verifiers or label.judges",
+                )
+            figures[name] = dict(filed.figures)
+            verdicts = add(verdicts, filed.verdicts)
+
+
+def add(verdicts: pa.Table, more: pa.Table) -> pa.Table:
+    """Both, where a verdict under the same key is replaced by the later one.
+
+    Only an `error` is ever replaced that way: a scorer's decision has its version
+    in the key, and its ledger answers the same again.
+    """
+    if not more.num_rows:
+        return verdicts
+    key = list(VERDICTS.key)
+    left = verdicts.append_column("row", pa.array(range(verdicts.num_rows), pa.int64()))
+    kept = left.join(more.select(key), keys=key, join_type="left anti")
+    rows = kept.column("row").combine_chunks().sort()
+    return VERDICTS.check(pa.concat_tables([verdicts.take(rows), more]))

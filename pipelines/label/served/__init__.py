@@ -1,0 +1,1 @@
+"""Verdicts of served models: judges and xVerify; start at `judge.py`."""

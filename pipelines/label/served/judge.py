@@ -1,0 +1,268 @@
+"""Language models as judges; blind to which model answered.
+
+* `rating`: a number from 1 to 10, read from `[[n]]`; score (n − 1) / 9.
+* `relative`: y = 1[S_model ≥ S_reference] on the same query, as in the
+  triple-perspective routing paper.
+* `reference`: `[[1]]` or `[[0]]` against the reference answers.
+* `choice`: which of all answers to a query are right by the ground truth, several
+  winners allowed (the response-quality score of confidence-driven routing). Asked
+  in a seeded order and in its reverse: an answer is right or wrong when both
+  orders say so, else the judge abstains. Both texts are kept in the reason.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.calls.request import Request
+from pipelines.label.served.hearing import Heard, hear, request_for, settings_of
+from pipelines.label.served.templates import Template, load_template
+from pipelines.label.verdicts import Answer, Costs, Filed, Key, answers, failed, file, verdict
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Ledger
+from schemas.recipe.verifier import Judge
+
+_BRACKETS = re.compile(r"\[\[\s{0,5}([^\[\]]{1,200}?)\s{0,5}\]\]")
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NAMES = frozenset({"question", "answer", "answers", "references"})
+
+
+def rating(text: str) -> int | None:
+    """The last `[[n]]` with n from 1 to 10; null when there is none."""
+    found = _last(text)
+    return int(found) if found and re.fullmatch(r"[1-9]|10", found) else None
+
+
+def decision(text: str) -> bool | None:
+    """The last `[[1]]` or `[[0]]`."""
+    return {"1": True, "0": False}.get(_last(text) or "")
+
+
+def winners(text: str, n: int) -> frozenset[int] | None:
+    """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable."""
+    found = _last(text)
+    if found is None:
+        return None
+    if found.lower() == "none":
+        return frozenset()
+    letters = [part.strip().upper() for part in found.split(",")]
+    if any(len(letter) != 1 or letter not in _LETTERS[:n] for letter in letters):
+        return None
+    return frozenset(_LETTERS.index(letter) for letter in letters)
+
+
+def judge(
+    queries: pa.Table,
+    responses: pa.Table,
+    by: Judge,
+    ledger: Ledger,
+    *,
+    run: str,
+    only: Iterable[Key] | None = None,
+    send: bool = True,
+) -> Filed:
+    """Verdicts of `judge:<name>`; figures count prompts asked and failed.
+
+    For `relative`, `responses` must hold the reference model's; for `choice`, all
+    answers of a query are shown together, also those that `only` leaves out.
+    """
+    kept = None if only is None else set(only)
+    if by.kind == "choice":
+        return _choose(list(answers(queries, responses)), by, ledger, run, kept, send)
+    kind = "reference" if by.kind == "reference" else "rating"
+    template = load_template(kind, by.template, names=_NAMES)
+    shown = list(answers(queries, responses))
+    if kept is not None:
+        about = {key[0] for key in kept}
+        shown = [
+            answer
+            for answer in shown
+            if answer.key in kept
+            or (by.kind == "relative" and _is_reference(answer, by) and answer.key[0] in about)
+        ]
+    asked = [(answer, _request(template, answer, by)) for answer in shown]
+    readable = _read_decision if by.kind == "reference" else _read_rating
+    heard = _hear([request for _, request in asked], by, ledger, run, readable, send)
+    scorer, version = f"judge:{by.name}", f"{by.kind}-{template.version}"
+    costs = Costs()
+    said = [(a, heard.answers.get(r.request_hash)) for a, r in asked]
+    if by.kind == "relative":
+        rows = _relative(said, by, scorer, version, costs)
+    else:
+        rows = [_plain(a, t, by, scorer, version, costs) for a, t in said if t is not None]
+    if kept is not None:
+        rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
+    return Filed(file(rows), heard.figures)
+
+
+def _plain(
+    answer: Answer, attempt: Attempt, by: Judge, scorer: str, version: str, costs: Costs
+) -> dict[str, Any]:
+    if not attempt.usable or attempt.text is None:
+        return failed(answer.key, scorer, version, attempt)
+    about: dict[str, Any] = {"reason": attempt.text, "cost_usd": costs.of(attempt)}
+    if by.kind == "reference":
+        right = decision(attempt.text)
+        return verdict(answer.key, scorer, version, _outcome(right is True), **about)
+    n = rating(attempt.text)
+    assert n is not None
+    about |= {"extracted": str(n), "score": (n - 1) / 9}
+    return verdict(answer.key, scorer, version, _outcome(n >= by.correct_from), **about)
+
+
+def _relative(
+    said: Sequence[tuple[Answer, Attempt | None]],
+    by: Judge,
+    scorer: str,
+    version: str,
+    costs: Costs,
+) -> list[dict[str, Any]]:
+    """Each rating against the reference model's rating of the same sample, else its first."""
+    reference: dict[str, int] = {}
+    for answer, attempt in sorted(said, key=lambda pair: pair[0].key, reverse=True):
+        if _is_reference(answer, by) and attempt and attempt.usable and attempt.text:
+            n = rating(attempt.text)
+            assert n is not None
+            reference[answer.key[0]] = n
+    rows = []
+    for answer, attempt in said:
+        if attempt is None:
+            continue
+        if not attempt.usable or attempt.text is None:
+            rows.append(failed(answer.key, scorer, version, attempt))
+            continue
+        n, bar = rating(attempt.text), reference.get(answer.key[0])
+        cost = costs.of(attempt)
+        if n is None or bar is None:
+            reason = f"{by.reference_model} has no rating on this query to compare with"
+            row = verdict(answer.key, scorer, version, "error", reason=reason, cost_usd=cost)
+        else:
+            about: dict[str, Any] = {"extracted": f"{n} against {bar}", "reason": attempt.text}
+            right = _outcome(n >= bar)
+            row = verdict(answer.key, scorer, version, right, cost_usd=cost, **about)
+        rows.append(row)
+    return rows
+
+
+def _choose(
+    shown: list[Answer], by: Judge, ledger: Ledger, run: str, kept: set[Key] | None, send: bool
+) -> Filed:
+    template = load_template("choice", by.template, names=_NAMES)
+    scorer, version = f"judge:{by.name}", f"choice-{template.version}"
+    pairs: list[tuple[list[Answer], Request, Request]] = []
+    ordered = sorted(shown, key=lambda answer: answer.key)
+    for query_id, group in groupby(ordered, key=lambda answer: answer.key[0]):
+        together = list(group)
+        if kept is not None and not any(answer.key in kept for answer in together):
+            continue
+        random.Random(f"{by.seed}|{query_id}").shuffle(together)
+        for start in range(0, len(together), len(_LETTERS)):
+            part = together[start : start + len(_LETTERS)]
+            forward = _choice_request(template, part, by)
+            pairs.append((part, forward, _choice_request(template, part[::-1], by)))
+    # Every list is at least as long as what an answer may name.
+    sizes = {r.request_hash: len(part) for part, *both in pairs for r in both}
+    longest = max(sizes.values(), default=0)
+    heard = _hear(
+        [request for _, *both in pairs for request in both],
+        by,
+        ledger,
+        run,
+        lambda text: winners(text, longest) is not None,
+        send,
+    )
+    rows, costs = [], Costs()
+    for part, forward, backward in pairs:
+        first, second = (heard.answers.get(r.request_hash) for r in (forward, backward))
+        if first is None or second is None:
+            continue
+        cost = _sum(costs.of(first), costs.of(second))
+        for place, answer in enumerate(part):
+            row = _chosen(place, answer, part, first, second, scorer, version)
+            # The first answer of a list bears what asking about the list cost.
+            rows.append(row | {"cost_usd": cost if place == 0 else 0.0})
+    if kept is not None:
+        rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
+    return Filed(file(rows), heard.figures)
+
+
+def _chosen(
+    place: int,
+    answer: Answer,
+    part: list[Answer],
+    first: Attempt,
+    second: Attempt,
+    scorer: str,
+    version: str,
+) -> dict[str, Any]:
+    for attempt in (first, second):
+        if not attempt.usable or attempt.text is None:
+            return failed(answer.key, scorer, version, attempt)
+    won = winners(first.text or "", len(part))
+    swapped = winners(second.text or "", len(part))
+    if won is None or swapped is None:
+        reason = "the judge named an answer that was not listed"
+        return verdict(answer.key, scorer, version, "error", reason=reason)
+    forward, backward = place in won, len(part) - 1 - place in swapped
+    reason = f"in order: {first.text}\n\nreversed: {second.text}"
+    if forward != backward:
+        return verdict(answer.key, scorer, version, "abstain", conflict=True, reason=reason)
+    return verdict(answer.key, scorer, version, _outcome(forward), reason=reason)
+
+
+def _request(template: Template, answer: Answer, by: Judge) -> Request:
+    prompt = template.fill(
+        {
+            "question": answer.question,
+            "answer": answer.text,
+            "answers": answer.text,
+            "references": "\n".join(answer.references),
+        }
+    )
+    settings = settings_of(by, temperature=by.temperature, seed=by.seed)
+    return request_for(settings, f"judge:{by.name}", answer.key[0], prompt)
+
+
+def _choice_request(template: Template, part: list[Answer], by: Judge) -> Request:
+    listed = "\n\n".join(
+        f'<answer letter="{letter}">\n{answer.text}\n</answer>'
+        for letter, answer in zip(_LETTERS, part, strict=False)
+    )
+    return _request(template, Answer(part[0].key, part[0].question, part[0].references, listed), by)
+
+
+def _hear(
+    requests: list[Request], by: Judge, ledger: Ledger, run: str, readable: Any, send: bool
+) -> Heard:
+    return hear(requests, by, ledger, run=run, purpose="judge", readable=readable, send=send)
+
+
+def _is_reference(answer: Answer, by: Judge) -> bool:
+    return answer.key[1] == by.reference_model
+
+
+def _read_rating(text: str) -> bool:
+    return rating(text) is not None
+
+
+def _read_decision(text: str) -> bool:
+    return decision(text) is not None
+
+
+def _outcome(right: bool) -> str:
+    return "correct" if right else "incorrect"
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b
+
+
+def _last(text: str) -> str | None:
+    found = _BRACKETS.findall(text)
+    return str(found[-1]) if found else None

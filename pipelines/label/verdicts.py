@@ -1,0 +1,123 @@
+"""What verifiers and judges share: who is asked about what, and how a verdict is filed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.ledger.attempt import Attempt
+from schemas import VERDICTS
+
+#: (query_id, model_id, sample): one response.
+Key = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One response and the question it answers."""
+
+    key: Key
+    question: str
+    references: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Filed:
+    """Verdicts of one verifier or judge; responses that were not asked about have none."""
+
+    verdicts: pa.Table
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def answers(
+    queries: pa.Table, responses: pa.Table, only: Iterable[Key] | None = None
+) -> Iterator[Answer]:
+    """Responses that hold a text, in table order.
+
+    Args:
+        only: Responses to ask about; all of them by default.
+    """
+    wanted = None if only is None else set(only)
+    asked = {
+        query_id: (prompt, tuple(references))
+        for query_id, prompt, references in zip(
+            queries.column("query_id").to_pylist(),
+            queries.column("prompt").to_pylist(),
+            queries.column("references").to_pylist(),
+            strict=True,
+        )
+    }
+    usable = responses.filter(
+        pc.and_(
+            pc.not_equal(responses.column("status"), "error"), pc.is_valid(responses.column("text"))
+        )
+    )
+    columns = ("query_id", "model_id", "sample", "text", "graded_against")
+    for batch in usable.select(columns).to_batches(max_chunksize=1000):
+        for row in batch.to_pylist():
+            key = (row["query_id"], row["model_id"], row["sample"])
+            if wanted is not None and key not in wanted:
+                continue
+            prompt, references = asked[row["query_id"]]
+            own = row["graded_against"]
+            yield Answer(key, prompt, references if own is None else tuple(own), row["text"])
+
+
+def verdict(
+    key: Key,
+    scorer: str,
+    version: str,
+    outcome: str,
+    *,
+    score: float | None = None,
+    extracted: str | None = None,
+    conflict: bool = False,
+    reason: str = "",
+    cost_usd: float | None = None,
+) -> dict[str, Any]:
+    """One row of `verdicts`; the score of a right or wrong answer defaults to 1 or 0."""
+    if score is None and outcome in ("correct", "incorrect"):
+        score = float(outcome == "correct")
+    return {
+        "query_id": key[0],
+        "model_id": key[1],
+        "sample": key[2],
+        "scorer": scorer,
+        "scorer_version": version,
+        "outcome": outcome,
+        "score": score,
+        "extracted": extracted,
+        "conflict": conflict,
+        "reason": reason,
+        "cost_usd": cost_usd,
+    }
+
+
+def failed(key: Key, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
+    """The `error` verdict of an attempt without an answer."""
+    reason = f"{attempt.error_class}: {attempt.error}"
+    return verdict(key, scorer, version, "error", reason=reason, cost_usd=attempt.cost_usd)
+
+
+class Costs:
+    """Cost of each prompt, counted once: the first verdict that rests on it bears it."""
+
+    def __init__(self) -> None:
+        self._borne: set[str] = set()
+
+    def of(self, attempt: Attempt) -> float | None:
+        if attempt.request_hash in self._borne:
+            return 0.0
+        self._borne.add(attempt.request_hash)
+        return attempt.cost_usd
+
+
+def file(rows: Iterable[dict[str, Any]]) -> pa.Table:
+    """VERDICTS table, sorted by key."""
+    table = VERDICTS.from_rows(rows)
+    return table.sort_by([(name, "ascending") for name in VERDICTS.key])

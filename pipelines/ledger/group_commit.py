@@ -1,0 +1,131 @@
+"""One writing thread that commits what waits in groups.
+
+A commit becomes due when enough attempts wait or a short time has passed since
+the first of them: durability then costs a share of one disk flush per call.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Acknowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Attempts that wait for a commit and whoever waits for them."""
+
+    attempts: Sequence[Attempt]
+    settles: bool
+    done: Acknowledge
+
+
+class GroupCommit:
+    """Runs a store's writes in order on one thread.
+
+    Args:
+        commit: Makes a group durable, or raises.
+        run: Runs one piece of work in a transaction of its own, or raises.
+        idle: Called when nothing was asked for `idle_seconds`.
+
+    After a fault nothing more is accepted, and every waiting caller is told:
+    an answer that is not kept would be paid for twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        commit: Callable[[Sequence[Appended]], None],
+        run: Callable[[Callable[[Any], Any]], Any],
+        idle: Callable[[], None],
+        idle_seconds: float,
+        group_rows: int = 64,
+        group_seconds: float = 0.05,
+    ) -> None:
+        self._commit, self._run, self._idle = commit, run, idle
+        self._idle_seconds = idle_seconds
+        self._rows, self._seconds = group_rows, group_seconds
+        self._queue: queue.SimpleQueue[Appended | _Task | None] = queue.SimpleQueue()
+        self.failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
+        self._thread.start()
+
+    def append(self, item: Appended) -> None:
+        """Queue for the next group."""
+        self._queue.put(item)
+
+    def submit(self, work: Callable[[Any], Any]) -> Future[Any]:
+        """Run after everything that was queued before it is durable."""
+        task = _Task(work, Future())
+        self._queue.put(task)
+        return task.future
+
+    def stop(self) -> None:
+        """Return when all that was queued is done."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _write(self) -> None:
+        waiting: list[Appended] = []
+        due = 0.0
+        while True:
+            wait = max(0.0, due - time.monotonic()) if waiting else self._idle_seconds
+            try:
+                item = self._queue.get(timeout=wait)
+            except queue.Empty:
+                if waiting:
+                    waiting = self._keep(waiting)
+                else:
+                    self._guard(self._idle)
+                continue
+            if isinstance(item, Appended):
+                if not waiting:
+                    due = time.monotonic() + self._seconds
+                waiting.append(item)
+                # A long queue is drained in larger groups, up to a bound.
+                full = len(waiting) >= self._rows and self._queue.empty()
+                if full or len(waiting) >= 8 * self._rows:
+                    waiting = self._keep(waiting)
+                continue
+            if waiting:
+                waiting = self._keep(waiting)
+            if item is None:
+                return
+            self._perform(item)
+
+    def _keep(self, waiting: list[Appended]) -> list[Appended]:
+        if self.failed is None:
+            self._guard(lambda: self._commit(waiting))
+        for item in waiting:
+            item.done(self.failed)
+        return []
+
+    def _perform(self, task: _Task) -> None:
+        results: list[Any] = []
+        if self.failed is None:
+            self._guard(lambda: results.append(self._run(task.work)))
+        if self.failed is not None:
+            task.future.set_exception(self.failed)
+        else:
+            task.future.set_result(results[0])
+
+    def _guard(self, work: Callable[[], object]) -> None:
+        if self.failed is not None:
+            return
+        try:
+            work()
+        except Exception as error:  # any fault ends the ledger, and its callers are told
+            self.failed = error
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    work: Callable[[Any], Any]
+    future: Future[Any]

@@ -1,0 +1,124 @@
+"""The metering audit: are usage, prices and served models what they claim to be?
+
+    found = audit(responses, models, thresholds)
+    stands, waived = apply_waivers(found, recipe.release.waivers)
+
+A finding names its check, its model and its rows. What stands stops a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.metering.checks import CHECKS, GATE, SHOWN, Asked, Finding, Row
+from schemas.recipe.collect import Metering
+from schemas.recipe.release import Waiver
+
+_NEEDED = (
+    "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
+    "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s", "logprobs",
+)  # fmt: skip
+#: What a ledger knows and a release does not.
+_EXTRA = ("total_tokens",)
+
+
+def audit(
+    responses: pa.Table,
+    models: pa.Table,
+    thresholds: Metering | None = None,
+    *,
+    queries: pa.Table | None = None,
+    names: Mapping[str, str] | None = None,
+    price_changed: Mapping[str, str] | None = None,
+    canaries: pa.Table | None = None,
+) -> tuple[Finding, ...]:
+    """Run every check; findings in order of check, then model.
+
+    Args:
+        responses: `responses` table, or a ledger's answers with further columns.
+        models: `models` table (prices and their dates).
+        queries: For the plausibility of prompt counts (`query_id`, `prompt`).
+        names: model_id → name the endpoint was asked for, where it differs.
+        price_changed: model_id → day its price last changed, as far as known.
+        canaries: Answers to canary prompts: `model_id`, `prompt`, `phase`
+            (`start` or `end`), `text`, `served_model`.
+    """
+    thresholds = thresholds or Metering()
+    prompts: dict[str, str] = {}
+    if queries is not None:
+        ids, texts = (queries.column(n).to_pylist() for n in ("query_id", "prompt"))
+        prompts = dict(zip(ids, texts, strict=True))
+    asked = Asked(
+        models={row["model_id"]: row for row in models.to_pylist()},
+        thresholds=thresholds,
+        prompts=prompts,
+        names=names or {},
+        price_changed=price_changed or {},
+    )
+    found = [
+        finding
+        for model_id, rows in _by_model(responses)
+        for check in CHECKS.values()
+        for finding in check(asked, model_id, rows)
+    ]
+    if canaries is not None:
+        found += _canary_drift(thresholds, canaries)
+    order = [*CHECKS, "canary_drift"]
+    return tuple(sorted(found, key=lambda f: (order.index(f.check), f.model_id)))
+
+
+def apply_waivers(
+    findings: Iterable[Finding], waivers: Sequence[Waiver]
+) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, Waiver], ...]]:
+    """(findings that stop a release, findings a waiver covers with that waiver)."""
+    by_gate = {waiver.gate: waiver for waiver in waivers}
+    stands: list[Finding] = []
+    waived: list[tuple[Finding, Waiver]] = []
+    for finding in findings:
+        waiver = by_gate.get(finding.gate) or by_gate.get(GATE)
+        if waiver:
+            waived.append((finding, waiver))
+        else:
+            stands.append(finding)
+    return tuple(stands), tuple(waived)
+
+
+def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:
+    """Answers of one model at a time: a whole pool's texts need not fit as rows."""
+    names = [n for n in (*_NEEDED, *_EXTRA) if n in responses.column_names]
+    answers = responses.select(names)
+    answers = answers.filter(pc.not_equal(answers.column("status"), "error"))
+    for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
+        mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
+        yield model_id, mine.to_pylist()
+
+
+def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[Finding]:
+    """Fixed prompts at temperature 0, asked at the start and again at the end."""
+    answers: dict[tuple[str, str], dict[str, tuple[str | None, str | None]]] = {}
+    for row in canaries.to_pylist():
+        pair = answers.setdefault((row["model_id"], row["prompt"]), {})
+        pair[row["phase"]] = (row["text"], row["served_model"])
+    by_model: dict[str, list[tuple[str, bool]]] = {}
+    for (model_id, prompt), phases in sorted(answers.items()):
+        if {"start", "end"} <= set(phases):
+            differs = phases["start"] != phases["end"]
+            by_model.setdefault(model_id, []).append((prompt, differs))
+    found = []
+    for model_id, pairs in by_model.items():
+        drifted = [prompt for prompt, differs in pairs if differs]
+        if len(drifted) > thresholds.canary_drift * len(pairs):
+            found.append(
+                Finding(
+                    "canary_drift",
+                    model_id,
+                    "canary prompts answered differently at the end",
+                    len(drifted),
+                    tuple((prompt[:80], 0) for prompt in drifted[:SHOWN]),
+                    len(drifted) / len(pairs),
+                )
+            )
+    return found

@@ -1,0 +1,185 @@
+"""Where an output names an option: markers, letters and their surroundings.
+
+Every repeat is bounded, and matching starts at a keyword found by plain
+search, so reading takes linear time whatever the output holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipelines.scorers.answers.keywords import lowered, occurrences
+from pipelines.scorers.answers.words import normalise
+
+Options = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A commitment to the options `letters` (several when the text names several).
+
+    `firm`: the text calls it the answer; weaker statements ("option C is
+    correct") count only where nothing firm is said.
+    """
+
+    letters: str
+    start: int
+    end: int
+    how: str
+    firm: bool
+
+
+_IS = (
+    r"(?:\s{1,3}(?:choice|option|letter|statement|response))?"
+    r"(?:\s(?:to|for|of|in)\s[^\n.:]{1,80}?)?"
+    r"(?:\s{0,2}[*_]{0,3}\s{0,2}[:：=][*_]{0,3}"
+    r"|\s{1,3}[*_]{0,3}(?:is|was|would\sbe|should\sbe|must\sbe|will\sbe|are)\b[*_]{0,3})"
+)
+_MARKS: dict[str, tuple[tuple[str, bool, re.Pattern[str]], ...]] = {
+    keyword: tuple((how, firm, re.compile(pattern, re.IGNORECASE)) for how, firm, pattern in marks)
+    for keyword, marks in {
+        "answer": (
+            ("field", True, r"answer\\?[\"']\s{0,3}:"),
+            ("stated", True, r"answers?[*_]{0,3}" + _IS),
+        ),
+        "boxed": (("boxed", True, r"boxed\s{0,2}\{"),),
+        "correct": (
+            ("correct", True, r"correct\s(?:choice|option|letter)" + _IS),
+            ("correct", False, r"correct\s(?:[a-z-]{1,20}\s){0,3}?(?:is|would be|should be)\b"),
+        ),
+        "option": (
+            ("option", False, r"options?\s{1,2}(?=[(*]{0,3}[A-Z]\b)"),
+            ("closest", False, r"option\b[^\n.]{0,60}?\sis:?(?=\s{1,3}[*]{0,2}\([A-Z]\))"),
+        ),
+        "choice": (
+            ("option", False, r"choices?\s{1,2}(?=[(*]{0,3}[A-Z]\b)"),
+            ("closest", False, r"choice\b[^\n.]{0,60}?\sis:?(?=\s{1,3}[*]{0,2}\([A-Z]\))"),
+        ),
+        "choose": (("choose", False, r"choose\b"),),
+        "select": (("choose", False, r"select\b"),),
+        "go with": (("choose", False, r"go with\b"),),
+        "答案": (("stated", True, r"答案(?:是|为|：|:|选)"),),
+        "选": (("stated", True, r"选(?:择|项)?[:：是为]?(?=\s{0,2}[（(]?[A-Z](?![A-Za-z]))"),),
+    }.items()
+}
+_NOT = re.compile(r"\s{0,2}(?:not\b|n't\b|neither\b|isn't)", re.IGNORECASE)
+# The letter behind its filler, brackets, boxes and emphasis, and what closes them.
+_OPTION = re.compile(
+    r"[\s:：]{0,4}(?:(?:therefore|thus|simply|then|likely|probably|indeed|most|clearly|definitely|"
+    r"either|both|the|an|option|choice|letter|statement|number|answer|is|part)\b[\s:：]{0,4}){0,6}"
+    r"(?P<open>(?:[*_`$\"'“‘「【\[(（{<]|\\\(|\\boxed\s{0,2}\{|"
+    r"\\(?:text|textbf|mathrm|mathbf|bf|rm)\s{0,2}\{?){0,6})\s{0,2}"
+    r"(?P<letters>[A-Z](?:(?:\s{0,2}(?:,|&|/)\s{0,2}(?:and\s|or\s)?|\s(?:and|or)\s)[(*]{0,3}"
+    r"[A-Z](?![A-Za-z'])[)]?){0,12}|[A-J]{2,10}(?=[)\]}*]))"
+    r"(?P<close>[*_`$\"'”’」】\])）}>.:;,]{0,6})(?![A-Za-z0-9'’+=^−-])",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
+_CONNECTS = re.compile(
+    r"\s{0,2}(?:because|since|as\b|for\b|and\b|but\b|which|where|with|that|due|given|so\b|is\b|"
+    r"are\b|was\b|or\b|by\b|in\b|from\b|if\b|here|only|correct|[-–—(:,.;!?*=≈$\\])",
+    re.IGNORECASE,
+)
+_AFTER_OPTION = re.compile(
+    r"[)\]*:.,]{0,4}\s{1,2}(?:is|would be|must be|seems|appears)\s"
+    r"(?:therefore\s|thus\s|the\s|most\s|likely\s|also\s){0,3}"
+    r"(?:correct|right|true|answer|best)\b(?!\s(?:if|only if|when))",
+    re.IGNORECASE,
+)
+_SKIP = re.compile(r"[ \t\n:*_\"'`$({]*")
+
+
+def commitments(text: str, end: int, allowed: str, options: Options) -> list[Choice]:
+    """What the text commits to, in order; only the weak ones when none is firm."""
+    found: list[Choice] = []
+    floor = 0
+    for position, keyword in occurrences(lowered(text), _MARKS, end):
+        before = text[position - 1 : position]
+        if position < floor or (before.isalpha() and keyword.isascii()):
+            continue
+        for how, firm, pattern in _MARKS[keyword]:
+            mark = pattern.match(text, position, end)
+            if mark is None:
+                continue
+            choice = _named(text, mark.end(), end, allowed, options, how, firm)
+            if choice is not None:
+                found.append(choice)
+                floor = max(mark.end(), choice.end)
+                break
+    firm_ones = [one for one in found if one.firm]
+    return firm_ones or found
+
+
+def _named(
+    text: str, start: int, end: int, allowed: str, options: Options, how: str, firm: bool
+) -> Choice | None:
+    if _NOT.match(text, start, end):
+        return None
+    option = _OPTION.match(text, start, min(end, start + 300))
+    if option is not None:
+        choice = _lettered(text, option, end, allowed, options, how, firm)
+        if choice is not None:
+            return choice
+    return by_content(text, start, end, options, how) if firm else None
+
+
+def _lettered(
+    text: str,
+    option: re.Match[str],
+    end: int,
+    allowed: str,
+    options: Options,
+    how: str,
+    firm: bool,
+) -> Choice | None:
+    raw = option["letters"]
+    glued = len(raw) > 1 and raw.isalpha()  # "(BFI)": three options
+    letters = "".join(dict.fromkeys(raw if glued else _LETTER.findall(raw))).upper()
+    if not letters or any(letter not in allowed for letter in letters):
+        return None
+    start, stop = option.start("letters"), option.end("letters")
+    if how == "option" and not _AFTER_OPTION.match(text, stop, end):
+        return None
+    bracketed = bool(option["open"].strip()) or option["close"][:1] in tuple(")）]}*")
+    rest = text[stop : min(end, stop + 80)].lstrip(" \t")
+    if not bracketed and rest and rest[0].isalnum():
+        # "answer is a matter of …", "is I think", "is C major": a word follows the bare letter.
+        content = dict(options).get(letters[0], "")
+        follows = normalise(rest)
+        names_it = content and (
+            follows.startswith(content[:12]) or content.startswith(follows[:12])
+        )
+        if not names_it and (raw in "aAiI" or raw.islower() or not _CONNECTS.match(rest)):
+            return None
+    marked = bracketed or how in ("field", "boxed")
+    if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
+        return None
+    return Choice(letters, start, stop, how, firm)
+
+
+def by_content(text: str, start: int, end: int, options: Options, how: str) -> Choice | None:
+    """The option whose text the statement repeats, when exactly one is repeated."""
+    if not options:
+        return None
+    start = _SKIP.match(text, start, min(end, start + 40)).end()  # type: ignore[union-attr]
+    stop = text.find("\n", start, min(end, start + 400))
+    stop = min(end, start + 400) if stop < 0 else stop
+    letter = matching(normalise(text[start:stop]), options)
+    return Choice(letter, start, stop, how + ", by content", True) if letter else None
+
+
+def matching(said: str, options: Options) -> str | None:
+    """Letter of the option that equals `said`, else of the longest one that opens it."""
+    if not said:
+        return None
+    exact = [letter for letter, content in options if content == said]
+    if exact:
+        return exact[0] if len(exact) == 1 else None
+    opening = [
+        (len(content), letter)
+        for letter, content in options
+        if len(content) > 3 and (said + " ").startswith(content + " ")
+    ]
+    longest = max(opening, default=(0, ""))
+    return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None

@@ -1,0 +1,98 @@
+"""Symbolic comparison in a process that can be killed.
+
+`python -m pipelines.scorers.answers.symbolic_worker` reads one JSON pair of LaTeX texts a
+line and answers `true`, `false` or `null` (one side cannot be read). Some
+comparisons never end, and math-verify's own time-out works only in a main
+thread; so the asking process waits, and kills this one when it takes too long.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from random import Random
+from typing import Any
+
+
+def equal(one: str, other: str) -> bool | None:
+    """Whether two LaTeX scalars or relations are mathematically equal."""
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
+    from math_verify import verify
+
+    config = ConversionConfig(interpret_as_mixed_fractions=False, lowercase_symbols=False)
+    try:
+        first, second = (latex2sympy(text, conversion_config=config) for text in (one, other))
+    except Exception:  # the parser raises bare exceptions
+        return None
+    settled = _numbers(first, second)
+    if settled is not None:
+        return settled
+    # math-verify is not symmetric and has called different answers equal:
+    # both directions must agree, and no substitution may tell the two apart.
+    said = verify([first], [second], numeric_precision=30, timeout_seconds=None) and verify(
+        [second], [first], numeric_precision=30, timeout_seconds=None
+    )
+    return bool(said) and not _told_apart(first, second)
+
+
+def _numbers(first: Any, second: Any) -> bool | None:
+    """Two numbers are equal when exact or to 45 digits; None when they are not both numbers."""
+    from sympy import Expr
+
+    if not (isinstance(first, Expr) and isinstance(second, Expr)):
+        return None
+    if first.free_symbols or second.free_symbols:
+        return None
+    if not (first.is_finite and second.is_finite):
+        return bool(first == second)
+    # 0.1 is one tenth, not the nearest float, before anything is subtracted.
+    exact = [_rational(one) for one in (first, second)]
+    if all(one.is_Rational for one in exact):
+        return bool(exact[0] == exact[1])
+    a, b = (one.evalf(60) for one in exact)
+    if not (a.is_number and b.is_number):
+        return None
+    size = max(abs(a), abs(b))
+    return bool(abs(a - b) <= size * 10**-45)
+
+
+def _rational(value: Any) -> Any:
+    from sympy import Float, Rational
+
+    return value.xreplace({one: Rational(str(one)) for one in value.atoms(Float)})
+
+
+def _told_apart(first: Any, second: Any) -> bool:
+    """Whether some substitution of the symbols gives the two different values."""
+    from sympy import Expr, Rational
+
+    if not (isinstance(first, Expr) and isinstance(second, Expr)):
+        return False
+    symbols = sorted(first.free_symbols | second.free_symbols, key=str)
+    random = Random(20_260)
+    for _ in range(4):
+        values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}
+        try:
+            a, b = (one.subs(values).evalf(30) for one in (first, second))
+        except Exception:
+            return False
+        finite = a.is_number and b.is_number and a.is_finite and b.is_finite
+        if finite and abs(a - b) > max(abs(a), abs(b)) * 10**-15:
+            return True
+    return False
+
+
+def main() -> None:
+    sys.set_int_max_str_digits(20_000)
+    for line in sys.stdin:
+        one, other = json.loads(line)
+        try:
+            answer = equal(one, other)
+        except Exception:
+            answer = None
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""`code`: runs the program in an output against the question's unit tests.
+
+What a query carries:
+
+* `references`: the tests. HumanEval: one text with `def check(candidate)`;
+  MBPP: assert statements; LiveCodeBench: JSON lists of `{"input", "output"}`.
+* `metadata`: `entry_point` (or `func_name`), and, where they exist, `prompt` (the
+  code the question starts with; else the question itself is tried), `test_setup`
+  (code the asserts need) and `test_kind` (`check`, `asserts`, `functional`,
+  `stdio`), which otherwise follows from the tests.
+
+The program and its tests run in two processes of a jail (`sandbox`): nothing the
+program prints, patches, returns or exits with can stand in for a result. Where
+the kernel offers no isolation, this refuses unless the run's option
+`run_code_without_isolation` accepts the risk.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from pipelines.errors import Unsafe
+from pipelines.scorers.sandbox.host import Limits, NoIsolation, run
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+#: Name of the option (recipe: `label.run_code_without_isolation`).
+OPTION = "run_code_without_isolation"
+_FENCE = re.compile(r"^[ \t]{0,3}(?:```+|~~~+)[ \t]*([A-Za-z0-9+_.-]{0,20})[^\n]{0,100}$", re.M)
+_PYTHON = frozenset({"", "python", "py", "python3"})
+#: What base models write after the answer is done.
+_RUN_ON = re.compile(r"\n(?=(?:class |def |#|@|if __name__|print\(|assert |import |from |```))")
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """`correct` when every test holds; `abstain` when there is no program."""
+    entry = str(asked.metadata.get("entry_point") or asked.metadata.get("func_name") or "")
+    kind = _kind(asked)
+    prompt = _prompt(asked)
+    found = _program(output, prompt, entry, whole=kind != "check")
+    if found is None:
+        return Reading("abstain", reason="no program in the output")
+    program, span = found
+    job: dict[str, Any] = {"kind": kind, "program": program, "entry_point": entry}
+    if kind in ("check", "asserts"):
+        setup = str(asked.metadata.get("test_setup") or (prompt if kind == "check" else ""))
+        job |= {"setup": setup, "tests": list(asked.references)}
+    else:
+        job["cases"] = [case for text in asked.references for case in _cases(text)]
+    try:
+        result = run(job, _limits(asked), without_isolation=asked.options.get(OPTION) is True)
+    except NoIsolation as refused:
+        raise Unsafe(
+            "the scorer `code` runs programs that models wrote, and this machine offers no "
+            f"isolation for them ({refused})",
+            next_step="allow unprivileged user namespaces, run as root, or accept the risk with "
+            f"`label: {{{OPTION}: true}}` in the recipe",
+        ) from refused
+    return Reading(
+        "correct" if result.passed else "incorrect",
+        float(result.passed),
+        output[span[0] : span[1]],
+        span,
+        result.reason,
+    )
+
+
+def _kind(asked: Asked) -> str:
+    named = asked.metadata.get("test_kind")
+    if named in ("check", "asserts", "functional", "stdio"):
+        return str(named)
+    first = asked.references[0] if asked.references else ""
+    if "def check(" in first:
+        return "check"
+    if first.lstrip().startswith(("[", "{")):
+        return "functional" if asked.metadata.get("func_name") else "stdio"
+    return "asserts"
+
+
+def _prompt(asked: Asked) -> str:
+    """The code a completion continues; empty when the question is prose."""
+    prompt = str(asked.metadata.get("prompt") or asked.question)
+    return prompt if "def " in prompt and _parses(prompt) else ""
+
+
+def _program(
+    output: str, prompt: str, entry: str, *, whole: bool
+) -> tuple[str, tuple[int, int]] | None:
+    """The program, and where in the output its text stands."""
+    blocks = _blocks(output)
+    defining = re.compile(rf"^[ \t]{{0,8}}(?:async )?def {re.escape(entry)}\b", re.M)
+    if blocks:
+        # The last block that defines what was asked for; a usage example may follow it.
+        good = [span for span in blocks if _parses(prompt + "\n" + output[slice(*span)])]
+        best = [s for s in good if entry and defining.search(output, *s)] or good
+        if best:
+            span = best[-1] if entry else max(best, key=lambda s: s[1] - s[0])
+            return f"{prompt}\n{output[slice(*span)]}", span
+    text = output.rstrip()
+    if not text:
+        return None
+    if entry and defining.search(text) and (end := _longest(text, "")):
+        return f"{prompt}\n{text[:end]}", (0, end)
+    if not whole and prompt and (end := _longest(text, prompt)):
+        # The rest of the function that the prompt begins.
+        return prompt + text[:end], (0, end)
+    if whole and not entry and _parses(text) and _is_script(text):
+        return text, (0, len(text))
+    return None
+
+
+def _blocks(output: str) -> list[tuple[int, int]]:
+    """Spans of fenced Python blocks; an unclosed last one runs to the end."""
+    spans, start, python = [], -1, False
+    for fence in _FENCE.finditer(output):
+        if start < 0:
+            start, python = fence.end() + 1, fence[1].lower() in _PYTHON
+        else:
+            if python:
+                spans.append((start, fence.start()))
+            start = -1
+    if start >= 0 and python and start < len(output):
+        spans.append((start, len(output)))
+    return spans
+
+
+def _longest(text: str, before: str) -> int:
+    """How much of `text` is a program, cut where a base model ran on; 0 for none."""
+    if _parses(before + text):
+        return len(text)
+    cuts = [match.start() for match in _RUN_ON.finditer(text)][:50]
+    return next((cut for cut in reversed(cuts) if _parses(before + text[:cut])), 0)
+
+
+def _is_script(text: str) -> bool:
+    """Not merely a sentence that happens to parse, such as `None`."""
+    body = ast.parse(text).body
+    return any(not isinstance(s, ast.Expr) or isinstance(s.value, ast.Call) for s in body)
+
+
+def _parses(text: str) -> bool:
+    if len(text) > 200_000:
+        return False
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _cases(text: str) -> list[dict[str, str]]:
+    loaded = json.loads(text)
+    cases = loaded if isinstance(loaded, list) else [loaded]
+    return [{"input": str(case["input"]), "output": str(case["output"])} for case in cases]
+
+
+def _limits(asked: Asked) -> Limits:
+    cpu = asked.options.get("code_cpu_s")
+    return Limits(cpu_s=int(cpu), wall_s=3.0 * cpu) if isinstance(cpu, int) else Limits()
+
+
+SCORER = Scorer("code", "1", read)

@@ -1,0 +1,28 @@
+"""`f1`: SQuAD's token F1, the best of several references (Rajpurkar et al. 2016, §6.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pipelines.scorers.answers.words import tokens
+from pipelines.scorers.graded import graded
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+THRESHOLD = 0.5
+
+
+def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
+    """2PR/(P+R) over the bag of words; two empty bags agree, one empty bag scores 0."""
+    if not answer or not reference:
+        return float(not answer and not reference)
+    common = sum((Counter(answer) & Counter(reference)).values())
+    return 2 * common / (len(answer) + len(reference))
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """Scores the short answer (`short.short_answer`) against every reference."""
+    return graded(asked, output, token_f1, tokens, THRESHOLD, "F1")
+
+
+SCORER = Scorer("f1", "1", read, threshold=THRESHOLD)

@@ -1,0 +1,50 @@
+"""What the graded scorers share: best reference, threshold, span, reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pipelines.scorers.answers.short_answer import short_answer, whole_answer
+from pipelines.scorers.scorer import Asked, Reading
+
+Tokens = Callable[[str], list[str]]
+Score = Callable[[Sequence[str], Sequence[str]], float]
+
+
+def graded(
+    asked: Asked,
+    output: str,
+    score: Score,
+    tokens: Tokens,
+    threshold: float,
+    name: str,
+    *,
+    whole: bool = False,
+) -> Reading:
+    """Best score of the answer over the references; `correct` at or above the threshold.
+
+    Args:
+        score: (answer tokens, reference tokens) → score in [0, 1].
+        whole: Compare the whole output (summaries, translations), not its
+            short answer.
+    """
+    wanted = [words for one in asked.references if (words := tokens(one))]
+    if not wanted:
+        return Reading("error", reason="no reference has any word left after normalisation")
+    found = whole_answer(output) if whole else short_answer(output)
+    if found is None:
+        return Reading("abstain", reason="no answer to compare")
+    answer, span, conflict = found
+    said = tokens(answer)
+    best = max(score(said, reference) for reference in wanted)
+    reason = f"{name} {best:.3f}, threshold {threshold:g}"
+    if conflict:
+        reason += "; the output commits to several answers"
+    return Reading(
+        "correct" if best >= threshold else "incorrect",
+        best,
+        output[slice(*span)],
+        span,
+        reason,
+        conflict,
+    )

@@ -1,0 +1,148 @@
+"""`mcq`: the option an output commits to, by letter or by content.
+
+Commitments are read in the order of the text: stated ("the answer is (C)"),
+boxed, an `Answer: C` line, a JSON field, "option C is correct", or an output
+that is nothing but an option. Where a statement names no letter, its text is
+compared with the options. The last commitment counts, since a later answer
+corrects an earlier one; when different options are committed to without a
+word of correction between them, the reading is flagged as a conflict, because
+neither "first" nor "last" suits every model. A section that announces a
+summary of several answers can raise the flag but is not read.
+
+A run-on generation is cut at the next question. A letter that is merely the
+last one in the text is never taken: that is guessing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from pipelines.scorers.answers.option_marks import Choice, Options, commitments
+from pipelines.scorers.answers.run_on import end_of_answer
+from pipelines.scorers.answers.words import normalise
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
+DEFAULT_LETTERS = 10
+
+_BARE = re.compile(
+    r"[\s*_`\"'$(（\[\\]{0,6}(?P<letter>[A-Za-z])"
+    r"(?P<close>[*_`\"'$)）\]]{0,6}(?:[.:)、-]|\s|$))"
+)
+_BRACKETED = re.compile(r"\(([A-Z])\)")
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
+    r"incorrect\w*|re-?(?:check|calculat|evaluat|consider|comput|examin|visit|think|read|assess)"
+    r"\w*|instead|however|on second thought|misread\w*|misunder\w+|wrong|hmm|oops|no,|"
+    r"should have been|upon)\b",
+    re.IGNORECASE,
+)
+# "Now, let's summarize all the answers:" begins a list of answers to several questions.
+_SUMMARY = re.compile(
+    r"\b(?:summari[sz]\w{1,3}|combin(?:e|ing)|considering|总结)\b[^\n]{0,30}\b(?:answers|questions)\b"
+    r"|总结[^\n]{0,12}(?:答案|问题)"
+)
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """Reads the option of `output` and compares it with the reference letters."""
+    options = _options(asked.choices)
+    wanted = {letter for one in asked.references if (letter := _letter_of(one, asked.choices))}
+    if not wanted:
+        return Reading("error", reason=f"no reference is an option: {list(asked.references)!r}")
+    count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
+    end = end_of_answer(output)
+    found = commitments(output, end, LETTERS[:count], options) or _bare_output(
+        output, end, LETTERS[:count], options
+    )
+    if not found:
+        return Reading("abstain", reason="no option is named")
+    last = _before_summary(found, output) if len(found) > 1 else found[0]
+    conflict = _conflicting(found, output)
+    span = (last.start, last.end)
+    reason = f"{last.how}: {last.letters}"
+    right = last.letters in wanted
+    if len(last.letters) > 1:
+        right = set(last.letters) == wanted
+        conflict = conflict or len(wanted) == 1
+        reason = f"{last.how}: names several options, {last.letters}"
+    elif conflict:
+        listed = ", ".join(dict.fromkeys(one.letters for one in found))
+        reason += f"; commits to several options: {listed}"
+    outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
+    return Reading(outcome, score, last.letters, span, reason, conflict)  # type: ignore[arg-type]
+
+
+def _before_summary(found: list[Choice], output: str) -> Choice:
+    summary = _SUMMARY.search(output, found[0].end)
+    if summary is None:
+        return found[-1]
+    return [one for one in found if one.start < summary.start()][-1]
+
+
+def _conflicting(found: list[Choice], text: str) -> bool:
+    return any(
+        set(one.letters).isdisjoint(other.letters)
+        and not _CORRECTION.search(text, one.end, other.start)
+        for one, other in pairwise(found)
+    )
+
+
+def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Choice]:
+    """An output that is only an option, or whose last line is one."""
+    body = text[:end].rstrip()
+    start = len(body) - len(body.lstrip())
+    line = body.rfind("\n", start) + 1
+    if line <= start:
+        whole = len(body) - start <= 600 and _bare(
+            text, start, len(body), allowed, options, "whole output"
+        )
+        named = set(_BRACKETED.findall(body)) if len(body) - start <= 80 else set()
+        found = _BRACKETED.search(text, start) if not whole and len(named) == 1 else None
+        if found and found[1] in allowed:  # "It is (B)."
+            return [Choice(found[1], found.start(1), found.end(1), "whole output", True)]
+        return [whole] if whole else []
+    if len(body) - line > 400:
+        return []
+    choice = _bare(text, line, len(body), allowed, options, "last line")
+    before = _BARE.match(text, body.rfind("\n", start, line - 1) + 1, line)
+    if choice and before and ord(before["letter"].upper()) == ord(choice.letters) - 1:
+        return []  # the options repeated, one a line
+    return [choice] if choice else []
+
+
+def _bare(
+    text: str, start: int, stop: int, allowed: str, options: Options, how: str
+) -> Choice | None:
+    bare = _BARE.match(text, start, stop)
+    if bare and (letter := bare["letter"].upper()) in allowed:
+        rest = normalise(text[bare.end() : stop])
+        content = dict(options).get(letter, "")
+        listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
+        if not rest or listed or (content and rest.startswith(content)):
+            return Choice(letter, bare.start("letter"), bare.end("letter"), how, True)
+    said = normalise(text[start:stop])
+    exact = [letter for letter, content in options if content and content == said]
+    return Choice(exact[0], start, stop, how + ", by content", True) if len(exact) == 1 else None
+
+
+@lru_cache(maxsize=65536)
+def _options(choices: tuple[str, ...]) -> Options:
+    return tuple((LETTERS[index], normalise(text)) for index, text in enumerate(choices[:26]))
+
+
+@lru_cache(maxsize=65536)
+def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
+    """Letter of a reference given as letter, `(B)`, or the text of a choice."""
+    bare = reference.strip().strip("().* ").upper()
+    if len(bare) == 1 and bare in LETTERS[: len(choices) or 26]:
+        return bare
+    said = normalise(reference)
+    letters = [letter for letter, content in _options(choices) if content == said]
+    return letters[0] if len(letters) == 1 else None
+
+
+SCORER = Scorer("mcq", "1", read)

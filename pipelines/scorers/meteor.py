@@ -1,0 +1,94 @@
+"""`meteor`: unigram alignment by word, stem and synonym, with a penalty for disorder.
+
+Banerjee & Lavie 2005 with the parameters of Lavie & Agarwal 2007 that NLTK
+uses: α = 0.9, β = 3, γ = 0.5. Stems are Porter's; synonyms are words of a
+common synset of WordNet 3.1 (see `synonyms`). The version says which resource
+was there: `1+wordnet3.1`, or `1+stem` for exact and stem matches only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from pipelines.scorers.answers.synonyms import synsets, wordnet_file
+from pipelines.scorers.answers.words import all_tokens
+from pipelines.scorers.graded import graded
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
+THRESHOLD = 0.5
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("porter")
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> tuple[str, ...]:
+    return (str(_stemmer().stemWord(word)),)
+
+
+def _itself(word: str) -> tuple[str, ...]:
+    return (word,)
+
+
+def align(answer: Sequence[str], reference: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs of positions, sorted; each word is matched at most once.
+
+    Stages in order: same word, same stem, common synset; within a stage the
+    first free occurrence. Linear in the number of words.
+    """
+    pairs: list[tuple[int, int]] = []
+    left = list(range(len(answer)))
+    free = set(range(len(reference)))
+    stages: tuple[Callable[[str], Iterable[str]], ...] = (_itself, _stem, synsets)
+    for keys in stages:
+        places: dict[str, deque[int]] = defaultdict(deque)
+        for index in sorted(free):
+            for key in keys(reference[index]):
+                places[key].append(index)
+        unmatched = []
+        for index in left:
+            waiting = (_first(places, key, free) for key in keys(answer[index]))
+            place = min((one for one in waiting if one is not None), default=None)
+            if place is not None:
+                free.discard(place)
+                pairs.append((index, place))
+            else:
+                unmatched.append(index)
+        left = unmatched
+    return sorted(pairs)
+
+
+def _first(places: dict[str, deque[int]], key: str, free: set[int]) -> int | None:
+    waiting = places.get(key)
+    while waiting and waiting[0] not in free:
+        waiting.popleft()
+    return waiting[0] if waiting else None
+
+
+def meteor(answer: Sequence[str], reference: Sequence[str]) -> float:
+    """METEOR of two token lists, in [0, 1]."""
+    pairs = align(answer, reference)
+    if not pairs:
+        return 0.0
+    precision, recall = len(pairs) / len(answer), len(pairs) / len(reference)
+    mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
+    chunks = 1 + sum(after != (before[0] + 1, before[1] + 1) for before, after in pairwise(pairs))
+    return mean * (1.0 - GAMMA * float((chunks / len(pairs)) ** BETA))
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """Scores the whole output against every reference."""
+    return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
+
+
+VERSION = "1+wordnet3.1" if wordnet_file() else "1+stem"
+SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD)

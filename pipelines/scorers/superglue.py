@@ -1,0 +1,151 @@
+"""SuperGLUE's canonical metrics (Wang et al. 2019, table 1), per item and per task.
+
+Per item, each task has a scorer; over a task, `task_metrics` gives what the
+leaderboard reports: accuracy (BoolQ, COPA, RTE, WiC, WSC), accuracy and
+macro F1 (CB), F1 over all answers and exact match per question (MultiRC),
+F1 and exact match (ReCoRD).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from pipelines.scorers.answers.short_answer import short_answer
+from pipelines.scorers.answers.words import normalise, tokens
+from pipelines.scorers.f1 import token_f1
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+YES_NO = {"yes": ("yes", "true", "1", "correct"), "no": ("no", "false", "0", "incorrect")}
+ENTAILMENT = {"entailment": ("entailment", "entailed", "true", "yes", "0")}
+#: Task → class → words that name it, normalised.
+CLASSES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "boolq": YES_NO,
+    "multirc": YES_NO,
+    "wic": YES_NO,
+    "wsc": YES_NO,
+    "rte": ENTAILMENT
+    | {"not_entailment": ("not_entailment", "not entailment", "not entailed", "false", "no", "1")},
+    "cb": {
+        "entailment": ("entailment", "entailed", "true", "yes", "0"),
+        "contradiction": ("contradiction", "contradicted", "false", "no", "1"),
+        "neutral": ("neutral", "neither", "unknown", "2"),
+    },
+    "copa": {"1": ("1", "choice 1", "choice1", "a"), "2": ("2", "choice 2", "choice2", "b")},
+}
+
+
+def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
+    """Class that a short answer names; None when it names none or several."""
+    said = normalise(text.replace("_", " "))
+    if not said:
+        return None
+    names = {
+        name: [normalise(word.replace("_", " ")) for word in words]
+        for name, words in CLASSES[task].items()
+    }
+    for index, choice in enumerate(choices[:2] if task == "copa" else ()):
+        names[str(index + 1)].append(normalise(choice))
+    exact = [name for name, words in names.items() if said in words]
+    if len(exact) == 1:
+        return exact[0]
+    # The longest name counts: "not entailment" also holds "entailment".
+    found: dict[str, int] = {}
+    for name, words in names.items():
+        lengths = [len(w) for w in words if len(w) > 1 and re.search(rf"\b{re.escape(w)}\b", said)]
+        if lengths:
+            found[name] = max(lengths)
+    best = [name for name, size in found.items() if size == max(found.values())]
+    opening = said.split()[0]
+    for name, words in names.items():
+        if opening in words and opening in ("yes", "no", "true", "false"):
+            return name
+    if task == "rte" and len(found) == 2:
+        return best[0] if len(best) == 1 else None
+    return best[0] if len(found) == 1 else None
+
+
+def _classified(task: str) -> Scorer:
+    def read(asked: Asked, output: str) -> Reading:
+        wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
+        if not wanted:
+            return Reading("error", reason=f"no reference is a class of {task}")
+        found = short_answer(output)
+        got = class_of(task, found[0][:400], asked.choices) if found else None
+        if found is None or got is None:
+            return Reading("abstain", reason=f"names no single class of {task}")
+        _, span, conflict = found
+        right = got in wanted
+        outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
+        return Reading(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
+
+    return Scorer(f"superglue_{task}", "1", read)
+
+
+def _record(asked: Asked, output: str) -> Reading:
+    """ReCoRD: the score is token F1, `correct` is exact match, best reference each."""
+    wanted = [one for one in asked.references if normalise(one)]
+    if not wanted:
+        return Reading("error", reason="no reference names an entity")
+    found = short_answer(output)
+    if found is None:
+        return Reading("abstain", reason="no answer to compare")
+    answer, span, conflict = found
+    score = max(token_f1(tokens(answer), tokens(one)) for one in wanted)
+    right = any(normalise(answer) == normalise(one) for one in wanted)
+    return Reading(
+        "correct" if right else "incorrect",
+        score,
+        output[slice(*span)],
+        span,
+        f"F1 {score:.3f}, exact match {right}",
+        conflict,
+    )
+
+
+def task_metrics(task: str, items: Sequence[tuple[str, str, str | None]]) -> dict[str, float]:
+    """Leaderboard metrics of a classification task, in percent.
+
+    Args:
+        items: (question group, reference class, class answered or None for an
+            unreadable answer, which counts as wrong). The group matters for
+            MultiRC only, where one question has several answers to judge.
+
+    Raises:
+        ValueError: no items; a share of nothing is undefined.
+    """
+    if not items:
+        raise ValueError("SuperGLUE metrics of no items are undefined")
+    right = [want == got for _, want, got in items]
+    accuracy = 100 * sum(right) / len(right)
+    if task == "cb":
+        present = sorted({want for _, want, _ in items})
+        f1 = 100 * sum(_class_f1(name, items) for name in present) / len(present)
+        return {"accuracy": accuracy, "f1_macro": f1}
+    if task == "multirc":
+        whole: dict[str, bool] = defaultdict(lambda: True)
+        for (group, _, _), hit in zip(items, right, strict=True):
+            whole[group] = whole[group] and hit
+        return {
+            "f1a": 100 * _class_f1("yes", items),
+            "exact_match": 100 * sum(whole.values()) / len(whole),
+        }
+    return {"accuracy": accuracy}
+
+
+def _class_f1(name: str, items: Sequence[tuple[str, str, str | None]]) -> float:
+    both = sum(want == got == name for _, want, got in items)
+    wanted = sum(want == name for _, want, _ in items)
+    given = sum(got == name for _, _, got in items)
+    return 2 * both / (wanted + given) if wanted + given else 0.0
+
+
+BOOLQ = _classified("boolq")
+CB = _classified("cb")
+COPA = _classified("copa")
+MULTIRC = _classified("multirc")
+RTE = _classified("rte")
+WIC = _classified("wic")
+WSC = _classified("wsc")
+RECORD = Scorer("superglue_record", "1", _record)

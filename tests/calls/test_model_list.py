@@ -1,0 +1,80 @@
+"""Which models an endpoint lists; whatever else it answers is unknown, not an empty pool."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pipelines.calls.model_list import listed
+from schemas.recipe.pool import Provider
+
+
+@contextmanager
+def endpoint(status, body):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield Provider(name="p", base_url=f"http://127.0.0.1:{server.server_address[1]}/v1")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_names_are_read():
+    body = {"object": "list", "data": [{"id": "a", "object": "model"}, {"id": "b"}]}
+    with endpoint(200, body) as provider:
+        assert listed(provider).models == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, {"error": {"message": "no such route"}}),
+        (401, {"error": {"message": "who are you?"}}),
+        (200, {"object": "list", "data": []}),
+        (200, {"object": "list", "data": None}),
+        (200, {"models": ["a"]}),
+        (200, {"data": [{"name": "a"}]}),
+        (200, ["a"]),
+        (200, b"<html>welcome</html>"),
+        (200, b""),
+    ],
+)
+def test_anything_else_is_unknown(status, body):
+    with endpoint(status, body) as provider:
+        found = listed(provider)
+    assert found.models is None
+    assert found.why
+
+
+def test_no_server_and_no_key_are_unknown(monkeypatch):
+    monkeypatch.delenv("ROUTEYARD_TEST_KEY", raising=False)
+    gone = Provider(name="gone", base_url="http://127.0.0.1:9/v1")
+    assert listed(gone).models is None
+    keyless = gone.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"})
+    assert "ROUTEYARD_TEST_KEY" in (listed(keyless).why or "")
+
+
+def test_a_key_that_a_server_repeats_is_hidden(monkeypatch):
+    monkeypatch.setenv("ROUTEYARD_TEST_KEY", "sk-2718281828")
+    with endpoint(403, {"error": {"message": "bad key sk-2718281828"}}) as provider:
+        found = listed(provider.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"}))
+    assert "sk-2718281828" not in (found.why or "")

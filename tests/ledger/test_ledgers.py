@@ -1,0 +1,280 @@
+"""What every ledger keeps its word on: one suite, run with SQLite and with PostgreSQL."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from dataclasses import replace
+
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.owner import Owner
+from pipelines.ledger.postgres import PostgresLedger
+from pipelines.ledger.sqlite import SqliteLedger
+
+BASE = Attempt(
+    request_hash="a" * 32,
+    sample=0,
+    query_id="q1",
+    model_id="m",
+    settings_hash="s",
+    run="r",
+    purpose="collect",
+    status="ok",
+    permanent=False,
+    requested_at="2026-11-01T00:00:00Z",
+    text="42",
+)
+KEY = (BASE.request_hash, BASE.sample)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request, tmp_path):
+    """A function that opens the same ledger again, as another process would."""
+    if request.param == "sqlite":
+        where = str(tmp_path / "ledger.sqlite")
+        make = _sqlite
+    else:
+        where = request.getfixturevalue("postgres")
+        make = _postgres
+    ledgers = []
+
+    def open_ledger(**options):
+        ledgers.append(make(where, **options))
+        return ledgers[-1]
+
+    open_ledger.again = (make, where)
+    yield open_ledger
+    for ledger in ledgers:
+        ledger.close()
+
+
+def _sqlite(where, **options):
+    from pathlib import Path
+
+    return SqliteLedger(Path(where), **options)
+
+
+def _postgres(where, **options):
+    return PostgresLedger(where, **options)
+
+
+def append(ledger, *attempts, settles=True):
+    """Append and wait until it is durable."""
+    told = threading.Event()
+    faults = []
+    ledger.append(attempts, settles=settles, done=lambda fault: (faults.append(fault), told.set()))
+    assert told.wait(20)
+    assert faults == [None]
+
+
+def test_an_attempt_comes_back_as_it_was(opened):
+    # NUL, quotes and four-byte characters come from real models; PostgreSQL text refuses NUL.
+    odd = replace(
+        BASE,
+        text="NUL \x00 and ' \\ \t\n 🚂 \\x00",
+        error="",
+        cost_usd=1e-9,
+        prompt_tokens=2**40,
+        logprobs='[{"token": "\x00"}]',
+    )
+    ledger = opened()
+    append(ledger, odd)
+    assert list(ledger.attempts()) == [odd]
+    assert ledger.answered([odd.request_hash])[KEY].attempt == odd
+
+
+def test_null_stays_null_and_empty_stays_empty(opened):
+    ledger = opened()
+    append(ledger, replace(BASE, text=None), replace(BASE, sample=1, text=""))
+    assert [a.text for a in ledger.attempts()] == [None, ""]
+    assert next(ledger.attempts()).cost_usd is None
+
+
+def test_what_is_acknowledged_is_seen_by_others(opened):
+    first, second = opened(), opened()
+    append(first, BASE)
+    assert second.settled([BASE.request_hash])[KEY].status == "ok"
+    assert second.position() == first.position() > 0
+
+
+def test_the_newest_usable_attempt_stands(opened):
+    ledger = opened()
+    append(ledger, replace(BASE, text="old"))
+    append(ledger, replace(BASE, text="new"))
+    append(ledger, replace(BASE, status="error", text=None))
+    answer = ledger.answered([BASE.request_hash])[KEY]
+    # A later fault does not take an answer away.
+    assert (answer.attempt.text, answer.attempts) == ("new", 3)
+
+
+def test_many_hashes_are_looked_up_at_once(opened):
+    ledger = opened()
+    many = [replace(BASE, request_hash=f"{i:032d}") for i in range(1500)]
+    append(ledger, *many)
+    assert len(ledger.settled([a.request_hash for a in many])) == 1500
+    assert len(ledger.answered([a.request_hash for a in many])) == 1500
+    assert [a.request_hash for a in ledger.attempts()] == [a.request_hash for a in many]
+
+
+def test_attempts_can_be_read_by_purpose_and_from_a_position(opened):
+    ledger = opened()
+    append(ledger, BASE)
+    half = ledger.position()
+    append(ledger, replace(BASE, purpose="judge"), replace(BASE, sample=1))
+    assert [a.purpose for a in ledger.attempts(purpose="judge")] == ["judge"]
+    assert len(list(ledger.attempts(after=half))) == 2
+
+
+def test_a_claim_belongs_to_one(opened):
+    first, second = opened(), opened()
+    assert first.claim([KEY], after=0).result(20).granted == [KEY]
+    assert first.claim([KEY], after=0).result(20).granted == [KEY]
+    assert second.claim([KEY], after=0).result(20).held == [KEY]
+    first.release([KEY])
+    first.flush()
+    assert second.claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def test_a_claim_ends_with_its_answer(opened):
+    first, second = opened(), opened()
+    planned = second.position()
+    first.claim([KEY], after=planned).result(20)
+    append(first, BASE)
+    # Planned before the answer came: it must not be asked again.
+    assert second.claim([KEY], after=planned).result(20).settled == [KEY]
+    # Planned after it: somebody wants it asked again on purpose.
+    assert second.claim([KEY], after=second.position()).result(20).granted == [KEY]
+
+
+def test_a_fault_that_can_pass_does_not_settle(opened):
+    first, second = opened(), opened()
+    first.claim([KEY], after=0).result(20)
+    append(first, replace(BASE, status="error", text=None), settles=False)
+    assert second.claim([KEY], after=0).result(20).held == [KEY]
+    append(first, replace(BASE, status="error", text=None), settles=True)
+    assert second.claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def test_closing_gives_up_claims(opened):
+    first, second = opened(), opened()
+    first.claim([KEY], after=0).result(20)
+    first.close()
+    assert second.claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def _claim_and_die(make, where, key):
+    import os
+
+    make(where).claim([key], after=0).result(20)
+    os._exit(9)
+
+
+def test_claims_of_a_killed_process_lapse_at_once(opened):
+    make, where = opened.again
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_claim_and_die, args=(make, where, KEY))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 9
+    assert opened().claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def test_claims_of_another_host_hold_until_their_lease_ends(opened, monkeypatch):
+    away = replace(Owner.this_process(), host="far away")
+    with monkeypatch.context() as patched:
+        patched.setattr(Owner, "this_process", classmethod(lambda cls: away))
+        first = opened()
+    first.claim([KEY], after=0).result(20)
+    second = opened()
+    assert second.claim([KEY], after=0).result(20).held == [KEY]
+    monkeypatch.setattr(Owner, "LEASE_S", 0.0)
+    assert second.claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def _race(make, where, keys, out):
+    ledger = make(where)
+    granted = []
+    for start in range(0, len(keys), 7):
+        granted += ledger.claim(keys[start : start + 7], after=0).result(60).granted
+    append(ledger, *[replace(BASE, request_hash=h, sample=s) for h, s in granted])
+    out.put(len(granted))
+    ledger.close()
+
+
+def test_of_two_processes_only_one_asks(opened):
+    make, where = opened.again
+    keys = [(f"{i:032d}", 0) for i in range(200)]
+    opened()  # the tables exist
+    spawn = multiprocessing.get_context("spawn")
+    out = spawn.Queue()
+    racers = [spawn.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
+    for racer in racers:
+        racer.start()
+    counts = [out.get(timeout=60) for _ in racers]
+    for racer in racers:
+        racer.join(60)
+    assert sum(counts) == 200
+    hashes = [a.request_hash for a in opened().attempts()]
+    assert sorted(hashes) == [h for h, _ in keys]
+
+
+def test_notes_are_kept_recalled_and_forgotten(opened):
+    ledger = opened()
+    ledger.remember({"model:a": "1", "model:b": "2", "batch:x": "3"})
+    ledger.remember({"model:a": "9"})
+    assert opened().recall("model:") == {"a": "9", "b": "2"}
+    ledger.forget(["model:a"])
+    assert ledger.recall("model:") == {"b": "2"}
+    assert ledger.recall("batch:") == {"x": "3"}
+
+
+def test_a_summary_counts_and_leaves_the_unknown_apart(opened):
+    ledger = opened()
+    other = {"status": "error", "permanent": False, "text": None}
+    append(ledger, replace(BASE, prompt_tokens=5, completion_tokens=7, cost_usd=0.25))
+    append(ledger, replace(BASE, sample=1), replace(BASE, sample=2, **other))
+    append(ledger, replace(BASE, request_hash="c" * 32, purpose="canary:start"))
+    rows = {row["purpose"]: row for row in ledger.summary()}
+    mine = rows["collect"]
+    assert (mine["attempts"], mine["ok"], mine["errors"]) == (3, 2, 1)
+    assert (mine["prompt_tokens"], mine["completion_tokens"]) == (5, 7)
+    assert (mine["cost_usd"], mine["cost_unknown"]) == (0.25, 1)
+    assert rows["canary:start"]["cost_usd"] is None
+    assert ledger.hashes() == [BASE.request_hash]
+    assert ledger.hashes(model_id="nobody") == []
+
+
+def test_an_unreachable_database_is_named_without_its_password():
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra 'postgres')")
+    with pytest.raises(BadInput) as caught:
+        PostgresLedger("postgresql://somebody:hunter2@127.0.0.1:1/yard")
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert "127.0.0.1" in str(caught.value)
+
+
+def test_its_repr_hides_the_password(postgres):
+    with PostgresLedger(postgres.replace("routeyard@", "routeyard:hunter2@")) as ledger:
+        assert "hunter2" not in repr(ledger)
+
+
+def test_a_database_that_goes_away_is_a_named_fault(postgres):
+    import psycopg
+
+    ledger = PostgresLedger(postgres)
+    name = postgres.rpartition("/")[2]
+    with psycopg.connect(postgres.replace(f"/{name}", "/postgres"), autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
+    told = threading.Event()
+    faults = []
+    ledger.append([BASE], settles=True, done=lambda fault: (faults.append(fault), told.set()))
+    assert told.wait(20)
+    # Never acknowledged without being kept.
+    assert isinstance(faults[0], BadInput)
+    with pytest.raises(BadInput):
+        ledger.close()

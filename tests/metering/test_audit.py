@@ -1,0 +1,195 @@
+"""Each check finds its fault, names the rows, and stays silent over honest metering."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.metering import checks
+from pipelines.metering.audit import apply_waivers, audit
+from pipelines.metering.checks import same_model
+from schemas import MODELS, RESPONSES
+from schemas.recipe.collect import Metering
+from schemas.recipe.release import Waiver
+
+PRICED = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
+
+
+def honest(number: int, **changes: Any) -> dict[str, Any]:
+    text = "The answer is forty two. " * (1 + number % 7)
+    tokens = len(text) // 4
+    row = {
+        "query_id": f"q{number:03d}",
+        "model_id": "gpt-x",
+        "sample": 0,
+        "text": text,
+        "status": "ok",
+        "served_model": "gpt-x-2026-02-03",
+        "prompt_tokens": 12 + number % 5,
+        "completion_tokens": tokens,
+        "cost_usd": (12 + number % 5 + 2 * tokens) / 1e6,
+        "cost_source": "price_table",
+        "latency_s": 1.0 + 0.1 * (number % 9),
+        "attempts": 1,
+    }
+    return row | changes
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    return RESPONSES.from_rows(rows)
+
+
+def models(**changes: Any) -> pa.Table:
+    row = {"model_id": "gpt-x", "kind": "real", "simulated": False, **PRICED} | changes
+    return MODELS.from_rows([row])
+
+
+def found(rows: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+    pool = options.pop("models", models())
+    return {f.check: f for f in audit(table(rows), pool, **options)}
+
+
+def test_honest_metering_has_no_findings() -> None:
+    assert found([honest(i) for i in range(200)]) == {}
+
+
+def test_errors_are_not_answers() -> None:
+    bad = {"status": "error", "text": None, "prompt_tokens": None, "cost_usd": None}
+    rows = [honest(i, **bad, completion_tokens=None, cost_source=None) for i in range(50)]
+    assert found(rows) == {}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "usage_missing": {"prompt_tokens": None, "cost_usd": None, "cost_source": None},
+    "implausible_count": {"text": "A", "completion_tokens": 900},
+    "served_model": {"served_model": "gpt-x-mini"},
+    "latency": {"latency_s": 500.0},
+    "price_unknown": {"cost_usd": None, "cost_source": None},
+    "logprob_count": {
+        "logprobs": json.dumps([{"token": "a", "logprob": 0.0, "top": []}]),
+        "completion_tokens": 40,
+        "text": "long enough for forty tokens " * 5,
+    },
+    "totals": {"reasoning_tokens": 10_000},
+    "truncated": {"status": "truncated"},
+    "refused": {"status": "refused"},
+}
+
+
+@pytest.mark.parametrize("check", CASES)
+def test_a_fault_is_found_and_its_rows_are_named(check: str) -> None:
+    bad = range(40, 60)
+    rows = [honest(i, **(CASES[check] if i in bad else {})) for i in range(200)]
+    finding = found(rows)[check]
+    assert finding.count == len(bad)
+    assert finding.rows == tuple((f"q{i:03d}", 0) for i in bad)
+    assert finding.model_id == "gpt-x"
+
+
+def test_too_few_tokens_for_so_many_words() -> None:
+    rows = [honest(i) for i in range(50)]
+    rows[7] |= {"text": "word " * 500, "completion_tokens": 20}
+    assert found(rows)["implausible_count"].rows == (("q007", 0),)
+
+
+def test_languages_without_spaces_are_plausible() -> None:
+    # One character of Chinese takes one token or more; there are no words to count.
+    rows = [honest(i, text="答案是四十二。" * 20, completion_tokens=140) for i in range(50)]
+    assert "implausible_count" not in found(rows)
+
+
+def test_constant_counts_need_texts_that_differ() -> None:
+    constant = [honest(i, completion_tokens=30) for i in range(200)]
+    assert found(constant)["constant_count"].count == 200
+    # A letter takes one token each time: nothing to find.
+    letters = [honest(i, text="ABCD"[i % 4], completion_tokens=1) for i in range(200)]
+    assert "constant_count" not in found(letters)
+
+
+def test_totals_from_a_ledger() -> None:
+    rows = table([honest(i) for i in range(30)])
+    sums = [row["prompt_tokens"] + row["completion_tokens"] for row in rows.to_pylist()]
+    sums[3] += 1
+    findings = audit(rows.append_column("total_tokens", pa.array(sums)), models())
+    assert [(f.check, f.rows) for f in findings] == [("totals", (("q003", 0),))]
+
+
+def test_prompts_bound_their_counts() -> None:
+    rows = [honest(i, prompt_tokens=3) for i in range(30)]
+    queries = pa.table(
+        {"query_id": [f"q{i:03d}" for i in range(30)], "prompt": ["many words here " * 50] * 30}
+    )
+    assert found(rows, queries=queries)["implausible_count"].count == 30
+
+
+def test_prices_older_than_their_last_change() -> None:
+    rows = [honest(i) for i in range(30)]
+    assert "price_stale" in found(rows, price_changed={"gpt-x": "2026-03-01"})
+    assert found(rows, price_changed={"gpt-x": "2025-03-01"}) == {}
+
+
+def test_a_price_table_off_by_ten() -> None:
+    rows = [honest(i, cost_source="provider") for i in range(30)]
+    assert found(rows) == {}
+    off = models(price_in=10.0, price_out=20.0)
+    assert found(rows, models=off)["price_mismatch"].count == 30
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("openai/gpt-4o", "gpt-4o", True),
+        ("meta/llama-3:free", "meta/llama-3", True),
+        ("claude-3-opus-latest", "claude-3-opus-20240229", False),
+        ("m1", "m10", False),
+        ("Qwen/Qwen2.5-7B", "qwen2.5-7b", True),
+    ],
+)
+def test_served_names(asked: str, served: str, same: bool) -> None:
+    assert same_model(asked, served) is same
+
+
+def test_names_the_recipe_allows() -> None:
+    rows = [honest(i, served_model="vendor-build-7") for i in range(30)]
+    assert found(rows)["served_model"].count == 30
+    assert found(rows, thresholds=Metering(served_as={"gpt-x": ["vendor-build-7"]})) == {}
+    assert found(rows, names={"gpt-x": "vendor-build-7"}) == {}
+
+
+def test_canary_drift() -> None:
+    rows = [
+        {"model_id": m, "prompt": f"p{i}", "phase": phase, "text": text, "served_model": m}
+        for m, changed in (("steady", 0), ("drifting", 4))
+        for i in range(5)
+        for phase, text in (("start", "a"), ("end", "b" if i < changed else "a"))
+    ]
+    findings = audit(table([]), models(), canaries=pa.Table.from_pylist(rows))
+    assert [(f.check, f.model_id, f.count) for f in findings] == [("canary_drift", "drifting", 4)]
+
+
+def test_waivers_cover_one_check_or_all() -> None:
+    rows = [honest(i, status="truncated", cost_usd=None, cost_source=None) for i in range(50)]
+    findings = audit(table(rows), models())
+    one = Waiver(gate="metering:price_unknown", reason="prices were never published")
+    stands, waived = apply_waivers(findings, [one])
+    assert [f.check for f in stands] == ["truncated"]
+    assert [(f.check, w.reason) for f, w in waived] == [("price_unknown", one.reason)]
+    everything = Waiver(gate="metering", reason="recorded outputs hold no usage")
+    assert apply_waivers(findings, [everything])[0] == ()
+
+
+def test_every_check_is_listed() -> None:
+    defined = {
+        name
+        for name, value in vars(checks).items()
+        if name.startswith("_")
+        and getattr(value, "__module__", "") == checks.__name__
+        and "Iterator" in str(getattr(value, "__annotations__", {}).get("return", ""))
+        and name not in ("_any", "_share")
+    }
+    assert defined == {check.__name__ for check in checks.CHECKS.values()}

@@ -1,0 +1,72 @@
+"""Traps of multiple-choice reading."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.scorers.mcq import read
+from pipelines.scorers.scorer import Asked
+
+CITIES = ("Rome", "Paris", "New York", "York", "none of these")
+ASKED = Asked("Capital of France?", ("B",), CITIES)
+
+
+@pytest.mark.parametrize(
+    ("output", "letter"),
+    [
+        ("The answer is (B).", "B"),
+        ("the answer is b.", "B"),
+        ("Answer: B", "B"),
+        ("**Answer:** **B**", "B"),
+        ("Final answer: \\boxed{B}", "B"),
+        ("\\boxed{\\text{B}}", "B"),
+        ('{"reasoning": "A is wrong", "answer": "B"}', "B"),
+        ("B", "B"),
+        ("B) Paris", "B"),
+        ("B. Paris", "B"),
+        ("(B)", "B"),
+        ("Paris", "B"),
+        ("The answer is Paris.", "B"),
+        ("The correct option is B.", "B"),
+        ("Option B is correct.", "B"),
+        ("A is in Italy, so the answer must be (B)", "B"),
+        # a corrected answer beats an earlier one
+        ("The answer is (A). Wait, that is Italy. The answer is (B).", "B"),
+        # the content of the longer option is not the shorter one's
+        ("The answer is New York.", "C"),
+        ("The answer is York.", "D"),
+        # a run-on generation: the next question's answer is not ours
+        ("The answer is (B).\n\nQuestion: Capital of Italy?\nAnswer: (A)", "B"),
+    ],
+)
+def test_reads_the_option(output: str, letter: str) -> None:
+    reading = read(ASKED, output)
+    assert reading.extracted is not None
+    assert reading.outcome == ("correct" if letter == "B" else "incorrect")
+    assert reading.reason.split(": ")[1].startswith(letter)
+    assert not reading.conflict
+    assert reading.span is not None
+    assert output[slice(*reading.span)]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "I do not know.",
+        "The answer is a matter of taste.",  # "a" is an article
+        "The answer is I think hard to find.",  # "I" is a pronoun
+        "The answer is (J).",  # no such option
+        "We take vitamin B and vitamin C",  # letters that are no commitment
+        "The answer is not B",
+        "Options:\nA. Rome\nB. Paris",  # merely repeats the options
+    ],
+)
+def test_abstains_without_a_commitment(output: str) -> None:
+    assert read(ASKED, output).outcome == "abstain"
+
+
+def test_conflict_is_flagged() -> None:
+    # Answers the few-shot questions too (gemini-1.5-pro-002 did).
+    assert read(ASKED, "The answer is (A).\n\nThe answer is (C).\n\nThe answer is (B).").conflict
+    assert not read(ASKED, "The answer is (B). So, the answer is B.").conflict

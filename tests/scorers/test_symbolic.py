@@ -1,0 +1,74 @@
+"""The killable worker: limits, crashes, forks and threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pipelines.scorers.answers import symbolic
+from pipelines.scorers.math import read
+from pipelines.scorers.scorer import Asked
+
+
+@pytest.fixture(autouse=True)
+def _worker() -> Iterator[None]:
+    symbolic.same.cache_clear()
+    yield
+    symbolic.same.cache_clear()
+
+
+# sympy expands this for minutes.
+ENDLESS = "(a+b+c+d+x+y+z+1)^{45}", "(1+z+y+x+d+c+b+a)^{45}+0\\cdot x^{2}+1"
+
+
+def test_a_comparison_that_does_not_end_is_killed_and_the_next_one_works() -> None:
+    began = time.monotonic()
+    symbolic.same("1+x", "x+1")  # start the worker outside the limit
+    try:
+        answer = symbolic.same(*ENDLESS, limit=0.001)
+    except symbolic.TookTooLong:
+        answer = None
+    assert answer is None
+    assert symbolic.same("2x+x", "3x") is True
+    assert time.monotonic() - began < 60
+
+
+def test_too_long_is_an_error_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object) -> bool:
+        raise symbolic.TookTooLong
+
+    monkeypatch.setattr(symbolic, "same", endless)
+    reading = read(Asked("", ("x+1",)), "\\boxed{1+x+y}")
+    assert reading.outcome == "error"
+    assert reading.score is None
+
+
+def test_a_worker_that_dies_settles_nothing_and_is_replaced() -> None:
+    assert symbolic.same("x+1", "1+x") is True
+    assert symbolic._worker.process is not None
+    symbolic._worker.process.kill()
+    symbolic._worker.process.wait()
+    assert symbolic.same("x+2", "2+x") is True
+
+
+def test_works_off_the_main_thread() -> None:
+    # math-verify's own time-out needs the main thread.
+    answers: list[bool | None] = []
+    threads = [
+        threading.Thread(target=lambda n=n: answers.append(symbolic.same(f"x+{n}", f"{n}+x")))
+        for n in range(3, 7)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [True] * 4
+
+
+def test_what_cannot_be_read_is_not_equal() -> None:
+    assert symbolic.same("x+", "x") is None
+    assert symbolic.same("9" * 700, "9" * 700 + "+0") is None
+    symbolic.close()
