@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.ingest.importers import unpickle
+from pipelines.ingest import pickles
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import found_files, need, score, spent
 
@@ -27,24 +27,24 @@ def read(path: Path) -> Found:
     found = Found()
     frames = []
     for file in found_files(path, ["*shot*.pkl"], _LAYOUT):
-        frame = unpickle.load(file)
-        if type(frame).__name__ != "DataFrame":
+        frame = pickles.load(file)
+        if not isinstance(frame, pickles.Frame):
             raise SourceError("the pickle holds no data frame", where=str(file))
-        columns = [str(name) for name in frame.columns]
+        columns = list(frame.columns)
         need(dict.fromkeys(columns), ("sample_id", "prompt", "eval_name"), str(file))
         frames.append((file, frame, columns))
     found.answers = _answers(found, frames)
     return found
 
 
-def _answers(found: Found, frames: list[tuple[Path, Any, list[str]]]) -> Iterator[Answer]:
+def _answers(found: Found, frames: list[tuple[Path, pickles.Frame, list[str]]]) -> Iterator[Answer]:
     several = len(frames) > 1
     for file, frame, columns in frames:
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
         seen: set[str] = set()
-        for number, row in enumerate(frame.to_dict("records")):
+        for number, row in enumerate(frame.rows()):
             where = f"{file.name}, row {number}"
             name = str(row["sample_id"])
             sample_id = f"{file.stem}/{name}" if several else name

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.ingest.importers import unpickle
+from pipelines.ingest import pickles
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import found_files, need, score, text
 
@@ -32,7 +32,7 @@ def read(path: Path) -> Found:
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
-        content = unpickle.load(path)
+        content = pickles.load(path)
         pools = list(_pools(content, (), 0))
         if not pools:
             raise SourceError(

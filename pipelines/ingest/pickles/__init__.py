@@ -1,0 +1,12 @@
+"""Pickles of frames and arrays as plain values: opcodes are parsed, nothing they ask for is made.
+
+Start with `machine.py`: it turns the file into inert values. `plain.py` makes lists, numbers and
+arrays of them from checked buffers, `frames.py` the columns of a data frame.
+"""
+
+from __future__ import annotations
+
+from pipelines.ingest.pickles.frames import Frame
+from pipelines.ingest.pickles.load import load
+
+__all__ = ["Frame", "load"]
