@@ -9,6 +9,7 @@ from prefect import flow
 
 from flows.demo.serve import surroundings
 from flows.recipe import load, with_collect
+from flows.scaling import scaled
 from flows.show import console
 from flows.show.summary import markdown
 from flows.stages.collect import collect_stage
@@ -35,6 +36,7 @@ def build(
     version: str | None = None,
     collect: dict[str, Any] | None = None,
     shards: int = 1,
+    scale: float | None = None,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
@@ -47,6 +49,7 @@ def build(
         collect: Keys of the recipe's `collect` section to set otherwise.
         shards: Parts that each model's questions, and the embedding, are cut into; changes
             nothing but who works on what.
+        scale: Shrink every count of questions to this share.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
@@ -55,7 +58,7 @@ def build(
     checked, base = load(recipe)
     if version is not None:
         checked = checked.model_copy(update={"version": version})
-    checked = with_collect(checked, collect or {})
+    checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
     with surroundings(checked.name, root):
@@ -143,6 +146,7 @@ def run_build(
     until: str,
     collect: dict[str, Any] | None = None,
     shards: int = 1,
+    scale: float | None = None,
 ) -> dict[str, Any]:
     """`build` through Prefect when an API is configured, directly otherwise."""
     return start(  # type: ignore[no-any-return]
@@ -153,6 +157,7 @@ def run_build(
         until=until,
         collect=collect,
         shards=shards,
+        scale=scale,
     )
 
 

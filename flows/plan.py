@@ -2,47 +2,76 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from flows.demo.serve import surroundings
 from flows.recipe import load, with_collect
+from flows.scaling import scaled
 from flows.stages.ingest import ingest_task, pool_task
+from flows.stated import is_stated, stated_plan, summary
 from flows.tracking.run import call
 from flows.workspace.ledgers import ledger_exists
 from flows.workspace.shares import open_ledger
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
+from schemas.recipe import Recipe
 
 
 def plan_build(
-    recipe: str, workspace: str, collect: dict[str, Any] | None = None
+    recipe: str,
+    workspace: str,
+    collect: dict[str, Any] | None = None,
+    *,
+    scale: float | None = None,
+    read_sources: bool = False,
 ) -> dict[str, Any]:
     """JSON-ready plan: questions, and per model calls, tokens and USD still to spend.
 
-    Unknown figures are null. For recorded responses there is nothing to ask.
+    Unknown figures are null. For recorded responses there is nothing to ask. Where the
+    sources cannot be read without the network and all state a `limit`, the plan is what
+    the recipe states (`stated`), unless `read_sources` is set.
     """
     checked, base = load(recipe)
-    checked = with_collect(checked, collect or {})
+    checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
+    if not read_sources and is_stated(checked, base):
+        return {**_head(checked, root), **stated_plan(checked)}
     with surroundings(checked.name, root, serve=False):
         queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
         pool = call(pool_task, recipe=checked, root=str(root))
+    table = read(queries, "queries")
     said: dict[str, Any] = {
-        "benchmark": checked.name,
-        "version": checked.version,
-        "provider": checked.collect.provider,
+        **_head(checked, root),
         "queries": queries.figures["queries"],
         "models_in_pool": pool.figures["models"],
-        "released": (root / "releases" / checked.name / checked.version).is_dir(),
+        "stated": False,
+        **summary(checked, _per_source(checked, table)),
     }
     if checked.collect.provider == "recorded":
-        return {**said, "calls": 0, "cost_usd": 0.0, "models": []}
-    table = read(queries, "queries")
+        return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
     if not ledger_exists(root):
-        return {**said, **plan(table, checked.pool, checked.collect, None).figures()}
-    with open_ledger(root) as ledger:
-        return {**said, **plan(table, checked.pool, checked.collect, ledger).figures()}
+        found = plan(table, checked.pool, checked.collect, None).figures()
+    else:
+        with open_ledger(root) as ledger:
+            found = plan(table, checked.pool, checked.collect, ledger).figures()
+    return {**said, **found, "estimated_usd": found["cost_usd"]}
+
+
+def _head(recipe: Recipe, root: Path) -> dict[str, Any]:
+    return {
+        "benchmark": recipe.name,
+        "version": recipe.version,
+        "provider": recipe.collect.provider,
+        "models_in_pool": len(recipe.pool.models),
+        "released": (root / "releases" / recipe.name / recipe.version).is_dir(),
+    }
+
+
+def _per_source(recipe: Recipe, queries: Any) -> dict[str, int]:
+    counted = Counter(queries.column("source").to_pylist())
+    return {source.name: counted[source.name] for source in recipe.sources}
 
 
 def show(said: dict[str, Any]) -> None:
@@ -55,6 +84,7 @@ def show(said: dict[str, Any]) -> None:
         f"{said['benchmark']} {said['version']}: {said['queries']:,} questions x "
         f"{said['models_in_pool']} models"
     )
+    _show_sizes(console, said)
     if said["provider"] == "recorded":
         console.print("responses are recorded: nothing will be asked")
         return
@@ -80,6 +110,26 @@ def show(said: dict[str, Any]) -> None:
         f"{said['calls']:,} calls, cost {about}"
         + ("" if worst is None else f", at most {worst:.4f} USD")
     )
+
+
+def _show_sizes(console: Any, said: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    if said["stated"]:
+        console.print(
+            "as the recipe states it; nothing was read (`--read` reads the sources). "
+            f"Prompts are taken as {said['assumed_prompt_tokens']} tokens."
+        )
+    if len(said["queries_per_source"]) > 1:
+        table = Table()
+        table.add_column("source")
+        table.add_column("questions", justify="right")
+        for name, count in said["queries_per_source"].items():
+            table.add_row(name, f"{count:,}")
+        console.print(table)
+    for scheme, sizes in said["schemes"].items():
+        parts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
+        console.print(f"split {scheme!r}, before curation: {parts}")
 
 
 def _known(value: float | None) -> str:

@@ -28,6 +28,9 @@ def command(
         int | None,
         typer.Option(min=1, help="Ask truncated answers again with this many tokens."),
     ] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Shrink every count of questions in proportion: 0.01.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Build a benchmark release from a recipe.
@@ -54,7 +57,7 @@ def command(
     if reask_truncated is not None:
         changes["reask_truncated"] = reask_truncated
     summary = run_build(
-        recipe, str(workspace), jobs=jobs, until=until, collect=changes, shards=shards
+        recipe, str(workspace), jobs=jobs, until=until, collect=changes, shards=shards, scale=scale
     )
     if as_json:
         import json

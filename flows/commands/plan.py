@@ -19,23 +19,32 @@ def command(
         int | None,
         typer.Option(min=1, help="Ask truncated answers again with this many tokens."),
     ] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Shrink every count of questions in proportion: 0.01.")
+    ] = None,
+    read: Annotated[
+        bool, typer.Option("--read", help="Read hub sources even where the recipe states counts.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Say what a build would ask and what it would cost. Calls no model.
 
     What the ledger already has is not asked again and not counted. Token counts say how sure
-    they are; a cost is unknown when a price is.
+    they are; a cost is unknown when a price is. A recipe of hub datasets that states how many
+    questions it takes of each is planned from that, without the network.
 
-    Example:
+    Examples:
 
         routeyard plan demo --workspace yard
+
+        routeyard plan nine_by_30k --scale 0.01
     """
     from flows.plan import plan_build, show
 
     changes: dict[str, Any] = {"reask": reask} if reask else {}
     if reask_truncated is not None:
         changes["reask_truncated"] = reask_truncated
-    said = plan_build(recipe, str(workspace), changes)
+    said = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
     if as_json:
         import json
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pipelines.slices import dense_rows
 from schemas.recipe.collect import Coverage
 
 Rows = np.ndarray[Any, np.dtype[np.int32]]
@@ -21,17 +22,21 @@ def covered(queries: pa.Table, n_models: int, coverage: Coverage) -> list[Rows]:
     queries of a task come in the order of a seeded hash, and each takes the
     models that task has asked least so far, ties broken at random: within a task
     any two models differ by one query at most. Another task's queries change
-    nothing; another model or query of the same task may.
+    nothing; another model or query of the same task may. The dense slice
+    (`pipelines.slices`) is asked of every model and enters no count.
     """
     everything = np.arange(queries.num_rows, dtype=np.int32)
     draws = max(1, round(coverage.share * n_models))
     if draws >= n_models:
         return [everything] * n_models
     ids = queries.column("query_id").to_pylist()
+    dense = dense_rows(queries)
     by_task: dict[str, list[int]] = defaultdict(list)
     for row, task in enumerate(queries.column("task").to_pylist()):
-        by_task[task].append(row)
+        if not dense[row]:
+            by_task[task].append(row)
     asked = np.zeros((n_models, queries.num_rows), dtype=bool)
+    asked[:, dense] = True
     for task, rows in by_task.items():
         rows.sort(key=lambda row: _digest(coverage.seed, ids[row]))
         random = np.random.default_rng(list(_digest(coverage.seed, task)))

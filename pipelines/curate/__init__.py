@@ -10,7 +10,7 @@ RULES = Registry(
     builtin={
         "contamination": "pipelines.curate.contamination:contamination",
         "dedup": "pipelines.curate.dedup.rule:dedup",
-        "dense_sparse": "pipelines.curate.split:dense_sparse",
+        "dense_sparse": "pipelines.curate.dense_slice:dense_sparse",
         "out_of_distribution": "pipelines.curate.split:out_of_distribution",
         "preference": "pipelines.curate.preference.rule:preference",
         "prune": "pipelines.curate.prune:prune",

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.split_counts import counted
 from pipelines.errors import RecipeError
 from schemas import MODEL_SPLITS, SPLITS
 
@@ -60,20 +61,26 @@ def split(
     train: float = 0.7,
     validation: float = 0.1,
     test: float = 0.2,
+    sources: Mapping[str, Mapping[str, int]] | None = None,
     stratify: bool = True,
     seed: int = 0,
     beside: pa.Table | None = None,
 ) -> pa.Table:
-    """SPLITS rows of one scheme with the given shares, after those of other schemes.
+    """SPLITS rows of one scheme, after those of other schemes.
+
+    Sizes are shares that add up to 1, or counts (any above 1): then test and
+    validation hold exactly so many, and train what is left, up to its count.
 
     Args:
         queries: QUERIES.
         duplicates: DUPLICATES; members of a group get the same split.
+        sources: {source: {train, validation, test}} in counts; others take no part.
         stratify: Keep the shares within each task.
         beside: SPLITS of rules, kept as they are.
 
     Raises:
-        RecipeError: shares do not add up to 1, or a rule made the same scheme.
+        RecipeError: shares do not add up to 1, counts cannot be met, or a rule made
+            the same scheme.
     """
     if beside is not None and scheme in beside.column("scheme").to_pylist():
         raise RecipeError(
@@ -81,6 +88,13 @@ def split(
             where="split",
             next_step="give the recipe's split another 'scheme', or leave it out",
         )
+    if sources or max(train, validation, test) > 1:
+        parts = {"train": int(train), "validation": int(validation), "test": int(test)}
+        units = units_of(queries, duplicates, f"{scheme}|{seed}")
+        source = dict(zip(ids_of(queries), queries.column("source").to_pylist(), strict=True))
+        rows = counted(units, source, parts, sources or {}, stratify=stratify)
+        made = splits_table({scheme: rows})
+        return made if beside is None else pa.concat_tables([beside, made])
     if min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-9:
         raise RecipeError(
             f"split shares add up to {train + validation + test:g}, not 1",
@@ -88,9 +102,9 @@ def split(
             next_step="give train, validation and test shares that add up to 1",
         )
     strata: dict[str, list[_Unit]] = defaultdict(list)
-    for unit in _units(queries, duplicates, f"{scheme}|{seed}"):
+    for unit in units_of(queries, duplicates, f"{scheme}|{seed}"):
         strata[unit.stratum if stratify else ""].append(unit)
-    rows: list[tuple[str, str]] = []
+    rows = []
     for stratum in sorted(strata):
         units = sorted(strata[stratum], key=lambda unit: (unit.place, unit.name))
         total = sum(len(unit.members) for unit in units)
@@ -106,69 +120,8 @@ def split(
                 name = "train"
             rows += [(member, name) for member in unit.members]
             before += len(unit.members)
-    made = _splits({scheme: rows})
+    made = splits_table({scheme: rows})
     return made if beside is None else pa.concat_tables([beside, made])
-
-
-def dense_sparse(
-    tables: Mapping[str, pa.Table],
-    *,
-    slice_share: float = 0.1,
-    validation: int = 3000,
-    test: int = 5000,
-    stratify: bool = True,
-    seed: int = 0,
-) -> Curated:
-    """Schemes `dense` and `sparse`: a slice asked of all models, and the rest.
-
-    A seeded slice (10 % of 300,000 prompts are 30,000) holds validation, test and
-    the dense train set. The complement is the sparse train extension, with the
-    same validation and test.
-    """
-    queries = tables["queries"]
-    n = len(queries)
-    room = slice_share * n
-    if not 0 < slice_share < 1 or validation + test >= room:
-        raise RecipeError(
-            f"a slice of {slice_share:g} of {n} queries ({int(room)}) cannot hold validation "
-            f"({validation}), test ({test}) and a train set",
-            where="curate: dense_sparse",
-            next_step="raise slice_share or lower validation and test",
-        )
-    shares = (validation / n, test / n)
-    parts = split(
-        queries,
-        tables.get("duplicates"),
-        scheme="dense",
-        train=1 - sum(shares),
-        validation=shares[0],
-        test=shares[1],
-        stratify=stratify,
-        seed=seed,
-    )
-    where = dict(zip(*(parts.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
-    rest = queries.filter(pa.array([where[q] == "train" for q in _ids(queries)]))
-    # Among what is left, the dense train set is a seeded share as well.
-    share = (room - validation - test) / max(1, len(rest))
-    cut = split(
-        rest,
-        tables.get("duplicates"),
-        scheme="dense-slice",
-        train=1 - share,
-        validation=0.0,
-        test=share,
-        stratify=stratify,
-        seed=seed,
-    )
-    inside = dict(zip(*(cut.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
-    rows: dict[str, list[tuple[str, str]]] = {"dense": [], "sparse": []}
-    for query in _ids(queries):
-        if where[query] != "train":
-            rows["dense"].append((query, where[query]))
-            rows["sparse"].append((query, where[query]))
-        else:
-            rows["dense" if inside[query] == "test" else "sparse"].append((query, "train"))
-    return _added(tables, _splits(rows))
 
 
 def out_of_distribution(
@@ -188,7 +141,7 @@ def out_of_distribution(
     """
     queries = tables["queries"]
     named = groups if isinstance(groups, Mapping) else {name: _known(name) for name in groups}
-    tasks = dict(zip(_ids(queries), queries.column("task").to_pylist(), strict=True))
+    tasks = dict(zip(ids_of(queries), queries.column("task").to_pylist(), strict=True))
     rows: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, Any] = {}
     for name, listed in named.items():
@@ -200,12 +153,12 @@ def out_of_distribution(
         scheme = f"ood:{name}"
         leaking = {
             member
-            for unit in _units(queries, tables.get("duplicates"), scheme)
+            for unit in units_of(queries, tables.get("duplicates"), scheme)
             if inside & set(unit.members)
             for member in unit.members
         } - inside
         rest = queries.filter(
-            pa.array([q not in inside and q not in leaking for q in _ids(queries)])
+            pa.array([q not in inside and q not in leaking for q in ids_of(queries)])
         )
         seen = split(
             rest,
@@ -221,7 +174,7 @@ def out_of_distribution(
             zip(*(seen.column(c).to_pylist() for c in ("query_id", "split")), strict=True)
         )
         figures[name] = {"test": len(inside), "left_out_as_duplicates": len(leaking)}
-    return _added(tables, _splits(rows), figures)
+    return with_splits(tables, splits_table(rows), figures)
 
 
 def unseen_models(
@@ -252,8 +205,8 @@ def unseen_models(
     )
 
 
-def _units(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[_Unit]:
-    tasks = dict(zip(_ids(queries), queries.column("task").to_pylist(), strict=True))
+def units_of(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[_Unit]:
+    tasks = dict(zip(ids_of(queries), queries.column("task").to_pylist(), strict=True))
     group: dict[str, str] = {}
     if duplicates is not None:
         # Groups of several thresholds can overlap; what is linked stays together.
@@ -294,12 +247,12 @@ def _known(name: str) -> Sequence[str]:
     return OOD_GROUPS[name]
 
 
-def _ids(queries: pa.Table) -> list[str]:
+def ids_of(queries: pa.Table) -> list[str]:
     ids: list[str] = queries.column("query_id").to_pylist()
     return ids
 
 
-def _splits(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
+def splits_table(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
     return SPLITS.from_rows(
         {"scheme": scheme, "query_id": query, "split": name}
         for scheme in sorted(rows)
@@ -307,7 +260,7 @@ def _splits(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
     )
 
 
-def _added(
+def with_splits(
     tables: Mapping[str, pa.Table], splits: pa.Table, figures: Mapping[str, Any] | None = None
 ) -> Curated:
     """Schemes stand side by side: the new ones are appended to those there are."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,6 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
             shuffled = list(rows)
             random.Random(source.shuffle_seed).shuffle(shuffled)
             rows = iter(shuffled)
-        if source.limit is not None:
-            rows = islice(rows, source.limit)
         taken, left_out = to_queries(source, rows, seen=seen, where=where)
         query_rows += taken
         removed += left_out

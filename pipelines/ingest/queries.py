@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines.errors import SourceError
 from pipelines.instructions import instruction
 from pipelines.jinja import compile_field, letter
+from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
 from schemas.recipe import Fields, Source
 
@@ -75,6 +76,8 @@ def to_queries(
     removed: list[tuple[str, str, str]] = []
     ids: dict[str, int] = {}
     for number, row in enumerate(rows):
+        if source.limit is not None and len(out) == source.limit:
+            break
         if any(row.get(column) != value for column, value in source.where.items()):
             _check_columns(source.where, row, where)
             continue
@@ -117,6 +120,8 @@ def to_queries(
         seen[content] += 1
         prompt = _text(read["prompt"](row)) if "prompt" in read else ""
         metadata = {name: row.get(name) for name in fields.metadata}
+        if source.dense is not None:
+            metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION
         out.append(
             {
                 "query_id": query_id(question, choices, references, repeat),

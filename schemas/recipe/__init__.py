@@ -8,7 +8,7 @@ from schemas.recipe.base import Strict
 from schemas.recipe.collect import Collect, Recorded, RecordedFields
 from schemas.recipe.label import Label, Policy
 from schemas.recipe.pool import Model, Pool, Provider
-from schemas.recipe.release import Release, Split, Waiver
+from schemas.recipe.release import Paper, Parts, Release, Split, Waiver
 from schemas.recipe.source import Fields, Source
 
 
@@ -83,6 +83,8 @@ __all__ = [
     "Fields",
     "Label",
     "Model",
+    "Paper",
+    "Parts",
     "Policy",
     "Pool",
     "Provider",

@@ -57,7 +57,11 @@ class Source(Strict):
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
     #: Questions to leave out (column: value); each is listed in removals.
     exclude: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    #: Questions to take at most, after `where`, `exclude` and questions without reference.
     limit: int | None = Field(default=None, ge=1)
+    #: Of these, the first so many (after shuffling) are the dense slice: asked of all models
+    #: whatever `collect.coverage` says, and what the rule `dense_sparse` can take as its slice.
+    dense: int | None = Field(default=None, ge=1)
     shuffle_seed: int | None = None
 
     @model_validator(mode="after")
@@ -69,4 +73,6 @@ class Source(Strict):
                 raise ValueError("a source of kind 'hub' needs 'hub_id'")
             if self.fields is None:
                 raise ValueError("a source needs 'fields' (or 'catalog')")
+        if self.dense is not None and self.limit is not None and self.dense > self.limit:
+            raise ValueError(f"'dense' ({self.dense}) is larger than 'limit' ({self.limit})")
         return self

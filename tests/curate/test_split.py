@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.curate.split import dense_sparse, out_of_distribution, split, unseen_models
+from pipelines.curate.dense_slice import dense_sparse
+from pipelines.curate.split import out_of_distribution, split, unseen_models
 from pipelines.errors import RecipeError
 from schemas import DUPLICATES
 

@@ -1,0 +1,124 @@
+"""A recipe at another scale: every count of questions shrinks in proportion.
+
+Sources, the dense slice, splits in counts, budgets and the counts of curation
+rules shrink; models, samples, thresholds and prices stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.curate.apply import rule_defaults
+from pipelines.curate.split_counts import apportion
+from pipelines.errors import BadInput
+from schemas.recipe import CurationRule, Parts, Recipe, Source, Split
+
+#: Parameters of rules that count questions.
+COUNTS_OF_RULES: Mapping[str, tuple[str, ...]] = {
+    "dense_sparse": ("validation", "test"),
+    "pseudo_specialists": ("min_queries",),
+    "specialist_sample": ("quota", "floor"),
+}
+
+
+def scaled(recipe: Recipe, scale: float | None) -> Recipe:
+    """The recipe with every count of questions times `scale`, in (0, 1].
+
+    Raises:
+        BadInput: the scale is outside (0, 1], or a source states no `limit`.
+    """
+    if scale is None or scale == 1:
+        return recipe
+    if not 0 < scale <= 1:
+        raise BadInput(f"a scale of {scale:g} is not in (0, 1]", next_step="write 0.01 for 1 %")
+    free = [source.name for source in recipe.sources if source.limit is None]
+    if free:
+        raise BadInput(
+            f"source {free[0]!r} states no 'limit', so it cannot be scaled",
+            where=f"recipe {recipe.name!r}",
+            next_step="give the source a 'limit'",
+        )
+    sources = [_source(source, scale) for source in recipe.sources]
+    total = sum(int(source.limit or 0) for source in sources)
+    before = sum(int(source.limit or 0) for source in recipe.sources)
+    limits = {source.name: int(source.limit or 0) for source in sources}
+    # What small sources keep at least makes the total a little larger than asked for.
+    reached = total / before
+    update: dict[str, Any] = {
+        "sources": sources,
+        "split": _split(recipe.split, reached, limits),
+        "curate": [_rule(rule, reached, sources) for rule in recipe.curate],
+        "collect": _collect(recipe, scale),
+        "release": recipe.release.model_copy(
+            update={
+                "known_issues": [
+                    *recipe.release.known_issues,
+                    f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`).",
+                ]
+            }
+        ),
+    }
+    changed = recipe.model_copy(update=update)
+    # `model_copy` counts what it sets as written; a split that was not, still is not.
+    if "split" not in recipe.model_fields_set:
+        changed.model_fields_set.discard("split")
+    return changed
+
+
+def _source(source: Source, scale: float) -> Source:
+    limit = max(1, round((source.limit or 1) * scale))
+    changes: dict[str, Any] = {"limit": limit}
+    if source.dense is not None:
+        changes["dense"] = min(limit, max(1, round(source.dense * scale)))
+    return source.model_copy(update=changes)
+
+
+def _split(split: Split, scale: float, limits: Mapping[str, int]) -> Split:
+    if split.sources:
+        own = {name: _fitted(one, limits.get(name, 0)) for name, one in split.sources.items()}
+        return split.model_copy(update={"sources": own})
+    if split.counts is None:
+        return split
+    parts = _fitted(split.counts, sum(limits.values()))
+    return split.model_copy(update=parts.model_dump())
+
+
+def _fitted(parts: Parts, room: int) -> Parts:
+    """The same proportions over at most `room` questions; one at least of each that had some."""
+    sizes = parts.model_dump()
+    smaller = apportion(sizes, min(room, sum(sizes.values())))
+    for name, size in sizes.items():
+        most = max(smaller, key=lambda key: smaller[key])
+        if size and not smaller[name] and smaller[most] > 1:
+            smaller[name], smaller[most] = 1, smaller[most] - 1
+    return Parts(**smaller)
+
+
+def _rule(rule: CurationRule, scale: float, sources: list[Source]) -> CurationRule:
+    names = COUNTS_OF_RULES.get(rule.rule, ())
+    said = {**rule_defaults(rule.rule), **rule.parameters}
+    changes = {
+        name: max(1, round(said[name] * scale)) for name in names if isinstance(said[name], int)
+    }
+    if rule.rule == "dense_sparse" and said["slice_share"] is None:
+        # The slice shrinks source by source: the same proportions of what it holds now.
+        inside = sum(source.dense or 0 for source in sources)
+        changes = {name: max(1, min(count, inside // 3)) for name, count in changes.items()}
+    if not changes:
+        return rule
+    return rule.model_copy(update={"parameters": {**rule.parameters, **changes}})
+
+
+def _collect(recipe: Recipe, scale: float) -> Any:
+    budget = recipe.collect.budget
+    if not budget.is_set:
+        return recipe.collect
+    smaller = budget.model_copy(
+        update={
+            "usd": None if budget.usd is None else budget.usd * scale,
+            "per_model_usd": None if budget.per_model_usd is None else budget.per_model_usd * scale,
+            "models": {name: usd * scale for name, usd in budget.models.items()},
+        }
+    )
+    return recipe.collect.model_copy(update={"budget": smaller})

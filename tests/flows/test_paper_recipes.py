@@ -1,0 +1,105 @@
+"""The papers' recipes are planned offline, and shrink in proportion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.cli import run
+from flows.plan import plan_build
+from flows.recipe import load
+from flows.scaling import scaled
+from pipelines.errors import BadInput
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that looks anything up on the hub fails here."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("the plan asked the hub")
+
+    monkeypatch.setattr("pipelines.ingest.hub.resolve", refuse)
+    monkeypatch.setattr("pipelines.ingest.hub.rows", refuse)
+
+
+def planned(name: str, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    assert run(["plan", name, "--json", *more]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_nine_by_30k_is_the_papers_table(capsys: pytest.CaptureFixture[str]) -> None:
+    said = planned("nine_by_30k", capsys)
+    counts = said["queries_per_source"]
+    assert (len(counts), sum(counts.values()), said["queries"]) == (57, 31_027, 31_027)
+    # Table 7 of the paper, one of each group.
+    printed = {
+        "mmlu": 1323, "asdiv": 246, "livecodebench": 50, "searchqa": 4404, "cloze_test": 935,
+        "chess_instruct": 13,
+    }  # fmt: skip
+    assert {name: counts[name] for name in printed} == printed
+    assert said["splits"] == {"train": 23_027, "validation": 3_000, "test": 5_000}
+    assert said["calls"] == 9 * 31_027
+    assert said["estimated_usd"] is None  # the pool states no prices
+
+
+def test_nine_by_300k_holds_the_dense_slice_and_a_third_of_the_pool_beyond(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = planned("nine_by_300k", capsys)
+    assert said["queries"] == 310_371
+    assert said["splits"] == {"train": 302_371, "validation": 3_000, "test": 5_000}
+    assert said["schemes"]["dense"] == {"train": 23_027, "validation": 3_000, "test": 5_000}
+    assert said["calls"] == 9 * 31_027 + 3 * (310_371 - 31_027)
+
+
+def test_the_small_recipe_is_a_prefix_of_the_large_one() -> None:
+    small, large = load("nine_by_30k")[0], load("nine_by_300k")[0]
+    assert [s.name for s in small.sources] == [s.name for s in large.sources]
+    for one, other in zip(small.sources, large.sources, strict=True):
+        assert (one.limit, one.shuffle_seed) == (other.dense, other.shuffle_seed)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.01, 0.0001])
+def test_everything_shrinks_in_proportion(scale: float) -> None:
+    recipe = load("nine_by_30k")[0]
+    small = scaled(recipe, scale)
+    total = sum(s.limit or 0 for s in small.sources)
+    assert all(
+        s.limit == max(1, round((o.limit or 0) * scale))
+        for s, o in zip(small.sources, recipe.sources, strict=True)
+    )
+    assert small.split.train + small.split.validation + small.split.test == total
+    assert small.split.test == pytest.approx(5000 / 31_027 * total, abs=1)
+    assert f"--scale {scale:g}" in small.release.known_issues[-1]
+    assert small.pool == recipe.pool
+
+
+def test_a_price_and_a_limit_make_an_estimate(tmp_path: Path) -> None:
+    text = """
+name: priced
+version: 1.0.0
+sources:
+  - {name: a, catalog: gsm8k, limit: 100}
+pool:
+  providers: [{name: p, base_url: "http://127.0.0.1:9/v1"}]
+  models:
+    - {model_id: m, price_in: 1, price_out: 2, price_date: "2026-11-01"}
+collect: {max_tokens: 1000, samples: 3}
+"""
+    path = tmp_path / "priced.yaml"
+    path.write_text(text, encoding="utf-8")
+    said = plan_build(str(path), str(tmp_path / "yard"))
+    assert said["calls"] == 300
+    assert said["estimated_usd"] == pytest.approx(300 * (400 * 1 + 1000 * 2) / 1e6)
+
+
+def test_a_recipe_without_counts_cannot_be_scaled() -> None:
+    with pytest.raises(BadInput, match="states no 'limit'"):
+        scaled(load("zeroeval_gsm")[0], 0.1)
+    with pytest.raises(BadInput, match="not in"):
+        scaled(load("nine_by_30k")[0], 2)
