@@ -7,7 +7,6 @@ from typing import Any
 
 from prefect import flow
 
-from flows.demo.serve import surroundings
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.show import console
@@ -20,7 +19,9 @@ from flows.stages.label import label_stage
 from flows.stages.release import audit_task, certify_task, check_metering, release_task
 from flows.tracking.log import log
 from flows.tracking.run import call, publish_markdown, start
-from flows.workspace.stage_folders import PROBING, Done, write_json
+from flows.workspace.stage_folders import PROBING, Done
+from flows.workspace.surroundings import surroundings
+from pipelines.staging import write_json
 from schemas.recipe import Recipe
 
 #: The stages a build can stop after, in order.
@@ -61,7 +62,7 @@ def build(
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
-    with surroundings(checked.name, root):
+    with surroundings(checked, root):
         return _stages(checked, recipe, base, root, jobs=jobs, shards=shards, until=until)
 
 
@@ -133,9 +134,9 @@ def _stages(
 
 def needs_embeddings(recipe: Recipe) -> bool:
     """True when some curation rule reads the `embeddings` table."""
-    from pipelines.curate import READS_EMBEDDINGS
+    from pipelines.curate import RULES
 
-    return any(rule.rule in READS_EMBEDDINGS for rule in recipe.curate)
+    return any("embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate)
 
 
 def run_build(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.stage_folders import write_json
 from pipelines.errors import BadInput, RecipeError
+from pipelines.staging import write_json
 from schemas.recipe import Pool, Recipe
 
 #: provider → names it listed.

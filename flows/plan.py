@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from flows.demo.serve import surroundings
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.stages.ingest import ingest_task, pool_task
@@ -14,6 +13,7 @@ from flows.stated import is_stated, stated_plan, summary
 from flows.tracking.run import call
 from flows.workspace.ledgers import ledger_exists
 from flows.workspace.shares import open_ledger
+from flows.workspace.surroundings import surroundings
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
 from schemas.recipe import Recipe
@@ -38,7 +38,7 @@ def plan_build(
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
         return {**_head(checked, root), **stated_plan(checked)}
-    with surroundings(checked.name, root, serve=False):
+    with surroundings(checked, root, serve=False):
         queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
         pool = call(pool_task, recipe=checked, root=str(root))
     table = read(queries, "queries")

@@ -145,12 +145,11 @@ def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
 def _check_names(recipe: Recipe, path: Path) -> Recipe:
     """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
     from pipelines.curate import RULES
-    from pipelines.curate.apply import check_parameters
     from pipelines.scorers import SCORERS
 
     for number, rule in enumerate(recipe.curate):
         where = f"{path}: curate.{number}"
-        check_parameters(rule.rule, RULES.get(rule.rule, where=where), rule.parameters, where=where)
+        RULES.get(rule.rule, where=where).check(rule.parameters, where=where)
     for number, source in enumerate(recipe.sources):
         if source.scorer not in (None, "none"):
             SCORERS.get(source.scorer, where=f"{path}: sources.{number}.scorer")

@@ -59,11 +59,11 @@ def refresh(
         the stages that came out differently as `"rebuilt"`; with both what changed outside
         (`"changes"`) and where the release was sent in this run (`"published"`, or null).
     """
-    from flows.demo.serve import surroundings
+    from flows.workspace.surroundings import surroundings
 
     checked, _ = load(recipe)
     root = Path(workspace).absolute()
-    with surroundings(checked.name, root):
+    with surroundings(checked, root):
         try:
             if publish_to:
                 check_target(publish_to)

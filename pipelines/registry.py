@@ -7,7 +7,7 @@ through an entry point group of the same name (`routeyard.scorers`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -33,6 +33,11 @@ class Registry:
 
     def names(self) -> list[str]:
         return sorted(self.targets)
+
+    def modules(self, names: Iterable[str]) -> list[str]:
+        """Modules in which the named parts stand: the code of a stage that uses them."""
+        found = {self.targets[name].partition(":")[0] for name in names if name in self.targets}
+        return sorted(found)
 
     def get(self, name: str, *, where: str | None = None) -> Any:
         """The object registered under `name`.

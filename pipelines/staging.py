@@ -1,17 +1,22 @@
-"""A folder that appears whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import shutil
-import tempfile
+import socket
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pipelines.errors import DiskFull
+from pipelines.ledger.owner import runs
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -20,13 +25,19 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def staging(target: Path) -> Iterator[Path]:
     """A new folder beside `target`, removed at the end unless `place` moved it there.
 
+    Its name says which process of which host makes it; what killed processes of
+    this host left there is removed first, while others may be at work.
+
     Raises:
         DiskFull: there was no room.
     """
     folder: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.staging-", dir=target.parent))
+        sweep(target.parent)
+        name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}"
+        folder = target.parent / name
+        folder.mkdir(mode=0o700)
         yield folder
     except Exception as error:
         if is_full(error):
@@ -68,10 +79,27 @@ def is_full(error: BaseException) -> bool:
     return any(word in str(error).lower() for word in words)
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def write_json(path: Path, content: Any) -> None:
+    """Indented JSON with sorted keys, replaced in one step; NaN is refused, since it is no JSON."""
+    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished.write_text(text + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes of this host left half-written in a folder."""
+    for left in folder.glob(f".*.*.{_host()}.*"):
+        pid = left.name.rpartition(".")[2]
+        if pid.isdigit() and not runs(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@cache
+def _host() -> str:
+    """This host as part of a file name."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
 
 
 def _flush(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from flows.show.console import counter, line
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core, from_tables
 from pipelines.routers.base import Queries, Router
+from pipelines.staging import write_json as write_json
 from schemas import CONTRACTS
 
 #: Tables an evaluation reads; the others stay closed.
@@ -204,13 +204,6 @@ def pair_scorers(
         router.fit(battles, *pair)
         found[name] = router.scores
     return found
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Indented JSON with a trailing newline; NaN is refused, since it is no JSON."""
-    path.write_text(
-        json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-    )
 
 
 def write_tables(out: Path, tables: dict[str, pa.Table | None]) -> None:

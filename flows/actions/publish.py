@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from flows.workspace.stage_folders import write_json
 from pipelines.errors import BadInput, GateFailed
+from pipelines.staging import write_json
 
 
 @dataclass(frozen=True, slots=True)

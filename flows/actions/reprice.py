@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.stage_folders import write_json, write_table
+from flows.workspace.stage_folders import write_table
 from pipelines.errors import BadInput, VersionExists
+from pipelines.staging import place, staging, write_json
 
 
 def reprice_target(
@@ -34,22 +34,17 @@ def reprice_target(
             where=str(folder),
             next_step="name another with --out",
         )
-    staging = folder.with_name(f".{folder.name}.unfinished")
-    shutil.rmtree(staging, ignore_errors=True)
-    try:
-        write_table(done.responses, staging / "responses.parquet")
-        write_table(done.models, staging / "models.parquet")
-        figures = {
-            "of": target.name,
-            "prices": prices.name,
-            "models": done.figures,
-            "path": str(folder),
-        }
-        write_json(staging / "reprice.json", figures)
-        staging.rename(folder)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+    figures = {
+        "of": target.name,
+        "prices": prices.name,
+        "models": done.figures,
+        "path": str(folder),
+    }
+    with staging(folder) as unfinished:
+        write_table(done.responses, unfinished / "responses.parquet")
+        write_table(done.models, unfinished / "models.parquet")
+        write_json(unfinished / "reprice.json", figures)
+        place(unfinished, folder)
     return figures
 
 

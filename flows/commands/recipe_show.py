@@ -22,14 +22,14 @@ def command(
     import yaml
 
     from flows.recipe import load
-    from pipelines.curate.apply import rule_defaults
+    from pipelines.curate import RULES
     from pipelines.ingest.catalog import from_catalog
 
     checked, _ = load(recipe)
     shown = checked.model_dump(mode="json")
     shown["sources"] = [from_catalog(s).model_dump(mode="json") for s in checked.sources]
     shown["curate"] = [
-        {"rule": rule.rule, **rule_defaults(rule.rule), **rule.parameters}
+        {"rule": rule.rule, **RULES.get(rule.rule).defaults, **rule.parameters}
         for rule in checked.curate
     ]
     print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")

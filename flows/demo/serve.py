@@ -1,44 +1,24 @@
-"""What the `demo` recipe needs around it: the question bank on disk and the server running."""
+"""What the `demo` recipe names: the question bank on disk and the simulated pool's address."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-BANK = "ROUTEYARD_DEMO_BANK"
-URL = "ROUTEYARD_DEMO_URL"
+
+@contextmanager
+def bank_file(root: Path) -> Iterator[str]:
+    """The demo's questions, written into the workspace."""
+    from flows.demo.bank import write
+
+    yield str(write(root / "demo" / "bank.jsonl"))
 
 
 @contextmanager
-def surroundings(benchmark: str, root: Path, *, serve: bool = True) -> Iterator[None]:
-    """Bank and simulated pool for the benchmark `demo`; nothing for any other.
-
-    A server that is already named by ROUTEYARD_DEMO_URL is used as it is.
-
-    Args:
-        serve: Start the server; a plan asks nothing and needs none.
-    """
-    if benchmark != "demo":
-        yield
-        return
-    from flows.demo.bank import write
+def served_pool(root: Path) -> Iterator[str]:
+    """Address of the simulated pool, which is served while it is needed."""
     from flows.demo.server import running
 
-    before = {name: os.environ.get(name) for name in (BANK, URL)}
-    try:
-        if not before[BANK]:
-            os.environ[BANK] = str(write(root / "demo" / "bank.jsonl"))
-        if before[URL] or not serve:
-            yield
-        else:
-            with running() as base_url:
-                os.environ[URL] = base_url
-                yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with running() as base_url:
+        yield base_url

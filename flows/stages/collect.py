@@ -84,7 +84,6 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
             "pool": pool.fingerprint,
             "answers": answers_fingerprint(responses),
         },
-        rooms=("schemas", "pipelines.collect"),
         make=make,
         benchmark=recipe.name,
     )

@@ -15,8 +15,6 @@ from flows.workspace.stage_folders import Done, run_stage, write_table
 from flows.workspace.tables import read, read_all, read_shards
 from schemas.recipe import Recipe
 
-#: Modules at the root of pipelines that several stages use.
-_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
 _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
@@ -34,11 +32,10 @@ def curate_task(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flows.stages.entailment import ROOMS, inputs_of, made_for
+    from flows.stages.entailment import inputs_of, made_for, parts_of
+    from pipelines.curate import RULES
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
-
-    names = {rule.rule for rule in recipe.curate}
 
     inputs = {
         "queries": queries.fingerprint,
@@ -92,8 +89,11 @@ def curate_task(
             "split_is_written": "split" in recipe.model_fields_set,
         },
         inputs=inputs,
-        rooms=("schemas", "pipelines.curate", *(ROOMS if "preference" in names else ())),
         make=make,
+        uses=[
+            *RULES.modules(rule.rule for rule in recipe.curate),
+            *parts_of(recipe, queries.path("queries")),
+        ],
         benchmark=recipe.name,
     )
 

@@ -92,7 +92,6 @@ def embed_task(recipe: Recipe, root: str, queries: Done) -> Done:
         "embed",
         parameters=recipe.embed.model_dump(mode="json"),
         inputs={"queries": queries.fingerprint},
-        rooms=("schemas", "pipelines.embed", "pipelines.encoders"),
         make=make,
         benchmark=recipe.name,
     )

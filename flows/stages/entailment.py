@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flows.stages.verdicts import scorer_modules
 from pipelines.entailment.equivalence import Equivalence
 from pipelines.errors import RecipeError
 from pipelines.meaning import Entailment, Pair
@@ -17,15 +18,14 @@ from pipelines.meaning import Entailment, Pair
 if TYPE_CHECKING:
     from schemas.recipe import Recipe
 
-#: Code that a preference rule's result depends on, beside that of curation.
-ROOMS = ("pipelines.entailment", "pipelines.label", "pipelines.logprobs", "pipelines.meaning")
-
 
 def made_for(
     recipe: Recipe, root: Path, rule: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The objects a rule needs and no recipe can write; none for most rules."""
-    if rule != "preference":
+    from pipelines.curate import RULES
+
+    if "entailment" not in RULES.get(rule).needs:
         return {}
     made: dict[str, Any] = {
         "entailment": entailment_for(parameters.get("backend", "equivalence"), recipe, root)
@@ -33,6 +33,20 @@ def made_for(
     if parameters.get("self_assessment"):
         made["assess"] = assessor(recipe, root, str(parameters["weak"]))
     return made
+
+
+def parts_of(recipe: Recipe, queries: Path) -> list[str]:
+    """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
+    from pipelines.curate import RULES
+    from pipelines.entailment import BACKENDS
+
+    found: list[str] = []
+    for rule in recipe.curate:
+        if "entailment" in RULES.get(rule.rule).needs:
+            backend = rule.parameters.get("backend", "equivalence")
+            name = backend.get("name", "") if isinstance(backend, Mapping) else backend
+            found += BACKENDS.modules([str(name)]) + scorer_modules(queries)
+    return found
 
 
 def inputs_of(recipe: Recipe) -> dict[str, str]:
@@ -129,16 +143,11 @@ def scorer_equivalence() -> Equivalence:
 
     def equivalent(pair: Pair) -> bool | None:
         scorer = scorer_of(pair.scorer)
-        if scorer.threshold is not None or not scorer.needs_reference or pair.scorer == "code":
+        if not scorer.decides_equality:
             return None
         asked = Asked(pair.question, (pair.premise,), pair.choices)
-        reading = scorer.read(asked, stated(pair.scorer, pair.hypothesis))
+        reading = scorer.read(asked, scorer.states.format(pair.hypothesis))
         # `error`: the premise is not an answer of that scorer's form; it equals nothing.
         return bool(reading.outcome == "correct")
 
     return Equivalence(equivalent)
-
-
-def stated(scorer: str, answer: str) -> str:
-    """An extracted answer in the form in which its scorer asks for answers."""
-    return f"\\boxed{{{answer}}}" if scorer == "math" else f"Answer: {answer}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,8 @@ from prefect import task
 from flows.tracking.retries import AT_HOME, ATTEMPTS
 from flows.workspace.stage_folders import Done, run_stage, write_table
 from flows.workspace.tables import content
-from schemas.recipe import Recipe
+from schemas.recipe import Recipe, Source
 
-#: Modules at the root of pipelines that several stages use.
-_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
 _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
@@ -54,12 +52,23 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
         parameters={
             "sources": [source.model_dump(mode="json") for source in sources],
             "compared_with": [source.model_dump(mode="json") for source in others],
+            "scorers": _scorers(sources),
         },
         inputs=inputs,
-        rooms=(*_SHARED, "pipelines.ingest"),
         make=make,
         benchmark=recipe.name,
     )
+
+
+def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
+    """What ingest takes from each scorer: it tells models the form and checks references."""
+    from pipelines.scorers import SCORERS
+
+    found = {}
+    for name in sorted({str(source.scorer) for source in sources} & SCORERS.targets.keys()):
+        scorer = SCORERS.get(name)
+        found[name] = [scorer.instruction, scorer.needs_reference, scorer.lettered]
+    return found
 
 
 @task(name="pool", **_OPTIONS)
@@ -77,7 +86,6 @@ def pool_task(recipe: Recipe, root: str) -> Done:
         "pool",
         parameters=recipe.pool.model_dump(mode="json"),
         inputs={},
-        rooms=("schemas", "pipelines.pool"),
         make=make,
         benchmark=recipe.name,
     )

@@ -76,7 +76,6 @@ def reviewed(recipe: Recipe, root: Path) -> Done | None:
         "reviews",
         parameters={"benchmark": recipe.name},
         inputs={"reviews": content(files)},
-        rooms=("schemas",),
         make=make,
         benchmark=recipe.name,
     )
@@ -122,7 +121,6 @@ def hear_task(
         "hear",
         parameters=recipe.label.model_dump(mode="json"),
         inputs={"queries": queries.fingerprint, "verdicts": content(heard.verdicts)},
-        rooms=("schemas", "pipelines.label"),
         make=make,
         benchmark=recipe.name,
     )

@@ -13,8 +13,6 @@ from flows.workspace.stage_folders import Done, run_stage, write_table
 from flows.workspace.tables import content, read, slug
 from schemas.recipe import Recipe
 
-#: Modules at the root of pipelines that several stages use.
-_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
 _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
@@ -44,7 +42,6 @@ def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Don
         "collect",
         parameters=recipe.collect.model_dump(mode="json"),
         inputs=inputs,
-        rooms=(*_SHARED, "pipelines.collect.recorded"),
         make=make,
         benchmark=recipe.name,
     )

@@ -10,9 +10,10 @@ from typing import Any
 from prefect import task
 
 from flows.stages.curate import curated_tables
-from flows.workspace.stage_folders import Done, run_stage, write_json
+from flows.workspace.stage_folders import Done, run_stage
 from flows.workspace.tables import read
 from pipelines.errors import GateFailed
+from pipelines.staging import write_json
 from schemas.recipe import Recipe
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
@@ -57,7 +58,6 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
             "canaries": [] if drift is None else drift.to_pylist(),
         },
         inputs={"curated": curated.fingerprint},
-        rooms=("schemas", "pipelines.calls"),
         make=make,
         benchmark=recipe.name,
     )
@@ -86,6 +86,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
     """Routability certificate over the staged tables."""
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.core import from_tables
+    from pipelines.routers import ROUTERS
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -112,8 +113,8 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
         "certify",
         parameters={},
         inputs=inputs,
-        rooms=("schemas", "pipelines.evaluate", "pipelines.routers"),
         make=make,
+        uses=ROUTERS.modules(ROUTERS.names()),
         benchmark=recipe.name,
     )
 

@@ -14,9 +14,19 @@ from flows.workspace.stage_folders import Done, run_stage, write_table
 from flows.workspace.tables import content, read, read_shards
 from schemas.recipe import Recipe
 
-#: Modules at the root of pipelines that several stages use.
-_SHARED = ("schemas", "pipelines.jinja", "pipelines.files", "pipelines.instructions")
 _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
+
+
+def scorer_modules(queries: Path) -> list[str]:
+    """Modules of the scorers that a table of queries names."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from pipelines.scorers import SCORERS
+    from pipelines.scorers.scorer import GIVEN
+
+    named = pc.unique(pq.read_table(queries, columns=["scorer"]).column("scorer"))
+    return SCORERS.modules([GIVEN, *named.to_pylist()])
 
 
 def file_model_verdicts(
@@ -46,8 +56,8 @@ def file_model_verdicts(
             "scorers": versions(named),
         },
         inputs={"queries": queries.fingerprint, "responses": content([Path(responses)])},
-        rooms=("schemas", "pipelines.label"),
         make=make,
+        uses=scorer_modules(queries.path("queries")),
         benchmark=recipe.name,
         shard=shard,
     )
@@ -90,7 +100,7 @@ def labels_task(
             "responses": collected.fingerprint,
             "verdicts": ",".join(done.fingerprint for done in verdicts),
         },
-        rooms=("schemas", "pipelines.label.court", "pipelines.label.verdict_matrix"),
         make=make,
+        uses=scorer_modules(queries.path("queries")),
         benchmark=recipe.name,
     )

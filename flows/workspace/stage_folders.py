@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import socket
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from flows.tracking.log import counts, log
-from pipelines.ledger.owner import runs
+from flows.workspace.code import made_by
+from pipelines.staging import place, staging, write_json
 
 #: True while `routeyard status` asks what a build would do: nothing is made.
 PROBING: ContextVar[bool] = ContextVar("probing", default=False)
@@ -64,36 +60,14 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@cache
-def code_version(*rooms: str) -> str:
-    """Hash of the source files of some packages or modules, e.g. `pipelines.label`.
-
-    A stage whose code changed is stale; that of another room is not.
-    """
-    import importlib.util
-
-    hashed = hashlib.sha256()
-    for room in sorted(rooms):
-        spec = importlib.util.find_spec(room)
-        if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(room)
-        origin = Path(spec.origin)
-        found = [origin] if origin.name != "__init__.py" else sorted(origin.parent.rglob("*"))
-        for path in found:
-            if path.suffix in (".py", ".yaml", ".txt", ".jinja", ".json"):
-                name = path.relative_to(origin.parent).as_posix()
-                hashed.update(f"{room}/{name}\0".encode() + path.read_bytes() + b"\0")
-    return hashed.hexdigest()[:16]
-
-
 def run_stage(
     root: Path,
     stage: str,
     *,
     parameters: Mapping[str, Any],
     inputs: Mapping[str, str],
-    rooms: Sequence[str],
     make: Callable[[Path], Mapping[str, Any]],
+    uses: Iterable[str] = (),
     benchmark: str = "",
     shard: tuple[int, int] | None = None,
 ) -> Done:
@@ -102,15 +76,16 @@ def run_stage(
     Args:
         parameters: JSON-ready; all that steers the stage.
         inputs: name → fingerprint of each input.
-        rooms: Packages whose code makes the output.
-        make: Writes tables into the folder and returns JSON-ready figures.
+        make: Writes tables into the folder and returns JSON-ready figures. The code
+            that it and the function around it can reach enters the fingerprint.
+        uses: Modules of registered parts that it uses (`Registry.modules`).
         benchmark, shard: For the log only; (number from 1, how many) where there are several.
     """
     made_of = {
         "stage": stage,
         "parameters": dict(parameters),
         "inputs": dict(inputs),
-        "code": code_version(*rooms),
+        "code": made_by(make, uses),
     }
     # Canonical JSON once, so that what is compared later equals what was hashed.
     made_of = json.loads(json.dumps(made_of))
@@ -129,25 +104,18 @@ def run_stage(
         )
     if PROBING.get():
         raise Stale(stage, made_of)
-    staging = folder.with_name(f".{fingerprint}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}")
-    _sweep(folder.parent)
-    staging.mkdir(parents=True)
     log(benchmark, stage, "begins", shard=shard)
     begun = time.monotonic()
-    try:
-        figures = dict(make(staging))
+    with staging(folder) as unfinished:
+        figures = dict(make(unfinished))
         record = {**made_of, "fingerprint": fingerprint, "figures": figures}
-        write_json(staging / "stage.json", record)
+        write_json(unfinished / "stage.json", record)
         try:
-            staging.rename(folder)
+            place(unfinished, folder)
         except OSError:
             if not (folder / "stage.json").is_file():
                 raise
             # Another process was faster; the content is the same.
-            shutil.rmtree(staging)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
     return Done(
         stage=stage,
@@ -158,34 +126,9 @@ def run_stage(
     )
 
 
-def write_json(path: Path, content: Any) -> None:
-    """JSON with sorted keys, replaced in one step."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False)
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    unfinished.replace(path)
-
-
 def write_table(table: Any, path: Path) -> None:
     """Parquet, zstd, in the table's own order."""
     import pyarrow.parquet as pq
 
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, compression="zstd", row_group_size=100_000)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed processes of this host left half-written; others may be at work."""
-    if not folder.is_dir():
-        return
-    for left in folder.glob(f".*.*.{_host()}.*"):
-        pid = left.name.rpartition(".")[2]
-        if pid.isdigit() and not runs(int(pid)):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-@cache
-def _host() -> str:
-    """This host as part of a file name."""
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]

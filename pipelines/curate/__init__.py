@@ -1,4 +1,7 @@
-"""Curation rules: pure functions that say what they kept, removed and why."""
+"""Curation rules: pure functions that say what they kept, removed and why.
+
+Read `rule.py` and `result.py` first, then `apply.py`, which runs a recipe's list of them.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,14 @@ RULES = Registry(
     kind="curation rule",
     group="routeyard.rules",
     builtin={
-        "contamination": "pipelines.curate.contamination:contamination",
-        "dedup": "pipelines.curate.dedup.rule:dedup",
-        "dense_sparse": "pipelines.curate.dense_slice:dense_sparse",
-        "out_of_distribution": "pipelines.curate.split:out_of_distribution",
-        "preference": "pipelines.curate.preference.rule:preference",
-        "prune": "pipelines.curate.prune:prune",
-        "pseudo_specialists": "pipelines.curate.pseudo:pseudo_specialists",
-        "specialist_sample": "pipelines.curate.sample:specialist_sample",
-        "unseen_models": "pipelines.curate.split:unseen_models",
+        "contamination": "pipelines.curate.contamination:RULE",
+        "dedup": "pipelines.curate.dedup.rule:RULE",
+        "dense_sparse": "pipelines.curate.dense_slice:RULE",
+        "out_of_distribution": "pipelines.curate.split:OUT_OF_DISTRIBUTION",
+        "preference": "pipelines.curate.preference.rule:RULE",
+        "prune": "pipelines.curate.prune:RULE",
+        "pseudo_specialists": "pipelines.curate.pseudo:RULE",
+        "specialist_sample": "pipelines.curate.sample:RULE",
+        "unseen_models": "pipelines.curate.split:UNSEEN_MODELS",
     },
 )
-
-#: Rules that read the `embeddings` table; a build computes it only for them.
-READS_EMBEDDINGS = frozenset({"dedup", "specialist_sample"})

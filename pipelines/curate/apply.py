@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.curate import RULES
 from pipelines.curate.result import Curated
-from pipelines.errors import RecipeError, RouteyardError, did_you_mean
+from pipelines.curate.rule import Rule
+from pipelines.errors import RouteyardError
 from schemas import REMOVALS
 
 #: Tables whose rows are the entities rules remove, with id column and entity name.
 ENTITIES = {"queries": ("query_id", "query"), "models": ("model_id", "model")}
-#: Parameters that no recipe can write: objects that the flow makes for a rule.
-MADE_BY_FLOW = frozenset({"entailment", "assess"})
 #: Tables that keep rows of removed entities: they are the record of the removal.
 RECORDS = ("duplicates", "removals")
 
@@ -43,27 +41,23 @@ def curate(
     Args:
         tables: `queries`, `models` and whatever the rules need, by name.
         rules: (name in `RULES`, parameters).
-        make: (name, parameters) → the objects in `MADE_BY_FLOW` that the rule needs;
+        make: (name, parameters) → the objects that the rule `needs`;
             called when the rule's turn comes.
 
     Raises:
         UnknownName: there is no such rule.
         RecipeError: a parameter is unknown, missing or of the wrong type.
     """
-    prepared = [
-        (name, RULES.get(name, where=f"curate, rule {number}"), dict(parameters))
-        for number, (name, parameters) in enumerate(rules, start=1)
-    ]
     # All parameters are checked before the first rule runs.
-    for number, (name, rule, parameters) in enumerate(prepared, start=1):
-        check_parameters(name, rule, parameters, where=f"curate, rule {number} ({name})")
+    check_rules(rules)
     current = dict(tables)
     removed = [REMOVALS.empty()]
     figures: list[Mapping[str, Any]] = []
-    for name, rule, parameters in prepared:
+    for name, parameters in rules:
+        rule: Rule = RULES.get(name)
         before = {table: len(current[table]) for table in ENTITIES if table in current}
         made = make(name, parameters) if make is not None else {}
-        result: Curated = rule(current, **parameters, **made)
+        result = rule.apply(current, **parameters, **made)
         _check_sum(name, current, result)
         current.update(result.kept)
         current.update(result.added)
@@ -73,7 +67,7 @@ def curate(
         figures.append(
             {
                 "rule": name,
-                "parameters": {**rule_defaults(name), **parameters},
+                "parameters": {**rule.defaults, **parameters},
                 "before": before,
                 "after": after,
                 "figures": dict(result.figures),
@@ -82,98 +76,11 @@ def curate(
     return Applied(current, REMOVALS.check(pa.concat_tables(removed), where="curate"), figures)
 
 
-def rule_defaults(name: str) -> dict[str, Any]:
-    """Parameters of a rule that have a default, with it."""
-    signature = inspect.signature(RULES.get(name))
-    return {
-        parameter.name: parameter.default
-        for parameter in signature.parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-        and parameter.default is not parameter.empty
-        and parameter.name not in MADE_BY_FLOW
-    }
-
-
 def check_rules(rules: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
     """Names and parameters of all rules, without running any (`routeyard plan`)."""
     for number, (name, parameters) in enumerate(rules, start=1):
-        rule = RULES.get(name, where=f"curate, rule {number}")
-        check_parameters(name, rule, parameters, where=f"curate, rule {number} ({name})")
-
-
-def check_parameters(name: str, rule: Any, parameters: Mapping[str, Any], *, where: str) -> None:
-    """Parameters against the rule's keywords and their annotations.
-
-    Raises:
-        RecipeError: unknown (with a suggestion), missing, or of the wrong type.
-    """
-    known = {
-        parameter.name: parameter
-        for parameter in inspect.signature(rule).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in MADE_BY_FLOW
-    }
-    for key in parameters:
-        if key not in known:
-            raise RecipeError(
-                f"rule {name!r} has no parameter {key!r}",
-                where=where,
-                next_step=did_you_mean(key, known),
-            )
-    lacking = [
-        key
-        for key, parameter in known.items()
-        if parameter.default is parameter.empty and key not in parameters
-    ]
-    if lacking:
-        raise RecipeError(
-            f"rule {name!r} needs the parameter {lacking[0]!r}; it has no default",
-            where=where,
-            next_step=f"add '{lacking[0]}: …' to the rule",
-        )
-    hints = get_type_hints(rule)
-    for key, value in parameters.items():
-        if not _fits(value, hints.get(key, Any)):
-            raise RecipeError(
-                f"parameter {key!r} of rule {name!r} cannot be {value!r}",
-                where=where,
-                next_step=f"it must be {_words(hints[key])}",
-            )
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a YAML value fits an annotation of the kinds rules use."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
-    if origin is Literal:
-        return value in arguments
-    if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    if hint is None or hint is type(None):
-        return value is None
-    if origin is not None and arguments and _is_union(origin):
-        return any(_fits(value, option) for option in arguments)
-    if inspect.isclass(origin) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(
-            _fits(k, arguments[0]) and _fits(v, arguments[1]) for k, v in value.items()
-        )
-    if inspect.isclass(origin) and issubclass(origin, Sequence):
-        return isinstance(value, list | tuple) and all(_fits(v, arguments[0]) for v in value)
-    return isinstance(value, hint) if inspect.isclass(hint) else True
-
-
-def _is_union(origin: Any) -> bool:
-    import types
-
-    return origin is Union or origin is types.UnionType
-
-
-def _words(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return "one of " + ", ".join(repr(option) for option in get_args(hint))
-    return getattr(hint, "__name__", str(hint)) if not get_args(hint) else str(hint)
+        rule: Rule = RULES.get(name, where=f"curate, rule {number}")
+        rule.check(parameters, where=f"curate, rule {number} ({name})")
 
 
 def _check_sum(name: str, before: Mapping[str, pa.Table], result: Curated) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pipelines.curate.dedup.unseen import normalised_words
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.errors import RecipeError
 
 
@@ -118,3 +119,6 @@ def _largest(keys: Sequence[int], grams: Mapping[int, set[str]]) -> tuple[str, f
         return "", 0.0
     dataset = min(counts, key=lambda name: (-counts[name], name))
     return dataset, counts[dataset] / len(keys)
+
+
+RULE = Rule("contamination", contamination, reads=("external",))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from pipelines.curate.result import Curated
+from pipelines.curate.rule import Rule
 from pipelines.curate.split import ids_of, split, splits_table, units_of, with_splits
 from pipelines.errors import RecipeError
 from pipelines.slices import dense_rows
@@ -114,3 +115,6 @@ def _marked(
     sparse = splits_table({"sparse": [*held.items(), *rest]})
     figures = {"slice": len(inside), "left_out_as_duplicates": len(leaking) - len(held)}
     return with_splits(tables, pa.concat_tables([dense, sparse]), figures)
+
+
+RULE = Rule("dense_sparse", dense_sparse, reads=("duplicates",))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pipelines.curate.matrix import Bools, LabelMatrix, label_matrix
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.errors import RecipeError
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
@@ -235,3 +236,6 @@ def model_accuracy(matrix: LabelMatrix) -> NDArray[np.float64]:
     """(m,) right answers per label; a model without labels has 0 and goes first."""
     known = matrix.known.sum(axis=1)
     return np.asarray((matrix.correct & matrix.known).sum(axis=1) / np.maximum(known, 1))
+
+
+RULE = Rule("prune", prune)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.errors import RecipeError
 from schemas import LABELS, MODELS
 
@@ -191,3 +192,6 @@ def _check(tasks: Any, matrix: LabelMatrix, gain: float, cap: float) -> None:
             where="curate: pseudo_specialists",
             next_step="write 0.25 for 25 points",
         )
+
+
+RULE = Rule("pseudo_specialists", pseudo_specialists)

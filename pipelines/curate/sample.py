@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.matrix import label_matrix
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.curate.tasks import model_costs, specialist_scores, task_similarity
 
 
@@ -98,3 +99,6 @@ def specialist_sample(
 
 def _draw(seed: int, query: str) -> tuple[bytes, str]:
     return hashlib.sha256(f"specialist_sample|{seed}|{query}".encode()).digest(), query
+
+
+RULE = Rule("specialist_sample", specialist_sample, reads=("embeddings", "labels"))

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.curate.split_counts import counted
 from pipelines.errors import RecipeError
 from schemas import MODEL_SPLITS, SPLITS
@@ -272,3 +273,7 @@ def with_splits(
         added={"splits": splits},
         figures=dict(figures or {}),
     )
+
+
+OUT_OF_DISTRIBUTION = Rule("out_of_distribution", out_of_distribution, reads=("duplicates",))
+UNSEEN_MODELS = Rule("unseen_models", unseen_models, reads=("model_splits",))

@@ -7,40 +7,12 @@ the two are the same answer. Formats are the scorer's business: `1/2` and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Literal
 
 from pipelines.meaning import Pair
-
-# Plain numerals; more decimals than five are left to the scorer, which may round.
-_NUMERAL = re.compile(r"(-?)(\d{1,30}|[1-9]\d{0,2}(?:,\d{3}){1,9})(\.\d{1,5})?", re.ASCII)
-_LETTER = re.compile(r"[A-Z]")
-
-#: Scorers that compare values, whichever of the two is the reference: one question
-#: settles both directions. (Percent signs are the exception: they are forgiven in one.)
-SYMMETRIC = frozenset({"numeric", "mcq"})
-
-
-def canonical(scorer: str, answer: str) -> Hashable | None:
-    """What the scorer would compare, where that is plain: a numeral's value, an option's letter.
-
-    Two plain numerals are one answer to `numeric` and `math` exactly when their
-    values are equal; everything else (fractions, units, LaTeX) is asked.
-    """
-    if scorer == "mcq":
-        return answer if _LETTER.fullmatch(answer) else None
-    if scorer not in ("numeric", "math"):
-        return None
-    if scorer == "numeric":
-        answer = answer.removeprefix("$")
-    found = _NUMERAL.fullmatch(answer)
-    if found is None:
-        return None
-    sign, whole, decimals = found.groups()
-    return Decimal(f"{sign}{whole.replace(',', '')}{decimals or ''}")
+from pipelines.scorers import SCORERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +31,16 @@ class Equivalence:
     reads: Literal["answer", "text"] = "answer"
 
     def canonical(self, scorer: str, answer: str) -> Hashable | None:
-        return canonical(scorer, answer)
+        """What the scorer would compare, where that is plain; the rest is asked."""
+        form = SCORERS.get(scorer).canonical if scorer in SCORERS.targets else None
+        return None if form is None else form(answer)
 
     def key(self, pair: Pair) -> Hashable:
         # The wording of the question decides nothing, its scorer and choices do.
         first, second = pair.premise, pair.hypothesis
-        if second < first and pair.scorer in SYMMETRIC and "%" not in first + second:
+        # One question settles both directions, but for percent signs, forgiven in one only.
+        symmetric = pair.scorer in SCORERS.targets and SCORERS.get(pair.scorer).symmetric
+        if second < first and symmetric and "%" not in first + second:
             first, second = second, first
         return pair.scorer, pair.choices, first, second
 

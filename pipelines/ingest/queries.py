@@ -12,16 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import SourceError
-from pipelines.instructions import instruction
 from pipelines.jinja import compile_field, letter
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
 from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
 
-#: Scorers that compare with no reference: scores carried over, ratings, no rule at all.
-WITHOUT_REFERENCE = frozenset({"given", "score", "none"})
+#: Stands for queries that no rule decides: neither form nor reference is asked for.
+_NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,12 @@ def to_queries(
     Raises:
         SourceError: a question, reference or id is missing or repeated.
         RecipeError: a mapping names a column that does not exist.
+        UnknownName: there is no scorer of that name.
     """
-    fields, scorer = _complete(source)
+    fields, named = _complete(source)
+    scorer = _scorer(named, where=f"source {source.name!r}")
     read = _readers(fields, where)
-    told = source.instruction if source.instruction is not None else instruction(scorer)
+    told = source.instruction if source.instruction is not None else scorer.instruction
     out: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []
     ids: dict[str, int] = {}
@@ -103,7 +106,7 @@ def to_queries(
             continue
         choices = _texts(read["choices"](row)) if "choices" in read else []
         references = _texts(read["references"](row)) if "references" in read else []
-        if scorer not in WITHOUT_REFERENCE and not any(text.strip() for text in references):
+        if scorer.needs_reference and not any(text.strip() for text in references):
             if source.missing_reference == "remove":
                 removed.append((f"{source.name}|{source_id}", "no_reference", place))
                 continue
@@ -113,7 +116,7 @@ def to_queries(
                 next_step="map 'fields.references', or set 'missing_reference: remove' "
                 "to leave such questions out (they are listed in removals)",
             )
-        if scorer == "mcq":
+        if scorer.lettered:
             _check_letters(references, choices, place)
         content = query_id(question, choices, references, 0)
         repeat = seen[content]
@@ -133,7 +136,7 @@ def to_queries(
                 "prompt": prompt or uniform_prompt(question, choices, told),
                 "choices": choices,
                 "references": references,
-                "scorer": scorer,
+                "scorer": named,
                 "metadata": json.dumps(
                     metadata, sort_keys=True, ensure_ascii=False, default=str, allow_nan=False
                 ),
@@ -154,6 +157,13 @@ def _complete(source: Source) -> tuple[Fields, str]:
             next_step="add it to the recipe, or take the source from the catalog",
         )
     return source.fields, source.scorer
+
+
+def _scorer(name: str, *, where: str) -> Scorer:
+    if name == NO_RULE:
+        return _NO_RULE
+    found: Scorer = SCORERS.get(name, where=where)
+    return found
 
 
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:

@@ -38,15 +38,12 @@ from pipelines.label.verdict_matrix import (
     lay_out,
 )
 from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import GIVEN, NO_RULE
 from schemas import LABELS
 from schemas.recipe import Label, Policy
 
 #: `decided_by` of a response that every scorer abstained on.
 UNREADABLE = "unreadable"
-#: Rule scorers of open questions, which escalate on `not_correct` by default.
-OPEN_ENDED = frozenset({"em", "f1"})
-#: Queries with this scorer have no rule.
-NO_RULE = "none"
 
 
 def decide(
@@ -174,13 +171,13 @@ def _rule(bench: Bench, policy: Policy, scorer: str, rows: Any, ruling: _Ruling)
             heard.append((name, outcome[at], score[at]))
         else:
             heard.append((name, missing, blank))
-    if heard and heard[0][0] == scorer and scorer != "given" and "given" in bench.scorers:
+    if heard and heard[0][0] == scorer and scorer != GIVEN and GIVEN in bench.scorers:
         # A stored score without any text has only the score its source carries.
-        at = bench.scorers.index("given")
+        at = bench.scorers.index(GIVEN)
         alone = (heard[0][1] == MISSING) & (outcome[at] != MISSING)
         given = rows[alone]
         ruling.put(
-            given, score[at][alone], outcome[at][alone] == CORRECT, "given", _limit(policy, "given")
+            given, score[at][alone], outcome[at][alone] == CORRECT, GIVEN, _limit(policy, GIVEN)
         )
         heard = [(name, said[~alone], value[~alone]) for name, said, value in heard]
         rows = rows[~alone]
@@ -203,7 +200,7 @@ def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
 def _escalate(
     policy: Policy, scorer: str, heard: list[tuple[str, Any, Any]], rows: Any, ruling: _Ruling
 ) -> None:
-    on = policy.escalate_on or ("not_correct" if scorer in OPEN_ENDED else "abstain")
+    on = policy.escalate_on or _escalates_on(scorer)
     passing = (ABSTAIN, INCORRECT) if on == "not_correct" else (ABSTAIN,)
     n = len(rows)
     here = np.ones(n, bool)  # still going up
@@ -219,6 +216,10 @@ def _escalate(
         limit = _limit(policy, name)
         ruling.put(rows[decides], score[decides], outcome[decides] == CORRECT, name, limit)
     _unreadable(policy, rows[held & (last == -1)], ruling)
+
+
+def _escalates_on(scorer: str) -> str:
+    return SCORERS.get(scorer).escalate_on if scorer in SCORERS.targets else "abstain"
 
 
 def _vote(policy: Policy, heard: list[tuple[str, Any, Any]], rows: Any, ruling: _Ruling) -> None:

@@ -16,13 +16,10 @@ import pyarrow.compute as pc
 from pipelines.errors import BadInput
 from pipelines.label.workers import Question, Row, Shard, read_all
 from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import GIVEN, NO_RULE
 from schemas import VERDICTS
 
-#: Queries with this scorer have no rule; verifier, judge or person decides.
-NO_RULE = "none"
 _FAMILIES = ("xverify:", "judge:", "human:")
-#: Correct when the stored score reaches this and the `given` scorer names no other.
-_GIVEN_THRESHOLD = 0.5
 
 
 def file_verdicts(
@@ -81,7 +78,7 @@ def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
 def _rule_scorers(scorer: pa.Array | pa.ChunkedArray) -> list[str]:
     named = pc.unique(scorer).to_pylist()
     return sorted(
-        name for name in named if name not in (NO_RULE, "given") and not name.startswith(_FAMILIES)
+        name for name in named if name not in (NO_RULE, GIVEN) and not name.startswith(_FAMILIES)
     )
 
 
@@ -165,20 +162,16 @@ def _given(responses: pa.Table) -> pa.Table:
     )
     if not scored.num_rows:
         return VERDICTS.empty()
-    version, threshold = "1", _GIVEN_THRESHOLD
-    if "given" in SCORERS.targets:
-        scorer = SCORERS.get("given")
-        version = scorer.version
-        threshold = scorer.threshold if scorer.threshold is not None else threshold
+    scorer = SCORERS.get(GIVEN)
     score = scored.column("given_score")
     n = scored.num_rows
     columns: dict[str, Any] = {
         "query_id": scored.column("query_id"),
         "model_id": scored.column("model_id"),
         "sample": scored.column("sample"),
-        "scorer": pa.repeat("given", n),
-        "scorer_version": pa.repeat(version, n),
-        "outcome": pc.if_else(pc.greater_equal(score, threshold), "correct", "incorrect"),
+        "scorer": pa.repeat(GIVEN, n),
+        "scorer_version": pa.repeat(scorer.version, n),
+        "outcome": pc.if_else(pc.greater_equal(score, scorer.threshold), "correct", "incorrect"),
         "score": score,
         "extracted": pc.cast(score, pa.string()),
         "span_start": pa.nulls(n, pa.int64()),

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from pipelines.errors import VersionExists
+from pipelines.files import sha256
 from pipelines.release.database import write_database
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
@@ -24,7 +25,7 @@ from pipelines.release.tables import (
 )
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import withhold
-from pipelines.staging import place, sha256, staging
+from pipelines.staging import place, staging
 from schemas.manifest import (
     MEASURED_COLUMNS,
     DatabaseEntry,

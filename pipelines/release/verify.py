@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines.errors import SourceError
+from pipelines.files import sha256
 from pipelines.release.database import database_content
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
 from pipelines.release.matrix import WIDE, wide
 from pipelines.release.tables import contract_of, in_order
-from pipelines.staging import sha256
 from schemas import CONTRACTS
 from schemas.errors import ContractError
 from schemas.manifest import MEASURED_COLUMNS, Manifest, digest_of

@@ -16,6 +16,7 @@ from typing import Any
 
 from pipelines.errors import BadInput
 from pipelines.scorers.answers.short_answer import whole_answer
+from pipelines.scorers.graded import BARE_TEXT
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
@@ -78,4 +79,4 @@ def read(asked: Asked, output: str) -> Reading:
     )
 
 
-SCORER = Scorer("bartscore", "1", read, threshold=THRESHOLD)
+SCORER = Scorer("bartscore", "1", read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -161,4 +161,13 @@ def _limits(asked: Asked) -> Limits:
     return Limits(cpu_s=int(cpu), wall_s=3.0 * cpu) if isinstance(cpu, int) else Limits()
 
 
-SCORER = Scorer("code", "1", read)
+SCORER = Scorer(
+    "code",
+    "1",
+    read,
+    instruction=(
+        "Reply with one complete Python program or function in a single fenced code block, "
+        "imports included and without tests or example calls."
+    ),
+    equates=False,  # equal results on some inputs do not make two programs one answer
+)

@@ -38,4 +38,10 @@ def read(asked: Asked, output: str) -> Reading:
     )
 
 
-SCORER = Scorer("em", "1", read)
+SCORER = Scorer(
+    "em",
+    "1",
+    read,
+    instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
+    escalate_on="not_correct",
+)

@@ -25,4 +25,13 @@ def read(asked: Asked, output: str) -> Reading:
     return graded(asked, output, token_f1, tokens, THRESHOLD, "F1")
 
 
-SCORER = Scorer("f1", "1", read, threshold=THRESHOLD)
+SCORER = Scorer(
+    "f1",
+    "1",
+    read,
+    threshold=THRESHOLD,
+    instruction=(
+        'End with one line of the form "Answer: ...", as short as possible, no full sentence.'
+    ),
+    escalate_on="not_correct",
+)

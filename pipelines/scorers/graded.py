@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from pipelines.scorers.answers.short_answer import short_answer, whole_answer
 from pipelines.scorers.scorer import Asked, Reading
 
+#: Instruction of scorers that compare the whole text.
+BARE_TEXT = "Reply with the requested text only, without an introduction or closing remarks."
+
 Tokens = Callable[[str], list[str]]
 Score = Callable[[Sequence[str], Sequence[str]], float]
 

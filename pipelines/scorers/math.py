@@ -18,6 +18,7 @@ from itertools import pairwise
 from pipelines.scorers.answers import symbolic
 from pipelines.scorers.answers.commitment import Committed, committed
 from pipelines.scorers.answers.math_form import Form, form_of
+from pipelines.scorers.answers.plain import numeral
 from pipelines.scorers.answers.quantity import Quantity, plain, scan
 from pipelines.scorers.answers.run_on import end_of_answer
 from pipelines.scorers.numeric import CORRECTION, agree, numeric_answer
@@ -227,4 +228,14 @@ def _latex(text: str) -> str:
     return re.sub(r"\\text\s?\{([^{}]*)\}", r"\\mathrm{\1}", text)
 
 
-SCORER = Scorer("math", "1", read)
+SCORER = Scorer(
+    "math",
+    "1",
+    read,
+    instruction=(
+        "Work it out step by step, then end with the final answer, "
+        "and nothing but the final answer, inside \\boxed{}."
+    ),
+    canonical=numeral,
+    states="\\boxed{{{}}}",
+)

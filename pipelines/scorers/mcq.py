@@ -20,6 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pipelines.scorers.answers.option_marks import Choice, Options, commitments
+from pipelines.scorers.answers.plain import option
 from pipelines.scorers.answers.run_on import end_of_answer
 from pipelines.scorers.answers.words import normalise
 from pipelines.scorers.scorer import Asked, Reading, Scorer
@@ -145,4 +146,15 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
     return letters[0] if len(letters) == 1 else None
 
 
-SCORER = Scorer("mcq", "1", read)
+SCORER = Scorer(
+    "mcq",
+    "1",
+    read,
+    instruction=(
+        "Think it through, then end with one line of the form "
+        '"Answer: X", where X is the letter of the one option you choose.'
+    ),
+    lettered=True,
+    symmetric=True,
+    canonical=option,
+)

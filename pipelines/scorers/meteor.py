@@ -16,7 +16,7 @@ from typing import Any
 
 from pipelines.scorers.answers.synonyms import synsets, wordnet_file
 from pipelines.scorers.answers.words import all_tokens
-from pipelines.scorers.graded import graded
+from pipelines.scorers.graded import BARE_TEXT, graded
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
@@ -91,4 +91,4 @@ def read(asked: Asked, output: str) -> Reading:
 
 
 VERSION = "1+wordnet3.1" if wordnet_file() else "1+stem"
-SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD)
+SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -24,6 +24,7 @@ from itertools import pairwise
 
 from pipelines.scorers.answers.commitment import Committed, committed
 from pipelines.scorers.answers.number_words import spoken
+from pipelines.scorers.answers.plain import amount
 from pipelines.scorers.answers.quantity import Found, Quantity, plain, scan
 from pipelines.scorers.answers.run_on import end_of_answer
 from pipelines.scorers.scorer import Asked, Reading, Scorer
@@ -275,4 +276,14 @@ def _shown(quantity: Quantity) -> str:
     return (text if len(text) <= 60 else text[:57] + "...") + ("%" if quantity.percent else "")
 
 
-SCORER = Scorer("numeric", "2", read)
+SCORER = Scorer(
+    "numeric",
+    "2",
+    read,
+    instruction=(
+        "Work it out, then end with one line of the form "
+        '"Answer: N", where N is a single number without further words.'
+    ),
+    symmetric=True,
+    canonical=amount,
+)

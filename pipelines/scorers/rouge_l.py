@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipelines.scorers.answers.words import all_tokens
-from pipelines.scorers.graded import graded
+from pipelines.scorers.graded import BARE_TEXT, graded
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 #: Recorded with every verdict; a recipe's policy may set another per task.
@@ -41,4 +41,4 @@ def read(asked: Asked, output: str) -> Reading:
     return graded(asked, output, rouge_l, all_tokens, THRESHOLD, "ROUGE-L", whole=True)
 
 
-SCORER = Scorer("rouge_l", "1", read, threshold=THRESHOLD)
+SCORER = Scorer("rouge_l", "1", read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -1,8 +1,8 @@
-"""What a scorer is given and what it gives back."""
+"""What a scorer is, what it is given and what it gives back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -41,17 +41,48 @@ class Reading:
     conflict: bool = False
 
 
+#: Queries with this in their `scorer` column have no rule: verifier, judge or person decides.
+NO_RULE = "none"
+#: The scorer that carries a source's own score over; its verdicts stand beside those of rules.
+GIVEN = "given"
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A rule scorer: `read(asked, output)` is pure and takes linear time.
+    """A rule scorer, and all that other stages need to know of it.
 
-    `threshold` is the score at or above which a graded scorer says `correct`;
-    None for scorers that are right or wrong. `needs_reference` is False only
-    for scorers that carry a source's own score over.
+    Attributes:
+        read: `read(asked, output)`: pure, and in linear time.
+        version: Raised whenever a reading can change.
+        threshold: Score at or above which a graded scorer says `correct`; None for
+            scorers that are right or wrong.
+        instruction: What the model is told about the form of its answer; ingest
+            appends it to the prompt and `read` looks for that form first. Another
+            wording makes other prompts and so another benchmark.
+        needs_reference: False only for scorers that carry a source's own score over.
+        lettered: The reference is the letter of one of the question's options.
+        escalate_on: When the court goes on to the next step, unless a policy says.
+        symmetric: Compares values, whichever of two answers is the reference.
+        equates: May decide whether two answers are the same (graded scorers never).
+        canonical: What `read` would compare, where an answer is plain; None elsewhere.
+            Answers with equal canonical forms are one answer to this scorer.
+        states: An extracted answer in the form that the instruction asks for.
     """
 
     name: str
     version: str
     read: Callable[[Asked, str], Reading]
     threshold: float | None = None
+    instruction: str = ""
     needs_reference: bool = True
+    lettered: bool = False
+    escalate_on: Literal["abstain", "not_correct"] = "abstain"
+    symmetric: bool = False
+    equates: bool = True
+    canonical: Callable[[str], Hashable | None] | None = None
+    states: str = "Answer: {}"
+
+    @property
+    def decides_equality(self) -> bool:
+        """Whether it can say that two answers are one."""
+        return self.equates and self.needs_reference and self.threshold is None

@@ -66,6 +66,17 @@ def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
     return best[0] if len(found) == 1 else None
 
 
+_INSTRUCTIONS = {
+    "boolq": 'End with one line: "Answer: yes" or "Answer: no".',
+    "cb": 'End with one line: "Answer: entailment", "Answer: contradiction" or "Answer: neutral".',
+    "copa": 'End with one line: "Answer: 1" or "Answer: 2".',
+    "multirc": 'End with one line: "Answer: yes" or "Answer: no".',
+    "rte": 'End with one line: "Answer: entailment" or "Answer: not_entailment".',
+    "wic": 'End with one line: "Answer: yes" or "Answer: no".',
+    "wsc": 'End with one line: "Answer: yes" or "Answer: no".',
+}
+
+
 def _classified(task: str) -> Scorer:
     def read(asked: Asked, output: str) -> Reading:
         wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
@@ -80,7 +91,7 @@ def _classified(task: str) -> Scorer:
         outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
         return Reading(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
 
-    return Scorer(f"superglue_{task}", "1", read)
+    return Scorer(f"superglue_{task}", "1", read, instruction=_INSTRUCTIONS[task])
 
 
 def _record(asked: Asked, output: str) -> Reading:
@@ -148,4 +159,9 @@ MULTIRC = _classified("multirc")
 RTE = _classified("rte")
 WIC = _classified("wic")
 WSC = _classified("wsc")
-RECORD = Scorer("superglue_record", "1", _record)
+RECORD = Scorer(
+    "superglue_record",
+    "1",
+    _record,
+    instruction='End with one line of the form "Answer: ...", naming the one entity.',
+)

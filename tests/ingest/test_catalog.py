@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from pipelines.instructions import INSTRUCTIONS
 
 from pipelines.errors import UnknownName
 from pipelines.ingest.catalog import from_catalog, names
 from pipelines.ingest.queries import to_queries
-from pipelines.instructions import INSTRUCTIONS
 from schemas.recipe import Source
 
 ROWS = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-import pipelines.scorers
 from pipelines.instructions import INSTRUCTIONS, with_instruction
+
+import pipelines.scorers
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import Scorer
 

@@ -22,6 +22,7 @@ from pipelines.curate.dedup.search import (
 from pipelines.curate.dedup.unseen import Unseen
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.embed import text_of
 from schemas import DUPLICATES
 
@@ -249,3 +250,6 @@ class _Counts:
                 for pair, count in sorted(self.pairs.items())
             ],
         }
+
+
+RULE = Rule("dedup", dedup, reads=("embeddings", "labels"))

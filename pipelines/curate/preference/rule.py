@@ -27,6 +27,7 @@ from pipelines.curate.preference.semantic import EQUALITY, entropy_table, measur
 from pipelines.curate.preference.signals import signal_table
 from pipelines.curate.preference.tau_sweep import TAUS, Compared, tau_sweep
 from pipelines.curate.result import Curated, removals
+from pipelines.curate.rule import Rule
 from pipelines.errors import RecipeError, did_you_mean
 from pipelines.meaning import Entailment
 from schemas import PREFERENCES
@@ -224,3 +225,11 @@ def _check(
 
 def _refused(what: str, next_step: str) -> RecipeError:
     return RecipeError(what, where="curation rule 'preference'", next_step=next_step)
+
+
+RULE = Rule(
+    "preference",
+    preference,
+    reads=("responses", "verdicts", "labels"),
+    needs=("entailment", "assess"),
+)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, SourceError
+from pipelines.files import sha256
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.staging import place, sha256, staging
+from pipelines.staging import place, staging
 
 _BATCH = 50_000
 _STRINGS = pa.list_(pa.string())

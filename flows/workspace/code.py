@@ -1,0 +1,192 @@
+"""What a stage is made of: the code that its function can reach, and a hash of each module.
+
+The reach is computed, never listed by hand. From the stage's function the imports
+are followed: inside it, in the functions of `flows.stages` that it calls, and
+through every module of the rooms below. What a registry names by a string is not
+followed (else every scorer would stand behind every question): a stage names the
+parts it uses. Comments, docstrings and layout do not enter a hash.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: Packages whose code decides what a stage's tables hold.
+ROOMS = ("schemas", "pipelines", "datacards")
+#: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
+_STAGES = "flows.stages"
+
+
+def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:
+    """Module → hash of its code, for everything that a stage's function can reach.
+
+    Args:
+        make: The stage's function, or one defined inside it.
+        uses: Modules of registered parts that the stage uses, e.g. of its scorers;
+            a module outside the rooms is hashed, and not followed.
+    """
+    outer = make.__qualname__.partition(".")[0]
+    modules: set[str] = set()
+    hashes: dict[str, str] = {}
+    _function(make.__module__, outer, modules, hashes, set())
+    modules |= set(uses)
+    for name in sorted(reach(frozenset(modules))):
+        hashes[name] = module_hash(name)
+    return dict(sorted(hashes.items()))
+
+
+@cache
+def reach(modules: frozenset[str]) -> frozenset[str]:
+    """The modules themselves and all that they import, directly or not."""
+    found: set[str] = set()
+    waiting = set(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting |= _imports(name) - found
+    return frozenset(found)
+
+
+@cache
+def module_hash(name: str) -> str:
+    """16 hex digits over a module's code; over its whole folder where it reads that itself."""
+    path, tree = _parsed(name)
+    hashed = hashlib.sha256(_normal(tree).encode())
+    if "__file__" in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}:
+        for file in sorted(path.parent.rglob("*")):
+            if file.is_file() and file.suffix not in (".pyc", ".md"):
+                content = file.read_bytes()
+                if file.suffix == ".py":
+                    content = _normal(ast.parse(content)).encode()
+                hashed.update(file.relative_to(path.parent).as_posix().encode() + b"\0" + content)
+    return hashed.hexdigest()[:16]
+
+
+def _function(
+    module: str, name: str, modules: set[str], hashes: dict[str, str], seen: set[str]
+) -> None:
+    """Collect what one function of a flow's module reaches."""
+    if (key := f"{module}:{name}") in seen:
+        return
+    seen.add(key)
+    _, tree = _parsed(module)
+    outside = _bound(tree.body, module)
+    definitions = _definitions(tree)
+    if (node := definitions.get(name)) is None:
+        return
+    hashes[key] = hashlib.sha256(_normal(node).encode()).hexdigest()[:16]
+    inside = _bound(list(ast.walk(node)), module)
+    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    for local, (source, attribute) in {**outside, **inside}.items():
+        if local not in used and local not in inside:
+            continue
+        target = _module_of(source, attribute)
+        if target.startswith(tuple(f"{room}." for room in ROOMS)) or target in ROOMS:
+            modules.add(target)
+        elif target == _STAGES or target.startswith(f"{_STAGES}."):
+            _function(target, attribute, modules, hashes, seen)
+    for local in sorted(used & definitions.keys()):
+        _function(module, local, modules, hashes, seen)
+
+
+def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
+    found: dict[str, ast.AST] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign):
+            found |= {one.id: node for one in node.targets if isinstance(one, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node
+    return found
+
+
+def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
+    """Local name → (module, attribute or "") of `import` and `from … import` statements."""
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                found[one.asname or one.name] = (node.module, one.name)
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                found[one.asname or one.name.partition(".")[0]] = (one.name, "")
+    return found
+
+
+@cache
+def _imports(name: str) -> frozenset[str]:
+    """Modules of the rooms that a module imports, names as a program to start, or lies in."""
+    if name.partition(".")[0] not in ROOMS:
+        return frozenset()
+    _, tree = _parsed(name)
+    parts = name.split(".")
+    found = {".".join(parts[:n]) for n in range(1, len(parts))}
+    for node in _at_run_time(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {_module_of(node.module, one.name) for one in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("pipelines."):
+            # `python -m pipelines.…`: a process of its own.
+            found |= {str(node.value)} if _is_module(str(node.value)) else set()
+    return frozenset(one for one in found if one.partition(".")[0] in ROOMS)
+
+
+def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING:`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from _at_run_time(node)
+
+
+def _module_of(module: str, attribute: str) -> str:
+    return f"{module}.{attribute}" if _is_module(f"{module}.{attribute}") else module
+
+
+@cache
+def _is_module(name: str) -> bool:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    if name.partition(".")[0] not in (*ROOMS, "flows"):
+        return False
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@cache
+def _parsed(name: str) -> tuple[Path, ast.Module]:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError):  # `__main__` has none
+        spec = None
+    if spec is None or spec.origin is None:
+        if name.partition(".")[0] in ROOMS:
+            raise ModuleNotFoundError(name)
+        return Path(), ast.parse("")
+    path = Path(spec.origin)
+    return path, ast.parse(path.read_bytes() if path.suffix == ".py" else b"")
+
+
+def _normal(tree: ast.AST) -> str:
+    """The code as text, without comments, docstrings and layout."""
+    tree = ast.parse(ast.unparse(tree))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = body[0] if body else None
+            said = first.value if isinstance(first, ast.Expr) else None
+            if isinstance(said, ast.Constant) and isinstance(said.value, str):
+                node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

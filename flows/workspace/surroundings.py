@@ -1,0 +1,48 @@
+"""What a recipe needs around it: files and servers behind environment variables that are not set.
+
+A recipe may leave a path or an address to the environment (`${NAME}`). Where the
+variable is not set and somebody registered a maker for it, the maker is entered for
+as long as the recipe is worked on, e.g. a local server that stands in for a provider.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pipelines.registry import Registry
+from schemas.recipe import Recipe
+
+#: Variable → function (workspace folder) → context manager that gives the variable's value.
+MAKERS = Registry(
+    kind="surrounding",
+    group="routeyard.surroundings",
+    builtin={
+        "ROUTEYARD_DEMO_BANK": "flows.demo.serve:bank_file",
+        "ROUTEYARD_DEMO_URL": "flows.demo.serve:served_pool",
+    },
+)
+
+_NAME = re.compile(r"\$\{?(\w+)\}?")
+
+
+@contextmanager
+def surroundings(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
+    """Make what the recipe's variables stand for; one that is set is used as it is.
+
+    Args:
+        serve: Also make what providers' addresses name; a plan asks nothing and needs none.
+    """
+    texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
+    if serve:
+        texts += [provider.base_url for provider in recipe.pool.providers]
+    wanted = {name: None for text in texts for name in _NAME.findall(text)}
+    with ExitStack() as made:
+        for name in wanted:
+            if not os.environ.get(name) and name in MAKERS.targets:
+                os.environ[name] = made.enter_context(MAKERS.get(name)(root))
+                made.callback(os.environ.pop, name, None)
+        yield
