@@ -12,6 +12,9 @@ from flows.recipe import load
 from flows.workspace.stage_folders import PROBING, Stale
 from pipelines.errors import BadInput
 
+#: Earlier outputs of a stage that are compared, newest first.
+_LOOKED_AT = 500
+
 
 def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     """One row per stage of the recipe: stage, state (`fresh`, `stale`, `waiting`) and why.
@@ -19,7 +22,6 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     Stages after the first stale one wait for it: whether they change depends on
     what it gives.
     """
-    record = last_run(Path(workspace), recipe)
     token = PROBING.set(True)
     try:
         summary = build.fn(recipe=recipe, workspace=workspace, until="certify")
@@ -38,7 +40,7 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
                 rows.append({"stage": name, "state": "fresh", "why": ""})
         elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
             reached = True
-            why = _why(stopped, Path(workspace), record)
+            why = _why(stopped, Path(workspace))
             rows.append({"stage": name, "state": "stale", "why": why})
         elif reached:
             rows.append({"stage": name, "state": "waiting", "why": "an earlier stage is stale"})
@@ -84,22 +86,27 @@ def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _why(stale: Stale, workspace: Path, record: Mapping[str, Any]) -> str:
-    """What differs from the stage's last output."""
+def _why(stale: Stale, workspace: Path) -> str:
+    """What differs from the stage's closest earlier output."""
     if "missing" in stale.made_of:
         return f"{stale.made_of['missing']:,} answers are missing"
-    folder = record.get("folders", {}).get(stale.stage)
-    if not folder:
+    folder = workspace / "stages" / stale.stage
+    found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+    reasons = [
+        _differs(json.loads(p.read_text("utf-8")), stale.made_of) for p in found[:_LOOKED_AT]
+    ]
+    if not reasons:
         return "never run"
-    before_file = workspace / folder / "stage.json"
-    if not before_file.is_file():
-        return "its output was removed"
-    before = json.loads(before_file.read_text(encoding="utf-8"))
+    # Several benchmarks, and shards of one, share a folder: the closest is ours.
+    return "; ".join(min(reasons, key=len)) or "its output was removed"
+
+
+def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     reasons = []
-    for part in ("parameters", "inputs"):
-        old, new = before[part], stale.made_of[part]
+    for part, word in (("parameters", "parameter"), ("inputs", "input"), ("code", "code")):
+        old, new = before[part], now[part]
+        if isinstance(old, str):
+            return [*reasons, "its code changed"]
         changed = sorted(k for k in {*old, *new} if old.get(k) != new.get(k))
-        reasons += [f"{part[:-1]} {key!r} changed" for key in changed]
-    if before["code"] != stale.made_of["code"]:
-        reasons.append("its code changed")
-    return "; ".join(reasons) or "its output was removed"
+        reasons += [f"{word} {key!r} changed" for key in changed]
+    return reasons

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 import pipelines.curate
 from pipelines.curate import RULES
-from pipelines.curate.apply import check_rules, curate, rule_defaults
+from pipelines.curate.apply import check_rules, curate
+from pipelines.curate.rule import Rule
 from pipelines.errors import RecipeError, UnknownName
 
 
@@ -50,16 +52,19 @@ def test_parameters_are_checked_before_anything_runs(rules: Any, error: Any, say
 
 
 def test_defaults_are_readable() -> None:
-    assert rule_defaults("dedup")["threshold"] == 0.999
+    assert RULES.get("dedup").defaults["threshold"] == 0.999
 
 
 def test_every_rule_module_is_listed() -> None:
-    """A module that defines `rule(tables, *, …) -> Curated` must stand in RULES."""
+    """A module that makes a `Rule(…)` must stand in RULES, under the rule's own name."""
     folder = Path(next(iter(pipelines.curate.__path__)))
-    listed = {target.partition(":")[0] for target in RULES.builtin.values()}
-    for path in folder.glob("*.py"):
-        text = path.read_text()
-        if ") -> Curated:" in text.replace("_added(\n", "") and "tables: Mapping" in text:
-            assert f"pipelines.curate.{path.stem}" in listed
+    listed = set(RULES.builtin.values())
+    for path in folder.rglob("*.py"):
+        module = ".".join(["pipelines", "curate", *path.relative_to(folder).with_suffix("").parts])
+        for made in re.findall(r"^([A-Z_]+) = Rule\(", path.read_text(), re.M):
+            assert f"{module}:{made}" in listed, f"list {module}:{made} in pipelines/curate"
     for name in RULES.builtin:
-        assert callable(RULES.get(name))
+        rule = RULES.get(name)
+        assert isinstance(rule, Rule)
+        assert rule.name == name
+        assert rule.apply.__doc__, f"rule {name!r} does not say what it does"

@@ -349,4 +349,4 @@ def test_refuses_with_a_next_step(parameters, says):
 
 
 def test_rule_is_listed():
-    assert RULES.get("preference") is preference
+    assert RULES.get("preference").apply is preference

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from flows.stages.entailment import scorer_equivalence
 from pipelines.curate.preference.clusters import Group, answer_key, cluster
-from pipelines.entailment.equivalence import canonical
 from pipelines.meaning import Pair
 
 BACKEND = scorer_equivalence()
+canonical = BACKEND.canonical
 
 
 def same(a, b, scorer, choices=()):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pipelines.instructions import INSTRUCTIONS
 
 from pipelines.errors import UnknownName
 from pipelines.ingest.catalog import from_catalog, names
 from pipelines.ingest.queries import to_queries
+from pipelines.scorers import SCORERS
 from schemas.recipe import Source
 
 ROWS = {
@@ -55,7 +55,7 @@ def test_every_entry_is_whole(name: str) -> None:
     assert (source.name, source.limit) == ("mine", 3)
     assert source.hub_id or source.path
     assert source.license
-    assert source.scorer in INSTRUCTIONS or source.scorer == "none"
+    assert source.scorer in SCORERS.targets or source.scorer == "none"
 
 
 @pytest.mark.parametrize(

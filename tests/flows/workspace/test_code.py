@@ -1,0 +1,101 @@
+"""What a stage is made of: all that it can reach, and nothing that a comment changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+ASKED = """
+import json, sys
+from flows.workspace.code import made_by
+from flows.stages import verdicts
+found = made_by(verdicts.labels_task.fn, ["pipelines.scorers.numeric"])
+print(json.dumps(found))
+"""
+
+
+def asked(tree: Path) -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED], cwd=tree, capture_output=True, text=True, check=True
+    )
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tree")
+    for room in ("schemas", "pipelines", "flows"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
+    before = asked(tree)
+    court, jail = tree / "pipelines/label/court.py", tree / "pipelines/metering/audit.py"
+    court.write_text('"""Another first line."""\n# A comment.\n\n\n' + _without_docstring(court))
+    jail.write_text(jail.read_text() + "\nX = 1\n")
+    # Reworded and out of reach: the same. A figure further down the imports: another.
+    assert asked(tree) == before
+    shared = tree / "pipelines/errors.py"
+    shared.write_text(shared.read_text() + "\nX = 1\n")
+    after = asked(tree)
+    assert {name for name in before if before[name] != after[name]} == {"pipelines.errors"}
+
+
+def _without_docstring(path: Path) -> str:
+    text = path.read_text()
+    return text[text.index('"""', 3) + 3 :]
+
+
+def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
+    from flows.workspace.code import module_hash, reach
+
+    # The jail's programs are read as files and started; no import shows them.
+    assert "pipelines.scorers.sandbox.host" in reach(frozenset({"pipelines.scorers.code"}))
+    assert "pipelines.scorers.answers.symbolic_worker" in reach(
+        frozenset({"pipelines.scorers.math"})
+    )
+    assert module_hash("pipelines.scorers.sandbox.host")
+
+
+STAGES = """
+import sys
+from pathlib import Path
+from flows.build import build
+from flows.workspace.code import reach
+import flows.workspace.stage_folders as folders
+
+reached = set()
+real = folders.made_by
+def noted(make, uses=()):
+    found = real(make, uses)
+    reached.update(name for name in found if ":" not in name)
+    return found
+folders.made_by = noted
+build.fn(recipe=sys.argv[1], workspace=sys.argv[2], until="certify")
+loaded = {n for n in sys.modules if n.partition(".")[0] in ("schemas", "pipelines")}
+print("\\n".join(sorted(loaded - reached)))
+"""
+
+
+def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -> None:
+    from tests.flows.small_recorded import write
+
+    recipe = write(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", STAGES, str(recipe), str(tmp_path / "yard")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    # What only plans, keeps and shows is loaded too, and makes no table.
+    beside = ("pipelines.ledger", "pipelines.calls", "pipelines.staging", "pipelines.meaning")
+    missed = [n for n in done.stdout.split() if not n.startswith(beside)]
+    assert missed == []
