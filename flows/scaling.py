@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.curate.apply import rule_defaults
+from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from pipelines.errors import BadInput
 from schemas.recipe import CurationRule, Parts, Recipe, Source, Split
@@ -97,7 +97,7 @@ def _fitted(parts: Parts, room: int) -> Parts:
 
 def _rule(rule: CurationRule, scale: float, sources: list[Source]) -> CurationRule:
     names = COUNTS_OF_RULES.get(rule.rule, ())
-    said = {**rule_defaults(rule.rule), **rule.parameters}
+    said = {**RULES.get(rule.rule).defaults, **rule.parameters}
     changes = {
         name: max(1, round(said[name] * scale)) for name in names if isinstance(said[name], int)
     }

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.curate.apply import rule_defaults
+from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from schemas.recipe import Recipe, Source
 
@@ -79,7 +79,7 @@ def split_sizes(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Sizes]:
     total = sum(counts.values())
     for rule in recipe.curate:
         if rule.rule == "dense_sparse":
-            said = {**rule_defaults(rule.rule), **rule.parameters}
+            said = {**RULES.get(rule.rule).defaults, **rule.parameters}
             found |= _dense_sparse(said, total, _dense(recipe, counts))
     if found and "split" not in recipe.model_fields_set:
         return found

@@ -98,11 +98,11 @@ def _why(stale: Stale, workspace: Path) -> str:
     if not reasons:
         return "never run"
     # Several benchmarks, and shards of one, share a folder: the closest is ours.
-    return "; ".join(min(reasons, key=len)) or "its output was removed"
+    return "; ".join(min(reasons, key=lambda one: len(one))) or "its output was removed"
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    reasons = []
+    reasons: list[str] = []
     for part, word in (("parameters", "parameter"), ("inputs", "input"), ("code", "code")):
         old, new = before[part], now[part]
         if isinstance(old, str):
