@@ -92,13 +92,13 @@ def _why(stale: Stale, workspace: Path) -> str:
         return f"{stale.made_of['missing']:,} answers are missing"
     folder = workspace / "stages" / stale.stage
     found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
-    reasons = [
+    reasons: list[list[str]] = [
         _differs(json.loads(p.read_text("utf-8")), stale.made_of) for p in found[:_LOOKED_AT]
     ]
     if not reasons:
         return "never run"
     # Several benchmarks, and shards of one, share a folder: the closest is ours.
-    return "; ".join(min(reasons, key=lambda one: len(one))) or "its output was removed"
+    return "; ".join(min(reasons, key=len)) or "its output was removed"
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
