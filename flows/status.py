@@ -98,7 +98,8 @@ def _why(stale: Stale, workspace: Path) -> str:
     if not reasons:
         return "never run"
     # Several benchmarks, and shards of one, share a folder: the closest is ours.
-    return "; ".join(min(reasons, key=len)) or "its output was removed"
+    closest: list[str] = min(reasons, key=len)
+    return "; ".join(closest) or "its output was removed"
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
