@@ -9,6 +9,7 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.front_matter import front_matter
+from datacards.losses import causes, looked_for_duplicates, sentence
 from datacards.numbers import card_numbers
 from datacards.preference import preference_sections
 from schemas.manifest import MEASURED_COLUMNS
@@ -35,6 +36,8 @@ def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
+            losses=[sentence(row) for row in causes(tables)],
+            looked=looked_for_duplicates(facts["recipe"]),
             certificate=(facts["figures"].get("certify") or {}).get("certificate"),
         )
     )

@@ -143,12 +143,16 @@ def _figures(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("models", _cell(facts["models"])),
         ("labels", _cell(facts["labels"])),
         ("coverage", "–" if coverage is None else f"{coverage:.1%}"),
-        ("groups of near-duplicates", _cell(facts["duplicate_groups"])),
-        ("of them with conflicting labels", _cell(facts["conflicting_groups"])),
+        ("groups of near-duplicates", _looked(facts["duplicate_groups"])),
+        ("of them with conflicting labels", _looked(facts["conflicting_groups"])),
     ]
     if facts["pseudo_specialists"]:
         shown.append(("pseudo-specialists, not counted", _cell(facts["pseudo_specialists"])))
     return shown
+
+
+def _looked(count: int | None) -> str:
+    return "not looked for" if count is None else _cell(count)
 
 
 def _notes(facts: Mapping[str, Any]) -> list[str]:

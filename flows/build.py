@@ -62,6 +62,12 @@ def build(
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)
+    if until == "release" and (root / "releases" / checked.name / checked.version).is_dir():
+        console.line(
+            "note",
+            f"{checked.name} {checked.version} is released already and is never overwritten: "
+            "if this build gives another, set a new 'version' (`routeyard plan` says)",
+        )
     with surroundings(checked, root):
         return _stages(checked, recipe, base, root, jobs=jobs, shards=shards, until=until)
 
@@ -117,6 +123,8 @@ def _stages(
 
     audited = call(audit_task, recipe=checked, root=str(root), curated=curated)
     finished("audit", audited, _audit_words(audited))
+    for waiver in checked.release.waivers:
+        console.line("waived", f"{waiver.gate}: {waiver.reason}")
     check_metering(checked, audited)
     certified = call(
         certify_task, recipe=checked, root=str(root), curated=curated, embedded=embedded
@@ -133,10 +141,12 @@ def _stages(
 
 
 def needs_embeddings(recipe: Recipe) -> bool:
-    """True when some curation rule reads the `embeddings` table."""
+    """True when a curation rule reads the `embeddings` table, or the release is to hold it."""
     from pipelines.curate import RULES
 
-    return any("embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate)
+    return recipe.release.include_embeddings or any(
+        "embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate
+    )
 
 
 def run_build(

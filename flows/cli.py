@@ -1,19 +1,20 @@
-"""The `routeyard` command: finds the command's module, prints errors for people.
+"""The `routeyard` command: runs one command line, prints errors for people.
 
 Nothing heavy is imported before the command that needs it is called, so that
-`routeyard --help` answers at once.
+`routeyard --help` answers at once (`flows.command_line`).
 """
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import os
 import sys
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from flows.commands import COMMANDS, GROUPS, module_of
-from schemas.errors import RouteyardError, did_you_mean
+from schemas.errors import RouteyardError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,19 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(words: list[str]) -> int:
     """Run one command line and return its exit code."""
-    if not words or words[0] in ("--help", "-h", "help"):
-        print(overview())
-        return 0
-    if words[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"routeyard {version('routeyard')}")
-        return 0
-    name = _find(words)
-    if name is None:
-        return _unknown(words)
     try:
-        return _call(name, words[len(name.split()) :])
+        code = _call(words)
+        sys.stdout.flush()  # here, where a closed pipe can be answered
+        return code
     except RouteyardError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -44,9 +36,7 @@ def run(words: list[str]) -> int:
         print("stopped; what was collected is kept: run the same command to go on", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # `routeyard query … | head` closes our output: not a fault.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _nobody_reads()
     except OSError as error:
         import errno
 
@@ -60,6 +50,9 @@ def run(words: list[str]) -> int:
         return 1
     except Exception as error:
         if not (server := _silent_server(error)):
+            if frames := _their_frames(error):
+                print(_their_fault(error, frames), file=sys.stderr)
+                return 1
             raise
         print(
             f"error: the Prefect server does not answer\n  where: {server}\n"
@@ -67,6 +60,40 @@ def run(words: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _nobody_reads() -> int:
+    """`routeyard query … | head` closes our output: not a fault, and nothing more is written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Frames of a traceback in files that are neither ours, nor Python's, nor installed."""
+    import site
+    import sysconfig
+
+    ours = {str(Path(__file__).parents[1] / name) for name in ("flows", "pipelines", "schemas")}
+    ours.add(str(Path(__file__).parents[1] / "datacards"))
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts")}
+    installed |= {*site.getsitepackages(), sys.prefix + os.sep + "bin"}
+    return [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_file()
+        and not any(frame.filename.startswith(place) for place in (*ours, *installed))
+    ]
+
+
+def _their_fault(error: BaseException, frames: list[traceback.FrameSummary]) -> str:
+    """An error in someone's own code: their lines, not ours."""
+    last = frames[-1]
+    shown = "".join(traceback.format_list(frames)).rstrip()
+    return (
+        f"error: {type(error).__name__}: {error}\n  where: {last.filename}:{last.lineno}\n"
+        f"{shown}\n  next:  correct your code and run the same command"
+    )
 
 
 def _silent_server(error: BaseException) -> str | None:
@@ -78,57 +105,15 @@ def _silent_server(error: BaseException) -> str | None:
     return server if said or lost else None
 
 
-def overview() -> str:
-    """What `routeyard --help` prints."""
-    width = max(len(name) for name in COMMANDS)
-    lines = [
-        "Usage: routeyard COMMAND [OPTIONS]",
-        "",
-        "Builds LLM-routing benchmarks: questions and a model pool in, a versioned release out.",
-        "",
-        "Start with:  routeyard demo --workspace yard",
-        "",
-        "Commands:",
-    ]
-    lines += [f"  {name:<{width}}  {says}" for name, says in COMMANDS.items()]
-    lines += ["", "`routeyard COMMAND --help` explains a command and shows examples."]
-    return "\n".join(lines)
+def _call(words: list[str]) -> int:
+    from flows.command_line import root
 
-
-def _find(words: list[str]) -> str | None:
-    for length in (2, 1):
-        name = " ".join(words[:length])
-        if len(words) >= length and name in COMMANDS:
-            return name
-    return None
-
-
-def _unknown(words: list[str]) -> int:
-    group = {name: says for name, says in COMMANDS.items() if name.split()[0] == words[0]}
-    if words[0] in GROUPS and group:
-        rest = words[1:]
-        print(f"Usage: routeyard {words[0]} COMMAND\n\n{GROUPS[words[0]]}\n")
-        for name, says in group.items():
-            print(f"  {name}  {says}")
-        return 0 if not rest or rest[0] in ("--help", "-h") else 2
-    print(
-        f"error: there is no command {words[0]!r}\n  next:  {did_you_mean(words[0], COMMANDS)} "
-        "(`routeyard --help` lists them)",
-        file=sys.stderr,
-    )
-    return 2
-
-
-def _call(name: str, rest: list[str]) -> int:
-    import typer
-
-    module = importlib.import_module(module_of(name))
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=name)(module.command)
-    command: Any = typer.main.get_command(app)
+    if words[:1] == ["help"] or not words:
+        words = [*words[1:], "--help"]
+    command: Any = root()
     # Bad options exit 2 and `typer.Exit(code)` exits with its code.
     try:
-        code = command.main(args=rest, prog_name=f"routeyard {name}", standalone_mode=True)
+        code = command.main(args=words, prog_name="routeyard", standalone_mode=True)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
     return int(code or 0)

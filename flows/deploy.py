@@ -23,11 +23,15 @@ class Deployed:
         name: `flow/deployment`, as `prefect deployment run` takes it.
         pool: Work pool a worker serves.
         limits: Global concurrency limit → slots.
+        scheduled: Whether runs start by themselves.
+        workers: Workers of the pool that are there now; without one nothing runs.
     """
 
     name: str
     pool: str
     limits: dict[str, int]
+    scheduled: bool = False
+    workers: int = 0
 
 
 def deploy(
@@ -44,33 +48,38 @@ def deploy(
     publish_to: str | None = None,
     shards: int = 1,
     inline: bool = False,
+    deployment: str | None = None,
+    replace: bool = False,
 ) -> Deployed:
     """Register the refresh of a benchmark.
 
     Args:
         inline: Put the recipe itself into the parameters, where the UI shows and checks
             every key, instead of its path. Keys of providers are never in it.
+        deployment: Name of the deployment; by default the benchmark's.
+        replace: Take the place of a deployment of that name that rebuilds something else.
 
     Raises:
-        BadInput: no Prefect server is configured, two schedules, an unknown block, a
-            target with a password in it.
+        BadInput: no Prefect server is configured, two schedules or one that cannot be
+            read, an unknown block, a target with a password in it, a deployment of that
+            name that rebuilds another recipe or workspace.
     """
     if not api_configured():
         raise BadInput(
-            "no Prefect server is configured",
+            "no Prefect server is configured: nothing was registered, and nothing will run",
             next_step="prefect server start --background; "
             "export PREFECT_API_URL=http://127.0.0.1:4200/api",
         )
     if cron and interval_s:
         raise BadInput("a deployment has one schedule", next_step="give --cron or --interval")
+    if cron:
+        check_cron(cron)
     checked, base = load(recipe)
     check_blocks(notify or [])
     if publish_to:
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
             publish_to = str(Path(publish_to).absolute())
-    limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
-    _make_pool(pool)
     from flows.refresh import refresh, refresh_inline
 
     place = str(workspace.absolute())
@@ -87,7 +96,70 @@ def deploy(
         flow = refresh
         path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
         given = {"recipe": path, **common}
-    return Deployed(_register(flow, checked.name, given, pool, cron, interval_s), pool, limits)
+    name = deployment or checked.name
+    _check_place(f"{flow.name}/{name}", given, replace=replace)
+    limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
+    _make_pool(pool)
+    registered = _register(flow, name, given, pool, cron, interval_s)
+    return Deployed(registered, pool, limits, bool(cron or interval_s), _workers(pool))
+
+
+def check_cron(cron: str) -> None:
+    """Refuse a schedule that Prefect cannot read, in one line.
+
+    Raises:
+        BadInput: says what a schedule looks like.
+    """
+    from prefect.client.schemas.schedules import CronSchedule
+    from pydantic import ValidationError
+
+    try:
+        CronSchedule(cron=cron)
+    except (ValidationError, ValueError) as error:
+        raise BadInput(
+            f"{cron!r} is no cron schedule",
+            where="--cron",
+            next_step="five fields: minute hour day month weekday, e.g. '0 6 * * 1' for Mondays "
+            "at six",
+        ) from error
+
+
+def _check_place(name: str, given: dict[str, Any], *, replace: bool) -> None:
+    """Refuse to take a deployment away from another recipe or workspace.
+
+    Raises:
+        BadInput: one of that name rebuilds something else.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        try:
+            there = client.read_deployment_by_name(name).parameters
+        except ObjectNotFound:
+            return
+    if replace or there.get("workspace") == given["workspace"]:
+        same = isinstance(given["recipe"], dict) or there.get("recipe") == given["recipe"]
+        if replace or same:
+            return
+    raise BadInput(
+        f"a deployment {name!r} exists and rebuilds something else",
+        where=f"recipe {_short(there.get('recipe'))}, workspace {there.get('workspace')}",
+        next_step="give this one its own name with --name, or take the place with --replace",
+    )
+
+
+def _short(recipe: Any) -> str:
+    return f"{recipe.get('name')} (inline)" if isinstance(recipe, dict) else str(recipe)
+
+
+def _workers(pool: str) -> int:
+    """Workers of a pool that gave a sign of life of late."""
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        found = client.read_workers_for_work_pool(pool)
+    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in found)
 
 
 def _register(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from datacards.losses import looked_for_duplicates
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.stages.ingest import ingest_task, pool_task
@@ -48,7 +50,11 @@ def plan_build(
         "models_in_pool": pool.figures["models"],
         "stated": False,
         **summary(checked, _per_source(checked, table)),
+        "removed": queries.figures["removed"],
+        "notes": _notes(checked, queries.figures),
     }
+    if said["released"]:
+        said["notes"] += _released(recipe, checked, root)
     if checked.collect.provider == "recorded":
         return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
     if not ledger_exists(root):
@@ -74,17 +80,48 @@ def _per_source(recipe: Recipe, queries: Any) -> dict[str, int]:
     return {source.name: counted[source.name] for source in recipe.sources}
 
 
+def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
+    """What will be lost or not looked for, as far as it can be known before anything is asked."""
+    notes = list(ingested.get("notes") or [])
+    if removed := ingested["removed"]:
+        notes.append(
+            f"{removed:,} questions of the sources are left out; the table `removals` will say why"
+        )
+    if not looked_for_duplicates(recipe.model_dump(mode="json")):
+        notes.append("near-duplicates will not be looked for (no rule 'dedup' under 'curate')")
+    notes += [f"waived: {waiver.gate}: {waiver.reason}" for waiver in recipe.release.waivers]
+    return notes
+
+
+def _released(recipe: str, checked: Recipe, root: Path) -> list[str]:
+    """Whether a build would collide with the version that is there."""
+    from flows.status import status
+
+    version = f"{checked.name} {checked.version}"
+    stale = [row for row in status(recipe, str(root)) if row["state"] == "stale"]
+    if not stale:
+        return [f"{version} is released already, and nothing it is made of has changed"]
+    what = "; ".join(f"{row['stage']}: {row['why']}" for row in stale)
+    return [
+        f"{version} is released already and is never overwritten, and this build may give another "
+        f"({what}): set a new 'version' in the recipe"
+    ]
+
+
 def show(said: dict[str, Any]) -> None:
     """Print a plan for a person."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from flows.show.console import printer
+
+    console = printer()
     console.print(
         f"{said['benchmark']} {said['version']}: {said['queries']:,} questions x "
         f"{said['models_in_pool']} models"
     )
     _show_sizes(console, said)
+    for note in said.get("notes", []):
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
     if said["provider"] == "recorded":
         console.print("responses are recorded: nothing will be asked")
         return
@@ -105,11 +142,19 @@ def show(said: dict[str, Any]) -> None:
         )
     console.print(table)
     cost, worst = said["cost_usd"], said["worst_cost_usd"]
-    about = "unknown (a price is missing)" if cost is None else f"about {cost:.4f} USD"
+    about = "unknown" if cost is None else f"about {cost:.4f} USD"
     console.print(
         f"{said['calls']:,} calls, cost {about}"
         + ("" if worst is None else f", at most {worst:.4f} USD")
     )
+    lacking: dict[str, list[str]] = {}
+    for row in said["models"]:
+        for what in row.get("unknown", []):
+            lacking.setdefault(what, []).append(row["model_id"])
+    for what, names in lacking.items():
+        which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        of = "cost" if cost is None else "most it can cost"
+        console.print(f"the {of} is not known without {what} ({which})", soft_wrap=True)
 
 
 def _show_sizes(console: Any, said: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from pipelines.errors import SourceError
 
+_SPACE = re.compile(r"\s*")
 #: What the error says when the folder of recorded outputs is not set.
 DATA_HINT = (
     "set ROUTEYARD_DATA to a folder of recorded outputs: public repositories hold them "
@@ -63,7 +64,8 @@ def format_of(path: Path, declared: str | None) -> str:
         return declared
     suffixes = [s for s in path.suffixes if s not in (".gz",)]
     ending = suffixes[-1] if suffixes else ""
-    known = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    known = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
+    known |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
     if ending not in known:
         raise SourceError(
             f"the format of {path.name} is not clear from its name",
@@ -111,7 +113,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
     with _open(path) as stream:
-        reader = csv.DictReader(stream, strict=True)
+        reader = csv.DictReader(stream, strict=True, delimiter=_delimiter(stream))
         for row in reader:
             if None in row or None in row.values():
                 raise SourceError(
@@ -122,7 +124,21 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
             yield dict(row)
 
 
+def _delimiter(stream: IO[str]) -> str:
+    """The sign between the names of the header: a comma, or what stands where none is."""
+    header = stream.readline()
+    stream.seek(0)
+    if "," in header:
+        return ","
+    return next((sign for sign in ("\t", ";") if sign in header), ",")
+
+
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
+    """Objects of JSON lines, or of one JSON document, however it is printed."""
+    whole = _document(path)
+    if whole is not None:
+        yield from whole
+        return
     with _open(path) as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -142,6 +158,34 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
                     next_step="one JSON object per line is expected",
                 )
             yield row
+
+
+def _document(path: Path) -> list[dict[str, Any]] | None:
+    """Objects of a file that is a JSON list, a pretty-printed object, or several of them.
+
+    An object that holds nothing but one list of objects beside plain values (`{"data":
+    […]}`) stands for that list. None where the first line is an object of its own.
+    """
+    with _open(path) as stream:
+        first = next((line for line in stream if line.strip()), "").strip()
+    if not first.startswith("[") and first not in ("{", "{}") and not first.endswith(","):
+        return None
+    with _open(path) as stream:
+        text = stream.read()
+    decoder, found, at = json.JSONDecoder(), [], 0
+    try:
+        while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
+            value, at = decoder.raw_decode(text, at)
+            found.append(value)
+    except (ValueError, RecursionError):
+        return None  # read line by line, which says the line that is wrong
+    if len(found) == 1 and isinstance(found[0], list):
+        found = found[0]
+    elif len(found) == 1 and isinstance(found[0], dict):
+        lists = [v for v in found[0].values() if isinstance(v, list) and v]
+        tables = [v for v in lists if all(isinstance(one, dict) for one in v)]
+        found = tables[0] if len(tables) == 1 and len(lists) == 1 else found
+    return found if all(isinstance(one, dict) for one in found) else None
 
 
 def _damaged(path: Path, error: Exception) -> SourceError:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from datacards.losses import looked_for_duplicates
 from flows.workspace.stage_folders import write_table
 from flows.workspace.tables import read_all
 from pipelines.errors import BadInput, did_you_mean
@@ -73,6 +74,9 @@ def _read(
 
         with open_release(place) as release:
             tables = {name: release.arrow(name) for name in READ if name in release.tables}
+        recipe = json.loads((place / "manifest.json").read_text(encoding="utf-8"))["recipe"]
+        if not looked_for_duplicates(recipe):
+            tables.pop("duplicates", None)  # empty because nobody looked
         return f"{place.resolve().parent.name} {place.resolve().name}", tables, None
     return _workspace(place, benchmark)
 

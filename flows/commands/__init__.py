@@ -44,6 +44,19 @@ COMMANDS: dict[str, str] = {
     "score": "Score answers with a rule scorer and show what it read.",
 }
 
+#: heading of the help → the commands under it, groups by their first word. A command that
+#: stands under none is shown under the last.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Start": ("demo", "init", "doctor", "recipe"),
+    "Build": ("plan", "build", "status", "deploy", "import", "sources"),
+    "Labels": ("audit", "relabel", "review", "score"),
+    "Money": ("ledger", "prices", "reprice"),
+    "Releases": ("verify", "query", "shell", "diff", "changelog", "yank", "export", "publish",
+                 "preferences"),
+    "Routers": ("evaluate", "certify", "leaderboard", "health", "fingerprint", "hidden-states"),
+    "Further": (),
+}  # fmt: skip
+
 #: first word → what the group is for.
 GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
@@ -56,3 +69,14 @@ def module_of(name: str) -> str:
     """Module that holds the command `name`."""
     stem = name.replace(" ", "_").replace("-", "_")
     return f"flows.commands.{stem}_" if keyword.iskeyword(stem) else f"flows.commands.{stem}"
+
+
+def sections() -> list[tuple[str, list[tuple[str, str]]]]:
+    """(heading, [(command or group, its line)]) of the help, each name once."""
+    known = {name: says for name, says in COMMANDS.items() if " " not in name} | GROUPS
+    found = [
+        (title, [(name, known.pop(name)) for name in names if name in known])
+        for title, names in SECTIONS.items()
+    ]
+    found[-1][1].extend(known.items())
+    return [(title, rows) for title, rows in found if rows]

@@ -37,6 +37,7 @@ def command(
 
     import pyarrow as pa
 
+    from datacards.losses import causes, looked_for_duplicates, sentence
     from flows.actions.review import built, reviews
     from pipelines.label.audit.audit import audit
     from pipelines.label.escalate import add
@@ -49,6 +50,10 @@ def command(
         found.labels,
         found.duplicates,
     )
+    tables = {"queries": found.queries, "responses": found.responses, "labels": found.labels}
+    tables |= {"verdicts": found.verdicts, "models": found.table("pool", "models")}
+    losses = causes(tables)
+    looked = found.recipe is None or looked_for_duplicates(found.recipe.model_dump(mode="json"))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         for name, table in audited.tables.items():
@@ -58,8 +63,16 @@ def command(
             {"kind": one.kind, "about": one.about, "says": one.says} for one in audited.findings
         ]
         accuracy = audited.tables.get("accuracy", pa.table({})).to_pylist()
-        print(json.dumps({"findings": findings, "accuracy": accuracy}, ensure_ascii=False))
+        said = {"findings": findings, "accuracy": accuracy, "not_labelled": losses}
+        said["duplicates_looked_for"] = looked
+        print(json.dumps(said, ensure_ascii=False))
         return
+    if losses:
+        print(f"not labelled ({sum(row['pairs'] for row in losses):,} pairs)")
+    for row in losses:
+        print(f"  {sentence(row)}\n    next: {row['next']}")
+    if not looked:
+        print("near-duplicates were not looked for: the recipe has no rule 'dedup'")
     kinds: dict[str, list[str]] = defaultdict(list)
     for one in audited.findings:
         kinds[one.kind].append(f"{one.about}: {one.says}")

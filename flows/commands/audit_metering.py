@@ -9,7 +9,8 @@ import typer
 
 
 def command(
-    workspace: Annotated[Path, typer.Argument(help="The workspace.")] = Path("yard"),
+    place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    workspace: Annotated[Path, typer.Option(help="The workspace.")] = Path("yard"),
     recipe: Annotated[
         str | None, typer.Option(help="Recipe whose thresholds, prices and waivers count.")
     ] = None,
@@ -23,16 +24,16 @@ def command(
 
     Examples:
 
-        routeyard audit metering yard
+        routeyard audit metering --workspace yard
 
-        routeyard audit metering yard --recipe my_benchmark.yaml --json
+        routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
     """
     import json
     from dataclasses import asdict
 
     from flows.actions.metering import audit_ledger
 
-    stands, waived = audit_ledger(workspace, recipe)
+    stands, waived = audit_ledger(place or workspace, recipe)
     if as_json:
         rows = [asdict(f) | {"waived": None} for f in stands]
         rows += [asdict(f) | {"waived": w.reason} for f, w in waived]

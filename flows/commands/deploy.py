@@ -36,6 +36,14 @@ def command(
     inline: Annotated[
         bool, typer.Option(help="Put the recipe into the parameters, checked in the UI.")
     ] = False,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the deployment; by default the benchmark's.")
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace one of that name that rebuilds something else."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
 ) -> None:
     """Register a benchmark's refresh with a Prefect server.
 
@@ -74,9 +82,21 @@ def command(
         publish_to=publish_to,
         shards=shards,
         inline=inline,
+        deployment=name,
+        replace=replace,
     )
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps(asdict(made), sort_keys=True))
+        return
     print(f"deployed  {made.name}")
     for name, slots in made.limits.items():
         print(f"limit     {name}: {slots} calls in flight over all workers")
-    print(f"next      prefect worker start --pool {made.pool}")
-    print(f"          prefect deployment run '{made.name}'")
+    if not made.scheduled:
+        print("no schedule: it runs when it is asked to (--cron or --interval gives one)")
+    if not made.workers:
+        print(f"no worker serves the pool {made.pool!r} now: nothing will run until one is started")
+        print(f"next      prefect worker start --pool {made.pool}")
+    print(f"{'next' if made.workers else '    '}      prefect deployment run '{made.name}'")

@@ -9,7 +9,8 @@ import typer
 
 
 def command(
-    workspace: Annotated[Path, typer.Argument(help="The workspace.")] = Path("yard"),
+    place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    workspace: Annotated[Path, typer.Option(help="The workspace.")] = Path("yard"),
     as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
 ) -> None:
     """Summarise what was asked and paid for: attempts, outcomes, tokens and USD per model.
@@ -18,19 +19,20 @@ def command(
 
     Example:
 
-        routeyard ledger yard
+        routeyard ledger --workspace yard
     """
     import json
 
     from flows.workspace.ledgers import existing_ledger
 
-    with existing_ledger(workspace) as ledger:
+    with existing_ledger(place or workspace) as ledger:
         rows = ledger.summary()
     if as_json:
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
+
+    from flows.show.console import printer
 
     table = Table(box=None, pad_edge=False)
     for name in ("purpose", "model", "attempts", "ok", "truncated", "refused", "errors"):
@@ -49,7 +51,7 @@ def command(
             f"{row['cost_unknown']:,}",
             str(row["last"])[:19],
         )
-    Console(highlight=False).print(table)
+    printer().print(table)
 
 
 _TOKENS = ("prompt_tokens", "completion_tokens")

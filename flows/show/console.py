@@ -15,6 +15,21 @@ from rich.console import Console
 from flows.workspace.stage_folders import PROBING
 
 _console = Console(stderr=True, highlight=False)
+#: Columns where standard output is no terminal.
+_PIPED = 200
+
+
+def silence() -> None:
+    """Show nothing from here on: `--quiet`."""
+    _console.quiet = True
+
+
+def printer() -> Console:
+    """Where a command prints its result: as wide as the terminal, and wide when it is piped.
+
+    A pipe has no width; tables of long names are not folded into it.
+    """
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
 
 
 def line(stage: str, text: str) -> None:
@@ -30,7 +45,7 @@ def counter(stage: str, unit: str) -> Iterator[Callable[[int, int], None]]:
 
     Yields a function of (done, wanted).
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _console.quiet:
         yield _lines(stage, unit)
         return
     from rich.progress import (

@@ -8,6 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
+from datacards.losses import causes, looked_for_duplicates, sentence
+
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled
 FROM labels JOIN queries USING (query_id) GROUP BY ALL ORDER BY ALL
@@ -64,6 +66,8 @@ def figures(release: Path) -> dict[str, Any]:
             "oracle": one(
                 "SELECT avg(best) FROM (SELECT max(score) AS best FROM labels GROUP BY query_id)"
             ),
+            "losses": _losses(release),
+            "notes": _notes(release),
             "duplicates": _duplicates(release, connection),
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
             "per_model": [
@@ -79,13 +83,40 @@ def figures(release: Path) -> dict[str, Any]:
 def _duplicates(release: Path, connection: Any) -> dict[str, int] | None:
     """Groups, questions in them and groups with label conflicts; None when nobody looked."""
     manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
-    if not any(rule["rule"] == "dedup" for rule in manifest["recipe"]["curate"]):
+    if not looked_for_duplicates(manifest["recipe"]):
         return None  # the table is there and empty, but nobody looked
     row = connection.execute(
         "SELECT count(DISTINCT group_id), count(*), "
         "count(DISTINCT group_id) FILTER (label_conflict) FROM duplicates"
     ).fetchone()
     return dict(zip(("groups", "questions", "conflicts"), row, strict=True))
+
+
+def _losses(release: Path) -> list[dict[str, Any]]:
+    """Why pairs have no label, counted over the release's own tables."""
+    import pyarrow.parquet as pq
+
+    names = ("queries", "models", "labels", "responses", "verdicts")
+    columns = {"responses": ["query_id", "model_id", "status"]}
+    columns["verdicts"] = ["query_id", "model_id", "scorer", "outcome", "reason"]
+    files = {name: release / "data" / f"{name}.parquet" for name in names}
+    return causes(
+        {
+            name: pq.read_table(path, columns=columns.get(name))
+            for name, path in files.items()
+            if path.is_file()
+        }
+    )
+
+
+def _notes(release: Path) -> list[str]:
+    """What reading the sources had to say, and questions that were left out of them."""
+    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
+    ingested = (manifest.get("figures") or {}).get("ingest") or {}
+    notes = [str(one) for one in ingested.get("notes") or []]
+    if removed := ingested.get("removed"):
+        notes.append(f"{removed:,} questions of the sources were left out (table `removals`)")
+    return notes
 
 
 def markdown(release: Path) -> str:
@@ -104,9 +135,9 @@ def markdown(release: Path) -> str:
 
 def console_summary(release: Path, status: str) -> None:
     """Print the summary for a person: models, then tasks, then what to try."""
-    from rich.console import Console
+    from flows.show.console import printer
 
-    console = Console(highlight=False)
+    console = printer()
     said = figures(release)
     console.print(_models(release, said))
     console.print(_tasks(said))
@@ -173,6 +204,9 @@ def _facts(said: dict[str, Any]) -> list[str]:
         f"{said['unlabelled']:,} pairs without a label (not counted), "
         f"{said['contested']:,} contested, {said['unreadable']:,} unreadable"
     )
+    for loss in said["losses"]:
+        facts += [f"  {sentence(loss)}", f"    next: {loss['next']}"]
+    facts += said["notes"]
     if said["best_single"]:
         model, accuracy = said["best_single"]
         facts.append(

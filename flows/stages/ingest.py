@@ -44,6 +44,7 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
             "queries": done.queries.num_rows,
             "removed": left_out.num_rows,
             "sources": done.provenance,
+            "notes": list(done.notes),
         }
 
     return run_stage(

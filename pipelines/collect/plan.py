@@ -340,6 +340,29 @@ def _check_budget(model: Model, collect: Collect) -> None:
         )
 
 
+def unknown(model: ModelPlan) -> list[str]:
+    """What has to be written into the recipe before this model's cost can be told."""
+    if not model.calls or (
+        model.estimate.cost_usd is not None and model.estimate.worst_cost_usd is not None
+    ):
+        return []
+    found = [
+        f"the model's '{name}'"
+        for name, value in (
+            ("price_in", model.model.price_in),
+            ("price_out", model.model.price_out),
+        )
+        if value is None
+    ]
+    limits = ("max_tokens", "max_completion_tokens")
+    stated = any(model.settings.parameters.get(name) is not None for name in limits)
+    if not stated and (
+        model.estimate.completion_tokens is None or model.model.context_window is None
+    ):
+        found.append("'collect.max_tokens'")
+    return found
+
+
 def _figures(model: ModelPlan) -> dict[str, Any]:
     asked = model.estimate
     missing = int(model.missing.sum())
@@ -357,5 +380,6 @@ def _figures(model: ModelPlan) -> dict[str, Any]:
         "completion_tokens_source": asked.completion_source,
         "cost_usd": asked.cost_usd,
         "worst_cost_usd": asked.worst_cost_usd,
+        "unknown": unknown(model),
         "price_date": model.model.price_date,
     }

@@ -28,6 +28,7 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
     query_rows: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []
     provenance: list[dict[str, Any]] = []
+    notes: list[str] = []
     for listed in sources:
         source = from_catalog(listed)
         where, rows, origin = _open(source, base)
@@ -35,7 +36,7 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
             shuffled = list(rows)
             random.Random(source.shuffle_seed).shuffle(shuffled)
             rows = iter(shuffled)
-        taken, left_out = to_queries(source, rows, seen=seen, where=where)
+        taken, left_out = to_queries(source, rows, seen=seen, where=where, notes=notes)
         query_rows += taken
         removed += left_out
         provenance.append(
@@ -49,7 +50,7 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
             }
         )
     table = to_table(query_rows, where="ingest")
-    return Ingested(table, removed, provenance)
+    return Ingested(table, removed, provenance, tuple(notes))
 
 
 def pin(source: Source) -> Source:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import SourceError
+from pipelines.ingest.filters import Filtered
 from pipelines.jinja import compile_field, letter
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
@@ -32,6 +33,8 @@ class Ingested:
     queries: pa.Table
     removed: list[tuple[str, str, str]]
     provenance: list[dict[str, Any]]
+    #: What a person should know of the sources and no figure tells.
+    notes: tuple[str, ...] = ()
 
 
 def query_id(question: str, choices: Sequence[str], references: Sequence[str], repeat: int) -> str:
@@ -58,16 +61,23 @@ def uniform_prompt(question: str, choices: Sequence[str], told: str) -> str:
 
 
 def to_queries(
-    source: Source, rows: Iterable[Row], *, seen: Counter[str], where: str
+    source: Source,
+    rows: Iterable[Row],
+    *,
+    seen: Counter[str],
+    where: str,
+    notes: list[str] | None = None,
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]]]:
     """Query rows of one source and what was left out (key, reason, detail).
 
     Args:
         seen: Content ids counted so far over all sources of the recipe.
         where: File or dataset, for errors.
+        notes: Gets a sentence for each condition that left nothing out.
 
     Raises:
-        SourceError: a question, reference or id is missing or repeated.
+        SourceError: a question, reference or id is missing or repeated; `where` matches
+            nothing; there is no row at all.
         RecipeError: a mapping names a column that does not exist.
         UnknownName: there is no scorer of that name.
     """
@@ -75,14 +85,15 @@ def to_queries(
     scorer = _scorer(named, where=f"source {source.name!r}")
     read = _readers(fields, where)
     told = source.instruction if source.instruction is not None else scorer.instruction
+    filtered = Filtered(source, where)
     out: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []
     ids: dict[str, int] = {}
     for number, row in enumerate(rows):
         if source.limit is not None and len(out) == source.limit:
+            filtered.stopped_early()
             break
-        if any(row.get(column) != value for column, value in source.where.items()):
-            _check_columns(source.where, row, where)
+        if not filtered.takes(row):
             continue
         place = f"{where}, row {number}"
         source_id = str(read["id"](row)) if "id" in read else str(number)
@@ -100,8 +111,7 @@ def to_queries(
                 where=place,
                 next_step="filter such rows with 'where', or correct 'fields.question'",
             )
-        if source.exclude and any(row.get(c) == v for c, v in source.exclude.items()):
-            _check_columns(source.exclude, row, where)
+        if filtered.excludes(row):
             removed.append((f"{source.name}|{source_id}", "excluded", place))
             continue
         choices = _texts(read["choices"](row)) if "choices" in read else []
@@ -141,6 +151,15 @@ def to_queries(
                     metadata, sort_keys=True, ensure_ascii=False, default=str, allow_nan=False
                 ),
             }
+        )
+    told_of = filtered.check()
+    if notes is not None:
+        notes += told_of
+    if not out and not removed:
+        raise SourceError(
+            f"source {source.name!r} holds no question",
+            where=where,
+            next_step="correct 'path' or 'split', or take the source out of the recipe",
         )
     return out, removed
 
@@ -199,11 +218,6 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = [value]
     return [str(item) for item in value if item is not None]
-
-
-def _check_columns(wanted: Mapping[str, Any], row: Row, where: str) -> None:
-    for column in wanted:
-        compile_field(column, where=f"{where}, where")(row)
 
 
 def _check_letters(references: Sequence[str], choices: Sequence[str], place: str) -> None:

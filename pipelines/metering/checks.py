@@ -221,7 +221,12 @@ def _refused(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
 
 
 def _latency(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
-    """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD."""
+    """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
+
+    The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
+    outside it: a slow call also lies `latency_floor_s` above the median, and there are at
+    least `latency_min_outliers` of them.
+    """
     import numpy as np
 
     timed = [row for row in rows if row["latency_s"] is not None and row["latency_s"] > 0]
@@ -232,7 +237,10 @@ def _latency(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     # A server that answers like clockwork has no spread to judge by.
     mad = max(float(np.median(off)), 0.05)
     slow = 0.6745 * (logs - np.median(logs)) / mad > asked.thresholds.latency_z
+    slow &= np.exp(logs) > np.exp(np.median(logs)) + asked.thresholds.latency_floor_s
     bad = [row for row, is_slow in zip(timed, slow, strict=True) if is_slow]
+    if len(bad) < asked.thresholds.latency_min_outliers:
+        return
     yield from _share(
         "latency",
         model_id,

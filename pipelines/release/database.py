@@ -10,6 +10,9 @@ import pyarrow as pa
 from pipelines.release.fingerprint import combine, content
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
 
+#: Storage version of the file. A reader older than the version that wrote a file cannot open it,
+#: and the newest is what few people have: this is the oldest stable one, which all read.
+STORAGE = "v1.0.0"
 #: Views over tables inside the file; missing labels stay missing (avg and count skip nulls).
 VIEWS = {
     "accuracy": (
@@ -24,11 +27,12 @@ def write_database(tables: Mapping[str, pa.Table], path: Path) -> None:
     """Write the small tables among `tables` as real tables, with comments on the columns.
 
     Views over Parquet would resolve against the reader's current directory, so
-    everything the file answers from lies inside it.
+    everything the file answers from lies inside it. DuckDB 1.0 and later can read the file.
     """
     import duckdb
 
-    with duckdb.connect(str(path)) as connection:
+    config = {"storage_compatibility_version": STORAGE}
+    with duckdb.connect(str(path), config=config) as connection:
         for name in IN_DATABASE:
             if name not in tables:
                 continue

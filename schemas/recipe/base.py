@@ -4,23 +4,46 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
+from pydantic import model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from schemas.errors import did_you_mean
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses keys it does not know."""
+    """A frozen model that refuses keys it does not know, and says its other faults as well."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
-    @model_validator(mode="before")
+    @model_validator(mode="wrap")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields:
-                    raise ValueError(
-                        f"unknown key {key!r}; {did_you_mean(str(key), cls.model_fields)}"
-                    )
-        return data
+    def _known_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        unknown = [k for k in data if k not in cls.model_fields] if isinstance(data, dict) else []
+        if not unknown:
+            return handler(data)
+        faults = [
+            _fault((str(key),), f"unknown key {key!r}; {did_you_mean(str(key), cls.model_fields)}")
+            for key in unknown
+        ]
+        try:
+            handler({key: value for key, value in data.items() if key in cls.model_fields})
+        except ValidationError as error:
+            faults += [
+                InitErrorDetails(
+                    type=PydanticCustomError(
+                        one["type"],  # type: ignore[arg-type]
+                        "{text}",
+                        {**one.get("ctx", {}), "text": one["msg"]},
+                    ),
+                    loc=one["loc"],
+                    input=one.get("input"),
+                )
+                for one in error.errors(include_url=False)
+            ]
+        raise ValidationError.from_exception_data(cls.__name__, faults)
+
+
+def _fault(place: tuple[str, ...], text: str) -> InitErrorDetails:
+    known = PydanticCustomError("unknown_key", "{text}", {"text": text})
+    return InitErrorDetails(type=known, loc=place, input=None)

@@ -119,6 +119,11 @@ class Metering(Strict):
     #: Modified z-score of log latency above which a call is an outlier, and their share.
     latency_z: float = Field(default=8.0, gt=0)
     latency_outliers: float = Field(default=0.02, ge=0, le=1)
+    #: Seconds above the model's median below which no call is an outlier: a machine that
+    #: hiccups, or a garbage collection, says nothing about a model.
+    latency_floor_s: float = Field(default=5.0, ge=0)
+    #: Fewest outliers that are a finding; one or two slow calls are no pattern.
+    latency_min_outliers: int = Field(default=6, ge=1)
     #: Share of canary prompts whose answer may differ between start and end.
     canary_drift: float = Field(default=0.5, ge=0, le=1)
     #: Names a model may be served under, beside the one asked for.

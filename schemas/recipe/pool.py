@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -31,6 +32,21 @@ class Model(Strict):
     tokenizer: str | None = None
     limits: Limits | None = None
     parameters: dict[str, Parameter] = Field(default_factory=dict)
+
+    @field_validator("price_date", "price_changed", mode="before")
+    @classmethod
+    def _is_a_day(cls, value: object) -> object:
+        # YAML reads 2026-11-01 without quotes as a date, which is what it means.
+        if isinstance(value, date):
+            return value.isoformat()[:10]
+        if isinstance(value, str):
+            try:
+                return date.fromisoformat(value).isoformat()
+            except ValueError:
+                raise ValueError(
+                    f"{value!r} is not a day: write it as 2026-11-01, the day the price was read"
+                ) from None
+        return value
 
     @model_validator(mode="after")
     def _price_has_date(self) -> Model:

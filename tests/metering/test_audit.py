@@ -193,3 +193,16 @@ def test_every_check_is_listed() -> None:
         and name not in ("_any", "_share")
     }
     assert defined == {check.__name__ for check in checks.CHECKS.values()}
+
+
+def test_a_machine_that_hiccups_says_nothing_about_a_model() -> None:
+    # A server on loopback: milliseconds with no spread, so any pause is hundreds of deviations out.
+    def fast(i: int) -> float:
+        return 0.01 + 0.0005 * (i % 5)
+
+    pause = [honest(i, latency_s=2.5 if i < 40 else fast(i)) for i in range(300)]
+    assert "latency" not in found(pause)  # many calls waited, none for long
+    few = [honest(i, latency_s=60.0 if i < 5 else fast(i)) for i in range(100)]
+    assert "latency" not in found(few)  # long, and a handful
+    slow = [honest(i, latency_s=60.0 if i < 6 else fast(i)) for i in range(100)]
+    assert found(slow)["latency"].count == 6

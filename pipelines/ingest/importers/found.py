@@ -48,12 +48,26 @@ class Found:
     """Everything one import found; filled while the source is read.
 
     `answers` may be an iterator: the writer drains it before it writes the
-    questions. `left_out` counts what was not taken, by reason.
+    questions. `left_out` counts what was not taken, by reason; `skipped` names whole files
+    that were not.
     """
 
     answers: Iterable[Answer] = ()
     questions: dict[str, Question] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+
+    def skip(self, why: str, file: str) -> None:
+        """Leave a whole file out, by name."""
+        self.skipped.setdefault(why, []).append(file)
+
+    def reasons(self) -> dict[str, int]:
+        """What was not taken: reason, with the names of whole files, → count."""
+        named = {}
+        for why, files in self.skipped.items():
+            more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+            named[f"{why} ({', '.join(sorted(files)[:5])}{more})"] = len(files)
+        return dict(sorted((self.left_out + Counter(named)).items()))
 
     def ask(self, question: Question, where: str) -> None:
         """Add a question.

@@ -39,8 +39,8 @@ _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
 def read(path: Path) -> Found:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
-    A task that was retried has several logs; the newest counts, which holds what the
-    older ones had finished.
+    A task that was retried, or run once more with the same arguments, has several logs;
+    the newest counts (of a retry it holds what the older ones had finished).
     """
     found = Found()
     paths = newest_first(found_files(path, ["**/*.eval", "**/*.json"], _LAYOUT), _STAMP)
@@ -50,14 +50,24 @@ def read(path: Path) -> Found:
 
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     seen: set[str] = set()
+    tried: set[tuple[str, str, str]] = set()
     for path in paths:
         header, samples = _log(path)
+        if not header:
+            found.skip("files that are not of the format", path.name)
+            continue
         spec = obj(header.get("eval"), str(path))
         need(spec, ("task", "model"), str(path))
         task, model = str(spec["task"]), str(spec["model"])
         if spec.get("task_id") in seen:
-            found.left_out["older logs of a task that was retried"] += 1
+            found.skip("older logs of a task that was retried", path.name)
             continue
+        # A task that was run once more has an id of its own; asked the same, the newest counts.
+        run = (task, model, text(spec.get("task_args")))
+        if run in tried:
+            found.skip("older logs of the same task and model", path.name)
+            continue
+        tried.add(run)
         seen |= {str(spec["task_id"])} if spec.get("task_id") else set()
         for sample in samples:
             where = f"{path.name}, sample {sample.get('id')}"
@@ -102,9 +112,11 @@ def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> Answe
 
 def _log(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if path.suffix != ".eval":
-        log = obj(load_json(path), str(path))
-        need(log, ("eval", "samples"), str(path))
-        return log, objects(log["samples"], str(path))
+        content = load_json(path)
+        if not isinstance(content, dict) or not {"eval", "samples"} & set(content):
+            return {}, []
+        need(content, ("eval", "samples"), str(path))
+        return content, objects(content["samples"], str(path))
     header: dict[str, Any] = {}
     samples = []
     for name, data in members(path, ".json"):

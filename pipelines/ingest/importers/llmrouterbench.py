@@ -26,6 +26,7 @@ from pipelines.ingest.importers.reading import (
     records,
     score,
     spent,
+    stray,
     text,
     texts,
 )
@@ -49,14 +50,17 @@ def read(path: Path) -> Found:
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     seen: set[tuple[str, ...]] = set()
     for path in paths:
-        run = obj(load_json(path), str(path))
+        content = load_json(path)
+        if stray(found, content, (*_HEADER, "records"), path.name):
+            continue
+        run = obj(content, str(path))
         need(run, _HEADER, str(path))
         identity = tuple(str(run[key]) for key in _HEADER[:3])
         if run.get("demo"):
             found.left_out["demonstration runs"] += 1
             continue
         if identity in seen:
-            found.left_out["older runs of the same model and dataset"] += 1
+            found.skip("older runs of the same model and dataset", path.name)
             continue
         seen.add(identity)
         yield from _run(found, identity, objects(run["records"], str(path)), path.name)

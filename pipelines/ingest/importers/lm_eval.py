@@ -23,6 +23,7 @@ from pipelines.ingest.importers.reading import (
     newest_first,
     number,
     obj,
+    stray,
     text,
 )
 
@@ -65,14 +66,18 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             models[path.parent] = _model(path.parent)
         model = models[path.parent]
         if (model, task) in seen:
-            found.left_out["older runs of the same model and task"] += 1
+            found.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
+            continue
+        rows = list(files.rows(path, "jsonl"))
+        if stray(found, rows, _COLUMNS, f"{path.parent.name}/{path.name}"):
             continue
         seen.add((model, task))
-        yield from _run(found, path, task, model)
+        yield from _run(found, path, rows, task, model)
 
 
-def _run(found: Found, path: Path, task: str, model: str) -> Iterator[Answer]:
-    rows = list(files.rows(path, "jsonl"))
+def _run(
+    found: Found, path: Path, rows: list[dict[str, Any]], task: str, model: str
+) -> Iterator[Answer]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
     for line, row in enumerate(rows, start=1):

@@ -46,7 +46,7 @@ def read(path: Path) -> Found:
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
         split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
-        for where, row in records(json_rows(path), _COLUMNS, path.name):
+        for where, row in records(json_rows(path), _COLUMNS, path.name, found):
             yield from _candidates(found, row, split, where)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipelines import files
 from pipelines.errors import SourceError, did_you_mean
+from pipelines.ingest.importers.found import Found
 
 #: Larger single JSON documents are refused: they are read into memory whole.
 MAX_JSON_BYTES = 2_000_000_000
@@ -46,11 +47,36 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
         )
 
 
+def stray(found: Found, content: Any, columns: Sequence[str], name: str) -> bool:
+    """Whether a file among others is none of the format; it is named and left out.
+
+    A file that has half of the format's columns is a damaged one of it, and no stray:
+    `need` says what it lacks.
+
+    Args:
+        content: The file's content, or its first record.
+    """
+    first = content[0] if isinstance(content, list) and content else content
+    has = sum(column in first for column in columns) if isinstance(first, dict) else 0
+    if 2 * has >= len(columns):
+        return False
+    found.skip("files that are not of the format", name)
+    return True
+
+
 def records(
-    rows: Iterable[dict[str, Any]], columns: Sequence[str], name: str
+    rows: Iterable[dict[str, Any]],
+    columns: Sequence[str],
+    name: str,
+    found: Found | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, record) of each record, which has at least `columns`; `name` is the file's."""
+    """(where, record) of each record, which has at least `columns`; `name` is the file's.
+
+    With `found`, a file whose first record is of something else is left out by name.
+    """
     for number, row in enumerate(rows):
+        if number == 0 and found is not None and stray(found, row, columns, name):
+            return
         where = f"{name}, record {number}"
         need(row, columns, where)
         yield where, row
@@ -197,6 +223,7 @@ __all__ = [
     "records",
     "score",
     "spent",
+    "stray",
     "text",
     "texts",
 ]

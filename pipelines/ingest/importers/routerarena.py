@@ -48,7 +48,7 @@ def read(path: Path) -> Found:
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     seen: dict[tuple[str, str], str] = {}
     for path in paths:
-        for where, row in records(json_rows(path), _COLUMNS, path.name):
+        for where, row in records(json_rows(path), _COLUMNS, path.name, found):
             index, model = str(row["global index"]), str(row["prediction"])
             found.ask(
                 Question(

@@ -46,7 +46,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
         split = next((s for s in ("train", "test") if f"_{s}" in path.stem), None)
-        for where, row in records(files.rows(path, "jsonl"), _COLUMNS, path.name):
+        for where, row in records(files.rows(path, "jsonl"), _COLUMNS, path.name, found):
             task, asked, truth = (text(row[key]) for key in _COLUMNS[:3])
             query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
             there = found.questions.get(query)

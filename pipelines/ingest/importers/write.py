@@ -89,7 +89,7 @@ def run_import(
         questions=len(found.questions),
         models=len(models),
         answers=answers,
-        left_out=dict(sorted(found.left_out.items())),
+        left_out=found.reasons(),
         lacks=importer.lacks,
     )
 
@@ -108,7 +108,11 @@ def _write_answers(found: Found, path: Path) -> tuple[set[str], int, set[str]]:
     unasked = next((query for query, _, _ in seen if query not in found.questions), None)
     if not seen or unasked is not None:
         what = "the source holds no answer" if not seen else f"no question has the id {unasked!r}"
-        raise SourceError(what, next_step="check that PATH holds the whole source")
+        left_out = "; ".join(f"{reason}: {n:,}" for reason, n in found.reasons().items())
+        raise SourceError(
+            what + (f" (left out: {left_out})" if left_out else ""),
+            next_step="check that PATH holds the whole source",
+        )
     return models, len(seen), known
 
 
@@ -177,7 +181,7 @@ def recipe_of(
     fields_ |= {n: n for n in ANSWERS.names if n in known and n not in ("query", "model")}
     metered = {"prompt_tokens", "completion_tokens", "cost_usd"} <= known
     reason = f"Imported as recorded upstream ({importer.title}); usage or price is not stated."
-    left_out = [f"{reason}: {n:,}" for reason, n in sorted(found.left_out.items())]
+    left_out = [f"{reason}: {n:,}" for reason, n in found.reasons().items()]
     return {
         "name": name,
         "version": "1.0.0",

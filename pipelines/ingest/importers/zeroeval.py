@@ -12,6 +12,7 @@ from pipelines.ingest.importers.reading import (
     load_json,
     need,
     objects,
+    stray,
     text,
     texts,
 )
@@ -34,7 +35,10 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
         task, model = path.parent.name, path.stem
         scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), "em")
-        for number, row in enumerate(objects(load_json(path), str(path))):
+        content = load_json(path)
+        if stray(found, content, _COLUMNS, f"{task}/{path.name}"):
+            continue
+        for number, row in enumerate(objects(content, str(path))):
             where = f"{task}/{path.name}, record {number}"
             need(row, _COLUMNS, where)
             history = row.get("chat_history")

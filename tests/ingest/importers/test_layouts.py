@@ -206,7 +206,8 @@ def test_llmrouterbench_takes_the_newest_run_that_is_no_demonstration(tmp_path):
     assert questions[0]["references"] == ['{"answer": 42, "unit": "m"}']
     assert done.left_out == {
         "demonstration runs": 1,
-        "older runs of the same model and dataset": 2,
+        "older runs of the same model and dataset (aime-test-m-20250101_000000.json, "
+        "result.json)": 2,
     }
 
 
@@ -385,7 +386,8 @@ def test_lm_eval_newest_run_chat_prompts_and_requests_without_text(tmp_path):
     # A single log-likelihood is no generated text, though it is logged as one string.
     assert (by["ll/0"]["text"], by["ll/0"]["score"]) == (None, 0.0)
     assert {q["id"]: q["question"] for q in questions}["chat/0"] == "Be brief.\n\n2+2?"
-    assert done.left_out == {"older runs of the same model and task": 1}
+    older = f"older runs of the same model and task (meta__dummy/samples_gen_{old}.jsonl)"
+    assert done.left_out == {older: 1}
 
 
 def _zstandard_zip(path: Path, files: dict[str, bytes], *, size: int | None = None) -> None:
@@ -455,7 +457,7 @@ def test_inspect_logs_packed_with_zstandard_and_a_task_that_was_retried(tmp_path
     assert [(a["score"], a["text"], a["prompt_tokens"]) for a in answers] == [(1.0, "4", 2)]
     assert questions[0]["references"] == ["4", "four"]
     assert done.left_out == {
-        "older logs of a task that was retried": 1,
+        "older logs of a task that was retried (2026-11-20T05-34-50-00-00_sums_t1.eval)": 1,
         "samples that ended in an error": 1,
     }
 
