@@ -31,7 +31,9 @@ def write_database(tables: Mapping[str, pa.Table], path: Path) -> None:
     """
     import duckdb
 
-    config = {"storage_compatibility_version": STORAGE}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "storage_compatibility_version": STORAGE
+    }
     with duckdb.connect(str(path), config=config) as connection:
         for name in IN_DATABASE:
             if name not in tables:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError
-from pydantic import model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from schemas.errors import did_you_mean
@@ -32,7 +37,7 @@ class Strict(BaseModel):
             faults += [
                 InitErrorDetails(
                     type=PydanticCustomError(
-                        one["type"],  # type: ignore[arg-type]
+                        one["type"],
                         "{text}",
                         {**one.get("ctx", {}), "text": one["msg"]},
                     ),

@@ -77,9 +77,10 @@ def comments(model: type[BaseModel]) -> dict[str, str]:
         for node in ast.parse(source).body:
             if isinstance(node, ast.ClassDef) and node.name == part.__name__:
                 for one in node.body:
-                    if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                        if text := _above(lines, one.lineno):
-                            found[one.target.id] = text
+                    if not (isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)):
+                        continue
+                    if text := _above(lines, one.lineno):
+                        found[one.target.id] = text
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import run
-from flows.commands import COMMANDS, module_of
+from flows.commands import COMMANDS, GROUPS, module_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +24,14 @@ def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in COMMANDS)
+    assert all(name.split()[0] in shown for name in COMMANDS)
+    assert max(map(len, shown.splitlines())) <= 90
+    for word in GROUPS:
+        assert run([word, "--help"]) == 0
+        shown = capsys.readouterr().out
+        of_group = [name for name in COMMANDS if name.startswith(f"{word} ")]
+        assert of_group
+        assert all(name.split()[1] in shown for name in of_group)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -82,3 +89,81 @@ def test_a_prefect_server_that_is_not_there_is_named_without_a_traceback(tmp_pat
     assert address in done.stderr
     assert "prefect server start" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_example_keeps_its_lines_however_narrow_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(["evaluate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    line = "routeyard evaluate RELEASE --out results/mine --router-from my_router:MyRouter"
+    assert any(one.strip() == line for one in shown.splitlines())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_for_each_shell(shell: str) -> None:
+    script = call("--show-completion", shell)
+    assert script.returncode == 0
+    assert "_ROUTEYARD_COMPLETE" in script.stdout
+    words = {
+        "COMP_WORDS": "routeyard au",
+        "COMP_CWORD": "1",
+        "_TYPER_COMPLETE_ARGS": "routeyard au",
+    }
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "routeyard")],
+        env=os.environ | words | {"_ROUTEYARD_COMPLETE": f"complete_{shell}"},
+        capture_output=True,
+        text=True,
+    )
+    assert "audit" in done.stdout + done.stderr, done
+
+
+def test_the_workspace_is_given_the_same_way_everywhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in COMMANDS:
+        run([*name.split(), "--help"])
+        shown = capsys.readouterr().out
+        assert "--quiet" in shown, name
+        if "--workspace" in shown.partition("Options:")[2]:
+            assert "-w, --workspace" in shown, name
+            assert "ROUTEYARD_WORKSPACE" in shown, name
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    # `routeyard … | head -1`: more is written than a pipe holds, then what is left is flushed.
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows", "recipe", "show", "demo"],
+        cwd=ROOT,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(read)
+    os.close(write)
+    _, said = process.communicate(timeout=120)
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
+
+
+def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def __init__(self):\n        self.x = {}['k']\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import sys; from flows.cli import main; from flows.actions.evaluate import from_code; "
+         "import flows.cli as c; c._call = lambda words: from_code('mine:Mine'); main(['x'])"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "KeyError: 'k'" in done.stderr
+    assert "mine.py:3" in done.stderr
+    assert "self.x = {}['k']" in done.stderr
+    assert "flows" not in done.stderr
