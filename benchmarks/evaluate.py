@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipelines.evaluate.core import from_tables
 from pipelines.evaluate.run import evaluate
-from pipelines.routers import ROUTERS, Router
+from pipelines.routers import REFERENCE, ROUTERS, Router
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     loaded = time.perf_counter() - wall
     done = evaluate(
         core,
-        {name: partial(_make, name) for name in ROUTERS.names()},
+        {name: partial(_make, name) for name in REFERENCE},
         resamples=arguments.resamples,
     )
     accuracy = {
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "models": arguments.models,
         "test_queries": done.facts["n_test"],
         "resamples": arguments.resamples,
-        "routers": ROUTERS.names(),
+        "routers": list(REFERENCE),
         "matrix_s": round(loaded, 2),
         "wall_s": round(time.perf_counter() - wall, 1),
         "cpu_s": round(time.process_time() - cpu, 1),

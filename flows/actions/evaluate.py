@@ -178,7 +178,7 @@ def pair_scorers(
     Battles of test questions are never used.
     """
     from pipelines.routers import PAIR_ROUTERS
-    from pipelines.routers.battles import from_labels, from_preferences
+    from pipelines.routers.pairs.battles import from_labels, from_preferences
 
     if core.embeddings is None:
         return {}

@@ -13,7 +13,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")],
     router: Annotated[
         list[str] | None,
-        typer.Option(help="Reference router by name; again for more. Default: all of them."),
+        typer.Option(help="Reference router by name; again for more. Default: six simple ones."),
     ] = None,
     router_from: Annotated[
         list[str] | None,
@@ -80,14 +80,14 @@ def command(
     from pipelines.evaluate.certificate import certify, default_scheme
     from pipelines.evaluate.pairs import default_pair
     from pipelines.evaluate.run import evaluate
-    from pipelines.routers import ROUTERS
+    from pipelines.routers import REFERENCE
 
     tables = read.read_release(release)
     folder = read.out_folder(release, out)
     tables = read.with_embeddings(tables, embeddings, embed, cache, encoder)
     core = read.core_of(tables)
     chosen = default_scheme(core, scheme)
-    names = [] if only_given else list(router or ROUTERS.names())
+    names = [] if only_given else list(router or REFERENCE)
     if core.embeddings is None and not router:
         names = [name for name in names if name in ("best-generalist", "random")]
         line("evaluate", "no embeddings: only routers that need none; add --embed for the others")

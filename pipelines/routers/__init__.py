@@ -1,7 +1,8 @@
-"""Reference routers. One file per router; `base` says what a router must offer.
+"""Routers, one file each, in folders by family; read `base` first: what a router must offer.
 
-A larger zoo registers here too: one file, one line, or an entry point of group
-`routeyard.routers` in a package of its own.
+To add one: a file in the folder of its family and a line below, or an entry point
+of group `routeyard.routers` in a package of its own. Which model is asked for a
+question, given scores and costs, is a selection rule's business, not a router's.
 """
 
 from __future__ import annotations
@@ -14,25 +15,55 @@ ROUTERS = Registry(
     kind="router",
     group="routeyard.routers",
     builtin={
-        "best-generalist": "pipelines.routers.generalist:BestGeneralist",
-        "kmeans": "pipelines.routers.kmeans:KMeansRouter",
-        "knn": "pipelines.routers.knn:KNN",
-        "mf": "pipelines.routers.matrix_factorisation:MatrixFactorisation",
-        "mlp": "pipelines.routers.mlp:MLP",
-        "random": "pipelines.routers.uniform:UniformRandom",
+        "avengers-pro": "pipelines.routers.clusters.avengers_pro:AvengersPro",
+        "best-generalist": "pipelines.routers.references.generalist:BestGeneralist",
+        "carrot": "pipelines.routers.neighbours.carrot:Carrot",
+        "cp-router": "pipelines.routers.networks.cp_router:CPRouter",
+        "eagle": "pipelines.routers.neighbours.eagle:Eagle",
+        "embedllm": "pipelines.routers.factors.embedllm:EmbedLLM",
+        "equirouter": "pipelines.routers.networks.equirouter:EquiRouter",
+        "fly-swat": "pipelines.routers.networks.fly_swat:FlySwat",
+        "graph-router": "pipelines.routers.networks.graph_router:GraphRouter",
+        "hybrid-llm": "pipelines.routers.networks.hybrid_llm:HybridLLM",
+        "kmeans": "pipelines.routers.clusters.kmeans:KMeansRouter",
+        "knn": "pipelines.routers.neighbours.knn:KNN",
+        "linucb": "pipelines.routers.linear.linucb:LinUCB",
+        "logistic": "pipelines.routers.linear.logistic:Logistic",
+        "mess-plus": "pipelines.routers.networks.mess_plus:MessPlus",
+        "mf": "pipelines.routers.factors.matrix_factorisation:MatrixFactorisation",
+        "mirt": "pipelines.routers.factors.mirt:MIRT",
+        "mlp": "pipelines.routers.networks.mlp:MLP",
+        "model-spider": "pipelines.routers.networks.model_spider:ModelSpider",
+        "nirt": "pipelines.routers.factors.nirt:NIRT",
+        "optllm": "pipelines.routers.trees.optllm:OptLLM",
+        "p2l": "pipelines.routers.networks.p2l:PromptToLeaderboard",
+        "random": "pipelines.routers.references.uniform:UniformRandom",
+        "ridge": "pipelines.routers.linear.ridge:Ridge",
+        "rorf": "pipelines.routers.trees.rorf:RoRF",
+        "routellm-bert": "pipelines.routers.pairs.routellm_bert:RouteLLMClassifier",
+        "routellm-mf": "pipelines.routers.pairs.routellm_mf:RouteLLMFactorisation",
+        "routellm-sw": "pipelines.routers.pairs.routellm_sw:SimilarityWeighted",
+        "routerdc": "pipelines.routers.networks.routerdc:RouterDC",
+        "tag-router": "pipelines.routers.clusters.tag_router:TagRouter",
+        "task-map": "pipelines.routers.references.task_map:TaskMap",
+        "zooter": "pipelines.routers.networks.zooter:Zooter",
     },
 )
+
+#: The routers that `evaluate` runs when none are named: one of each simple kind, in seconds.
+#: `routeyard zoo run` runs all.
+REFERENCE = ("best-generalist", "kmeans", "knn", "mf", "mlp", "random")
 
 #: Routers between a small and a large model, trained on preference data.
 PAIR_ROUTERS = Registry(
     kind="pair router",
     group="routeyard.pair_routers",
     builtin={
-        "pair-bt": "pipelines.routers.pair_bradley_terry:SimilarityBradleyTerry",
-        "pair-knn": "pipelines.routers.pair_knn:PairKNN",
-        "pair-mf": "pipelines.routers.pair_matrix_factorisation:PairMatrixFactorisation",
-        "pair-mlp": "pipelines.routers.pair_mlp:PairMLP",
+        "pair-bt": "pipelines.routers.pairs.bradley_terry:SimilarityBradleyTerry",
+        "pair-knn": "pipelines.routers.pairs.knn:PairKNN",
+        "pair-mf": "pipelines.routers.pairs.matrix_factorisation:PairMatrixFactorisation",
+        "pair-mlp": "pipelines.routers.pairs.mlp:PairMLP",
     },
 )
 
-__all__ = ["PAIR_ROUTERS", "ROUTERS", "Examples", "Queries", "Router"]
+__all__ = ["PAIR_ROUTERS", "REFERENCE", "ROUTERS", "Examples", "Queries", "Router"]

@@ -11,13 +11,20 @@ Which model is then asked is not the router's business: selection rules
 (`pipelines.evaluate.selection`) turn scores and costs into choices, the same
 way for every router. `Queries` carries no labels, so a router cannot read the
 answers of the questions it is tested on.
+
+A router of the zoo says more about itself in two class attributes, which both
+have a default for routers of other people:
+
+* `traits: Traits`: paper, loss, selection rule, what it needs, what its scores mean;
+* `architectures`: keyword arguments of its class, one mapping for each setting
+  that the zoo's protocol tries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +85,18 @@ class Examples:
     costs: Mapping[str, Floats] = field(default_factory=dict)
     validation: Examples | None = None
 
+    def take(self, rows: NDArray[np.int64]) -> Examples:
+        """The same examples, only these questions; validation stays whole."""
+        q = self.queries
+        some = Queries(
+            tuple(q.query_ids[i] for i in rows),
+            q.tasks[rows],
+            None if q.embeddings is None else q.embeddings[rows],
+            tuple(q.prompts[i] for i in rows) if q.prompts else (),
+        )
+        costs = {name: cost[rows] for name, cost in self.costs.items()}
+        return Examples(some, self.model_ids, self.labels[rows], costs, self.validation)
+
 
 @runtime_checkable
 class Router(Protocol):
@@ -88,6 +107,88 @@ class Router(Protocol):
     def fit(self, train: Examples) -> object: ...
 
     def scores(self, queries: Queries) -> Floats: ...
+
+
+#: What a router's numbers mean, and with it which selection rules can use them.
+#: `probability`: chance of a good answer; may be weighed against cost.
+#: `similarity`: cosine to a model; may be lowered by λ·cost, in its own unit.
+#: `strength`: an order of the models of one question; its unit means nothing.
+Scale = Literal["probability", "similarity", "strength"]
+
+#: Most settings that the protocol tries per router (plateau study, appendix E.4).
+MOST_ARCHITECTURES = 15
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a router says about itself, for `routeyard zoo list` and the protocol.
+
+    Attributes:
+        paper: where it is from.
+        loss: what its training minimises; empty when nothing is trained.
+        selection: the rule of its paper.
+        scale: what its scores mean.
+        needs: of `embeddings`, `tasks`, `costs`.
+        stochastic: whether a seed changes the fit, so that five are run.
+        online: whether it learns question by question, so that its seeds are
+            orders in which the questions come.
+        extra: the extra of the distribution it needs, if any.
+        cost: what a fit takes, in words.
+    """
+
+    paper: str = ""
+    loss: str = ""
+    selection: str = "argmax"
+    scale: Scale = "probability"
+    needs: tuple[str, ...] = ("embeddings",)
+    stochastic: bool = True
+    online: bool = False
+    extra: str | None = None
+    cost: str = ""
+
+
+def traits_of(router: Any) -> Traits:
+    """The traits of a class; a class without any is taken to need all and to use its seed."""
+    found = getattr(router, "traits", None)
+    return found if isinstance(found, Traits) else Traits()
+
+
+def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
+    """Settings to try; a class without any has one, its defaults.
+
+    Raises:
+        BadInput: there are more than the protocol allows.
+    """
+    found = tuple(getattr(router, "architectures", ())) or ({},)
+    if len(found) > MOST_ARCHITECTURES:
+        raise BadInput(
+            f"router {getattr(router, 'name', router)!r} lists {len(found)} architectures",
+            next_step=f"the protocol tries at most {MOST_ARCHITECTURES}: leave some out",
+        )
+    return found
+
+
+def usable(train: Examples, *, least_models: int = 1) -> Examples:
+    """The train questions that have a label at all.
+
+    Raises:
+        BadInput: no label is left, or the pool is too small.
+    """
+    rows = np.flatnonzero(~np.all(np.isnan(train.labels), axis=1))
+    if not len(rows):
+        raise BadInput(
+            "no train question has a label, so there is nothing to learn from",
+            next_step="label the responses first (`routeyard relabel`)",
+        )
+    if len(train.model_ids) < least_models:
+        raise BadInput(
+            f"this router chooses among at least {least_models} models, "
+            f"and the pool has {len(train.model_ids)}",
+            next_step="leave it out of --routers for this release",
+        )
+    if len(rows) == len(train.labels):
+        return train
+    return train.take(rows)
 
 
 def model_means(labels: Floats) -> Floats:
@@ -101,6 +202,19 @@ def model_means(labels: Floats) -> Floats:
     overall = total.sum() / known.sum() if known.any() else 0.5
     n = known.sum(axis=0)
     return np.where(n > 0, total.sum(axis=0) / np.maximum(n, 1), overall)
+
+
+def mean_cost(train: Examples) -> Floats | None:
+    """(m,) mean cost of every model by the first measure that knows all; None without any.
+
+    Measures in order: dollars, tokens, latency, parameters. Unknown is not free:
+    a measure that lacks a model altogether is passed over.
+    """
+    for name in ("usd", "tokens", "latency", "params"):
+        cost = train.costs.get(name)
+        if cost is not None and np.all(np.any(~np.isnan(cost), axis=0)):
+            return np.asarray(np.nanmean(cost, axis=0))
+    return None
 
 
 def squared_error(predicted: Floats, labels: Floats) -> float:

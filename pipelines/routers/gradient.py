@@ -7,6 +7,7 @@ share it.
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,24 +17,45 @@ from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats
 
+#: Fits may run side by side in threads; the counter makes the first one in set torch to
+#: one thread and the last one out give it back.
+_LOCK = threading.Lock()
+_THREADS: list[int] = []
+
 
 @contextmanager
-def _alone(seed: int) -> Iterator[None]:
-    """One thread and a seeded generator, both given back afterwards.
+def one_thread() -> Iterator[None]:
+    """Torch computes in one thread while any caller is inside.
 
     These products are too small to share among threads, and with one thread
     the order of sums is the same on every machine.
     """
     import torch
 
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    torch.set_num_threads(1)
-    torch.manual_seed(seed)
+    with _LOCK:
+        _THREADS.append(torch.get_num_threads())
+        torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_rng_state(state)
-        torch.set_num_threads(threads)
+        with _LOCK:
+            had = _THREADS[0]
+            _THREADS.pop()
+            if not _THREADS:
+                torch.set_num_threads(had)
+
+
+def seeded(build: Any, seed: int) -> Any:
+    """`build()` under torch's seed; its generator is process-wide, so one caller at a time."""
+    import torch
+
+    with _LOCK:
+        state = torch.get_rng_state()
+        torch.manual_seed(seed)
+        try:
+            return build()
+        finally:
+            torch.set_rng_state(state)
 
 
 def train_network(
@@ -75,8 +97,8 @@ def train_network(
     def loss_of(network: Any, x: Any, y: Any, w: Any) -> Any:
         return cross_entropy(network(x), y, w, reduction="sum") / w.sum().clamp(min=1.0)
 
-    with _alone(seed):
-        network = build()
+    with one_thread():
+        network = seeded(build, seed)
         optimiser = torch.optim.AdamW(
             network.parameters(), lr=learning_rate, weight_decay=weight_decay
         )

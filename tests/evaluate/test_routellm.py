@@ -15,7 +15,7 @@ from pipelines.evaluate import tradeoff
 from pipelines.evaluate.bootstrap import Draws, interval
 from pipelines.evaluate.pairs import Pair, trade
 from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.uniform import UniformRandom
+from pipelines.routers.references.uniform import UniformRandom
 
 SMALL, LARGE = "mistralai/Mixtral-8x7B-Instruct-v0.1", "gpt-4-1106-preview"
 

@@ -8,8 +8,8 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.routers import PAIR_ROUTERS, Examples, Queries
-from pipelines.routers.battles import Battles, PairRouter, from_labels, from_preferences
-from pipelines.routers.pair_bradley_terry import SimilarityBradleyTerry
+from pipelines.routers.pairs.battles import Battles, PairRouter, from_labels, from_preferences
+from pipelines.routers.pairs.bradley_terry import SimilarityBradleyTerry
 
 
 def questions(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:

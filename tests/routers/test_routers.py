@@ -11,11 +11,11 @@ import pipelines.routers
 from pipelines.errors import BadInput, UnknownName
 from pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries, Router
 from pipelines.routers.base import model_means, squared_error
-from pipelines.routers.knn import KNN, nearest
-from pipelines.routers.uniform import UniformRandom
+from pipelines.routers.neighbours.knn import KNN, nearest
+from pipelines.routers.references.uniform import UniformRandom
 
 #: Modules of the room that hold no router.
-SHARED = {"base", "battles", "gradient"}
+SHARED = {"base", "gradient", "networks.trained", "pairs.battles", "trees.forest"}
 LEARNERS = ("kmeans", "knn", "mf", "mlp")
 
 
@@ -133,9 +133,12 @@ def test_means_of_unlabelled_models_say_nothing() -> None:
 
 
 def test_every_module_is_listed() -> None:
-    modules = {found.name for found in pkgutil.iter_modules(pipelines.routers.__path__)} - SHARED
+    prefix = "pipelines.routers."
+    found = pkgutil.walk_packages(pipelines.routers.__path__, prefix)
+    modules = {one.name.removeprefix(prefix) for one in found if not one.ispkg} - SHARED
     targets = {**ROUTERS.builtin, **PAIR_ROUTERS.builtin}
-    assert {target.partition(":")[0].rsplit(".", 1)[1] for target in targets.values()} == modules
+    listed = {t.partition(":")[0].removeprefix(prefix) for t in targets.values()}
+    assert listed == modules
     for registry in (ROUTERS, PAIR_ROUTERS):
         for name in registry.names():
             assert registry.get(name).name == name

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, model_means, squared_error
+from pipelines.routers.base import (
+    Examples,
+    Floats,
+    Queries,
+    Traits,
+    model_means,
+    squared_error,
+    usable,
+)
 
 
 class KMeansRouter:
@@ -17,6 +25,13 @@ class KMeansRouter:
     """
 
     name = "kmeans"
+    traits = Traits(
+        paper="Universal Model Routing, arXiv 2502.08773",
+        loss="K-means; means per cluster",
+        selection="argmin error + λ·cost",
+        cost="seconds",
+    )
+    architectures = tuple({"choices": (k,)} for k in (4, 8, 16, 32, 64, 128))
 
     def __init__(self, choices: tuple[int, ...] = (4, 8, 16, 32, 64, 128), seed: int = 0):
         self.choices = choices
@@ -24,7 +39,9 @@ class KMeansRouter:
 
     def fit(self, train: Examples) -> KMeansRouter:
         held = train.validation
-        choices = [k for k in self.choices if k <= len(train.queries)] or [1]
+        train = usable(train)
+        distinct = len(np.unique(train.queries.vectors(), axis=0))
+        choices = [k for k in self.choices if k <= distinct] or [distinct]
         if held is None:
             choices = [choices[len(choices) // 2]]
         best = float("inf")
@@ -32,28 +49,35 @@ class KMeansRouter:
             centres, means = self._clusters(train, k)
             error = 0.0
             if held is not None:
-                predicted = means[_closest(held.queries.vectors(), centres)]
+                predicted = means[closest(held.queries.vectors(), centres)]
                 error = squared_error(predicted, held.labels)
             if not error >= best:
                 best, self.k, self._centres, self._means = error, k, centres, means
         return self
 
     def _clusters(self, train: Examples, k: int) -> tuple[NDArray[np.float32], Floats]:
-        from sklearn.cluster import KMeans
-
-        vectors = train.queries.vectors()
-        fitted = KMeans(n_clusters=k, n_init=1, max_iter=50, random_state=self.seed).fit(vectors)
+        labels, centres = clustered(train.queries.vectors(), k, self.seed)
         known = ~np.isnan(train.labels)
-        member = np.zeros((k, len(vectors)))
-        member[fitted.labels_, np.arange(len(vectors))] = 1.0
+        member = np.zeros((k, len(labels)))
+        member[labels, np.arange(len(labels))] = 1.0
         prior = model_means(train.labels)
         total = member @ np.where(known, train.labels, 0.0) + prior
-        return fitted.cluster_centers_.astype(np.float32), total / (member @ known + 1.0)
+        return centres, total / (member @ known + 1.0)
 
     def scores(self, queries: Queries) -> Floats:
-        return np.asarray(self._means[_closest(queries.vectors(), self._centres)])
+        return np.asarray(self._means[closest(queries.vectors(), self._centres)])
 
 
-def _closest(vectors: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
+def clustered(
+    vectors: NDArray[np.float32], k: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """(n,) cluster of every question and (k, d) centres, by K-means."""
+    from sklearn.cluster import KMeans
+
+    fitted = KMeans(n_clusters=k, n_init=1, max_iter=50, random_state=seed).fit(vectors)
+    return fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float32)
+
+
+def closest(vectors: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
     """Euclidean nearest centre; |v|² is the same for all and left out."""
     return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * vectors @ centres.T, axis=1))

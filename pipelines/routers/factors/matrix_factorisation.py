@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, model_means
+from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 from pipelines.routers.gradient import probabilities, start_logits, train_network
 
 
@@ -20,11 +20,18 @@ class MatrixFactorisation:
     """
 
     name = "mf"
+    traits = Traits(
+        paper="EmbedLLM, arXiv 2410.02223; RouteLLM, arXiv 2406.18665",
+        loss="cross-entropy per model",
+        cost="seconds",
+    )
+    architectures = tuple({"dimensions": (size,)} for size in (8, 16, 64))
 
     def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
         self.dimensions, self.seed = dimensions, seed
 
     def fit(self, train: Examples) -> MatrixFactorisation:
+        train = usable(train)
         vectors = train.queries.vectors()
         held = train.validation
         choices = self.dimensions if held is not None else self.dimensions[:1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.battles import Battles
-from pipelines.routers.knn import nearest
+from pipelines.routers.neighbours.knn import nearest
+from pipelines.routers.pairs.battles import Battles
 
 
 class PairKNN:

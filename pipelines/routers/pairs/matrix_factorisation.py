@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.battles import Battles
 from pipelines.routers.gradient import probabilities, train_network
+from pipelines.routers.pairs.battles import Battles
 
 
 class PairMatrixFactorisation:

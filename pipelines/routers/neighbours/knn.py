@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, model_means, squared_error
+from pipelines.routers.base import (
+    Examples,
+    Floats,
+    Queries,
+    Traits,
+    model_means,
+    squared_error,
+    usable,
+)
 
 #: Similarities of one block of queries with all train questions.
 BLOCK_BYTES = 64 << 20
@@ -44,11 +52,20 @@ class KNN:
     """
 
     name = "knn"
+    traits = Traits(
+        paper="RouterBench, arXiv 2403.12031",
+        loss="none",
+        selection="argmax willingness-to-pay · p − price",
+        stochastic=False,
+        cost="seconds: every question against all train questions",
+    )
+    architectures = tuple({"choices": (k,)} for k in (5, 10, 20, 40, 80, 160, 320))
 
     def __init__(self, choices: tuple[int, ...] = (5, 10, 20, 40, 80, 160)):
         self.choices = choices
 
     def fit(self, train: Examples) -> KNN:
+        train = usable(train)
         self._vectors = train.queries.vectors()
         self._prior = model_means(train.labels)
         self._known = ~np.isnan(train.labels)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.battles import Battles
 from pipelines.routers.gradient import probabilities, start_logits, train_network
-from pipelines.routers.mlp import layers
+from pipelines.routers.networks.mlp import layers
+from pipelines.routers.pairs.battles import Battles
 
 
 class PairMLP:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, model_means
+from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 from pipelines.routers.gradient import probabilities, start_logits, train_network
 
 
@@ -20,6 +20,15 @@ class MLP:
     """
 
     name = "mlp"
+    traits = Traits(
+        paper="RouterBench, arXiv 2403.12031",
+        loss="cross-entropy per model",
+        selection="argmax willingness-to-pay · p − price",
+        cost="seconds",
+    )
+    architectures = tuple(
+        {"widths": (width,), "decays": (decay,)} for width in (64, 256) for decay in (1e-2, 1e-1)
+    )
 
     def __init__(
         self,
@@ -30,6 +39,7 @@ class MLP:
         self.widths, self.decays, self.seed = widths, decays, seed
 
     def fit(self, train: Examples) -> MLP:
+        train = usable(train)
         vectors = train.queries.vectors()
         held = train.validation
         choices = [(width, decay) for width in self.widths for decay in self.decays]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries, model_means
+from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
 
 
 class BestGeneralist:
@@ -15,6 +15,7 @@ class BestGeneralist:
     """
 
     name = "best-generalist"
+    traits = Traits(loss="none", needs=(), stochastic=False, cost="none")
 
     def fit(self, train: Examples) -> BestGeneralist:
         self._means = model_means(train.labels)

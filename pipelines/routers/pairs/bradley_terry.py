@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.battles import Battles
+from pipelines.routers.pairs.battles import Battles
 
 #: Questions ranked at once.
 BLOCK = 256

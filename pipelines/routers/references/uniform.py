@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries
+from pipelines.routers.base import Examples, Floats, Queries, Traits
 
 
 class UniformRandom:
@@ -17,6 +17,7 @@ class UniformRandom:
     """
 
     name = "random"
+    traits = Traits(loss="none", scale="strength", needs=(), cost="none")
 
     def __init__(self, seed: int = 0):
         self.seed = seed

@@ -1,0 +1,4 @@
+"""Routers that average labels within clusters or tags: K-means, Avengers-Pro, TagRouter.
+
+Read `kmeans` first.
+"""

@@ -1,0 +1,79 @@
+"""EmbedLLM: a two-class head on the product of a model's and a question's vector."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Traits
+from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+
+
+class EmbedLLM(Trained):
+    """EmbedLLM (Zhuang et al., arXiv 2410.02223).
+
+    Task: correctness of every (model, question). Logits of two classes,
+    Linear_2(P_m ⊙ (W e + b)), with P_m and the projection of one size (232 in the
+    published code) and Gaussian noise of 0.05 added to e while training. Loss:
+    cross-entropy of the two classes, which is the logistic loss of their
+    difference. Rule: argmax of logit_1 − logit_0.
+
+    The published code takes missing labels as wrong, adds the noise in place to
+    the stored embedding, and looks at the test loss after each epoch to choose one.
+    None of that is followed. Adam 1e-4, batch 2048, 50 epochs are its settings
+    (`as_published`).
+    """
+
+    name = "embedllm"
+    traits = Traits(
+        paper="EmbedLLM, arXiv 2410.02223",
+        loss="cross-entropy of two classes per (model, question)",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"size": 64, "noise": 0.05, "learning_rate": 1e-2}
+    published: ClassVar[dict[str, Any]] = {
+        "size": 232, "learning_rate": 1e-4, "weight_decay": 1e-5, "batch": 2048, "epochs": 50,
+    }  # fmt: skip
+    architectures = (
+        {"size": 64},
+        {"size": 232},
+        {"size": 32},
+        {"size": 64, "noise": 0.0},
+        {"size": 64, "weight_decay": 0.1},
+    )
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        import torch
+        from torch import nn
+
+        size, m = self.settings["size"], len(start)
+
+        class Factors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.models = nn.Parameter(torch.randn(m, size) / size**0.5)
+                self.project = nn.Linear(inputs, size)
+                self.classes = nn.Linear(size, 2)
+                # The classes' biases are shared by all models; each one's level is its own.
+                self.level = nn.Parameter(torch.from_numpy(start.copy()))
+
+            def forward(self, x: Any) -> Any:
+                difference = self.classes.weight[1] - self.classes.weight[0]
+                offset = self.classes.bias[1] - self.classes.bias[0]
+                return (self.project(x) * difference) @ self.models.T + offset + self.level
+
+        return Factors()
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        x = batch.x
+        if self.settings["noise"] and batch.noise is not None:
+            # Scaled as if added to each of the published encoder's 768 coordinates of a unit
+            # vector would be too much for a short one: noise of this norm, whatever its size.
+            noise = torch.randn(x.shape, generator=batch.noise)
+            x = x + self.settings["noise"] * noise
+        return masked_mean(cross_entropy(network(x), batch.y, reduction="none"), batch.known)

@@ -1,0 +1,87 @@
+"""NIRT: item response with a monotone network; a more able model is never less likely right."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Traits
+from pipelines.routers.networks.trained import Batch, Trained, dropped, masked_mean
+
+
+class NIRT(Trained):
+    """NIRT of IRT-Router (Song et al., arXiv 2506.01048).
+
+    Task: P(correct) from disc_i·(σ_m − κ_i)⊙r_i, with mastery σ_m and demand κ_i of
+    25 abilities in (0, 1), disc_i = 9·σ(w·e) and relevance r_i (softmax), through
+    two layers of non-negative weights (tanh between, dropout 0.5). Loss:
+    cross-entropy. Rule as for MIRT.
+
+    In the paper a language model names 25 abilities of clusters and says which are
+    relevant. There is none here: r_i is a softmax of a linear map of the embedding,
+    learnt with the rest. The published layers are 25-512-1 with Adam 2e-3; weights
+    enter by their absolute value, as there.
+    """
+
+    name = "nirt"
+    traits = Traits(
+        paper="IRT-Router, arXiv 2506.01048",
+        loss="cross-entropy of a monotone network",
+        selection="a·p − (1 − a)·price",
+        cost="tens of seconds; grows with the number of models",
+    )
+    defaults: ClassVar[dict[str, Any]] = {
+        "size": 25,
+        "width": 32,
+        "dropout": 0.2,
+        "learning_rate": 1e-2,
+        "epochs": 15,
+    }
+    published: ClassVar[dict[str, Any]] = {
+        "width": 512,
+        "dropout": 0.5,
+        "learning_rate": 2e-3,
+        "weight_decay": 0.0,
+    }
+    architectures = (
+        {"width": 32},
+        {"width": 64},
+        {"size": 50, "width": 32},
+        {"width": 32, "weight_decay": 0.0},
+    )
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        import torch
+        from torch import nn
+
+        s, m = self.settings, len(start)
+        size, width = s["size"], s["width"]
+
+        class Monotone(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                level = torch.from_numpy(start.copy())[:, None]
+                self.mastery = nn.Parameter(level + 0.5 * torch.randn(m, size))
+                self.demand = nn.Linear(inputs, size)
+                self.sharpness = nn.Linear(inputs, 1)
+                self.relevance = nn.Linear(inputs, size)
+                self.first, self.second = nn.Linear(size, width), nn.Linear(width, 1)
+
+            def forward(self, x: Any, noise: Any = None) -> Any:
+                relevance = torch.softmax(self.relevance(x), dim=1) * size
+                sharp = 9 * torch.sigmoid(self.sharpness(x))
+                gap = torch.sigmoid(self.mastery) - torch.sigmoid(self.demand(x))[:, None, :]
+                seen = sharp[:, None, :] * gap * relevance[:, None, :]
+                hidden = torch.tanh(seen @ self.first.weight.abs().T + self.first.bias)
+                hidden = dropped(hidden, s["dropout"], noise)
+                return (hidden @ self.second.weight.abs().T)[..., 0] + self.second.bias
+
+        return Monotone()
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        logits = network(batch.x, batch.noise)
+        return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)

@@ -1,0 +1,31 @@
+"""Logistic regression: every model's log odds are a linear function of the embedding."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Traits
+from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+
+
+class Logistic(Trained):
+    """Cross-entropy per model, L2 by weight decay, one linear layer for all models.
+
+    Labels between 0 and 1 (means of samples) are taken as they are.
+    """
+
+    name = "logistic"
+    traits = Traits(loss="cross-entropy per model", cost="seconds")
+    defaults: ClassVar[dict[str, Any]] = {"learning_rate": 1e-2, "epochs": 20}
+    architectures = tuple({"weight_decay": decay} for decay in (0.0, 1e-2, 1e-1, 0.5))
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        return head(inputs, start)
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)

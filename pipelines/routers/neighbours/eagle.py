@@ -1,0 +1,141 @@
+"""Eagle: a global ranking of models, mixed with one of the question's neighbourhood."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from pipelines.routers.neighbours.knn import nearest
+
+#: Elo points per unit of log odds, and where ratings begin.
+POINTS, BEGIN = 400 / np.log(10), 1000.0
+#: Questions rated at once, by cells of (question, model, model).
+CELLS = 1 << 22
+
+
+class Eagle:
+    """Eagle (Zhao et al., arXiv 2409.15518); "Elo" in the plateau study.
+
+    Task: rank models by pairwise results. Global rating over all train questions,
+    local rating over the N nearest ones (published: 20) beginning from the global
+    one; score = P·global + (1−P)·local in points of Elo, P = 0.5. Rule: the
+    highest rating, among those within the budget.
+
+    Elo depends on the order of results. Here both ratings are the Bradley-Terry
+    maximum likelihood, which has none: the local one counts the global expectation
+    as `prior` results of each pair. `as_published` replays neighbours from far to
+    near with K = 32. Implementations that add an Elo of 1500 to a local mean in
+    [0, 1] route by the global ranking alone; here both are in the same unit.
+    """
+
+    name = "eagle"
+    traits = Traits(
+        paper="Eagle, arXiv 2409.15518",
+        loss="none; Bradley-Terry likelihood",
+        selection="argmax within a budget",
+        scale="strength",
+        stochastic=False,
+        cost="seconds; grows with the square of the number of models",
+    )
+    architectures = (
+        {"neighbours": 20},
+        {"neighbours": 50},
+        {"neighbours": 100},
+        {"neighbours": 50, "share": 0.25},
+        {"neighbours": 100, "share": 0.25},
+        {"neighbours": 20, "as_published": True},
+    )
+
+    def __init__(
+        self,
+        neighbours: int = 50,
+        share: float = 0.5,
+        prior: float = 1.0,
+        as_published: bool = False,
+    ):
+        self.neighbours, self.share, self.prior = neighbours, share, prior
+        self.as_published = as_published
+
+    def fit(self, train: Examples) -> Eagle:
+        train = usable(train)
+        self._vectors, self._labels = train.queries.vectors(), train.labels
+        won = np.zeros((train.labels.shape[1],) * 2)
+        for first in range(0, len(train.labels), 512):
+            won += results(train.labels[first : first + 512]).sum(axis=0)
+        self._global = ratings((won + half(won.shape[0]))[None])[0]
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        near = nearest(queries.vectors(), self._vectors, self.neighbours)[0]
+        m = len(self._global)
+        size = max(1, CELLS // (m * m))
+        parts = [self._local(near[first : first + size]) for first in range(0, len(near), size)]
+        local = np.concatenate(parts) if parts else np.empty((0, m))
+        return np.asarray(self.share * self._global + (1 - self.share) * local)
+
+    def _local(self, near: NDArray[np.int64]) -> Floats:
+        if self.as_published:
+            return replayed(self._global, self._labels, near)
+        odds = (self._global[:, None] - self._global[None, :]) / POINTS
+        expected = self.prior / (1 + np.exp(-odds))
+        np.fill_diagonal(expected, 0.0)
+        won = np.tile(expected, (len(near), 1, 1))
+        for column in near.T:
+            won += results(self._labels[column])
+        return ratings(won)
+
+
+def half(m: int) -> Floats:
+    """Half a win each way between all models, which keeps every rating finite."""
+    return 0.5 * (1 - np.eye(m))
+
+
+def results(labels: Floats) -> Floats:
+    """(n, m, m) 1 where the row model beat the column model, ½ for a tie, 0 where unknown."""
+    gap = labels[:, :, None] - labels[:, None, :]
+    out = np.where(np.isnan(gap), 0.0, (np.sign(gap) + 1) / 2)
+    diagonal = np.arange(labels.shape[1])
+    out[:, diagonal, diagonal] = 0.0
+    return np.asarray(out)
+
+
+def ratings(won: Floats, iterations: int = 60) -> Floats:
+    """(n, m) Elo of the Bradley-Terry maximum likelihood, by Hunter's MM iteration.
+
+    Args:
+        won: (n, m, m) wins of the row model over the column model.
+    """
+    m = won.shape[1]
+    if m == 1:
+        return np.full((len(won), 1), BEGIN)
+    games = won + won.transpose(0, 2, 1)
+    total = won.sum(axis=2)
+    strength = np.ones(total.shape)
+    for _ in range(iterations):
+        pairs = strength[:, :, None] + strength[:, None, :]
+        new = np.maximum(total, 1e-9) / np.maximum((games / pairs).sum(axis=2), 1e-12)
+        new /= np.exp(np.log(new).mean(axis=1, keepdims=True))
+        done = np.allclose(new, strength, rtol=1e-6, atol=0)
+        strength = new
+        if done:
+            break
+    return np.asarray(BEGIN + POINTS * np.log(strength))
+
+
+def replayed(begin: Floats, labels: Floats, near: NDArray[np.int64], k: float = 32.0) -> Floats:
+    """(n, m) Elo after the neighbours' results one by one, from `begin`, far to near."""
+    rating = np.tile(begin, (len(near), 1))
+    m = len(begin)
+    for column in near.T[::-1]:
+        y = labels[column]
+        for a in range(m):
+            for b in range(a + 1, m):
+                gap = y[:, a] - y[:, b]
+                known = ~np.isnan(gap)
+                score = (np.sign(np.where(known, gap, 0.0)) + 1) / 2
+                expected = 1 / (1 + np.exp(-(rating[:, a] - rating[:, b]) / POINTS))
+                change = np.where(known, k * (score - expected), 0.0)
+                rating[:, a] += change
+                rating[:, b] -= change
+    return rating

@@ -1,0 +1,127 @@
+"""CP-Router: a conformal set of models that may be right; the cheapest of them is asked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, Traits
+from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+
+#: Error rates that are tried.
+ALPHAS = tuple(round(0.01 * k, 2) for k in range(1, 100))
+
+
+class CPRouter(Trained):
+    """CP-Router (Su et al., arXiv 2505.19970), from a pair to a pool.
+
+    The paper's task: a cheap model's option probabilities on a multiple-choice
+    question give a conformal set of answers; one answer in it means the cheap model
+    suffices. α is the one that maximises FBE = β·H_full + H_binary of the set
+    sizes, β = 3. It needs the cheap model's token probabilities at routing time.
+
+    From the question alone, and for M models: a predictor of correctness (cross-
+    entropy per model); nonconformity 1 − p̂ of the correct (question, model) cells
+    of the validation questions; a model is in the set where 1 − p̂ is within their
+    ⌈(n+1)(1−α)⌉/n quantile. `sets` gives the sets, `conformal_choice` the cheapest
+    model of each, falling back to the highest score where a set is empty. The
+    scores are the predictor's, so without regard to cost the rule is argmax, as the
+    plateau study's table has it. α is chosen on validation; the published procedure
+    takes the (unlabelled) test questions for it.
+    """
+
+    name = "cp-router"
+    traits = Traits(
+        paper="CP-Router, arXiv 2505.19970",
+        loss="cross-entropy per model; quantile of nonconformity",
+        selection="cheapest model in the conformal set",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"width": 128, "beta": 3.0}
+    architectures = ({"width": 128}, {"width": 64}, {"width": 256}, {"width": 0})
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        from torch import nn
+
+        width = self.settings["width"]
+        if not width:
+            return head(inputs, start)
+        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)
+
+    def fit(self, train: Examples) -> CPRouter:
+        super().fit(train)
+        held = train.validation or train
+        p = self.scores(held.queries)
+        right = np.nan_to_num(held.labels, nan=0.0) >= 0.5
+        self.alpha, self.quantile = best_alpha(1 - p, right, self.settings["beta"])
+        return self
+
+    def sets(self, queries: Queries) -> NDArray[np.bool_]:
+        """(n, m) models that may be right."""
+        return np.asarray(1 - self.scores(queries) <= self.quantile)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {**super().arrays(), "conformal": np.array([self.alpha, self.quantile])}
+
+    def restore(self, arrays: Any) -> CPRouter:
+        self.alpha, self.quantile = (float(v) for v in arrays["conformal"])
+        super().restore(arrays)
+        return self
+
+
+def conformal_quantile(nonconformity: Floats, alpha: float) -> float:
+    """The ⌈(n+1)(1−α)⌉-th smallest value; infinity where n is too small for α.
+
+    >>> conformal_quantile(np.array([0.1, 0.2, 0.3, 0.4]), 0.2)
+    0.4
+    >>> conformal_quantile(np.array([0.1]), 0.1)
+    inf
+    """
+    n = len(nonconformity)
+    # Rounded: (n + 1)·(1 − α) of 4.000000001 is 4.
+    rank = math.ceil(round((n + 1) * (1 - alpha), 9))
+    return float("inf") if rank > n else float(np.sort(nonconformity)[max(rank, 1) - 1])
+
+
+def best_alpha(
+    nonconformity: Floats, right: NDArray[np.bool_], beta: float, alphas: tuple[float, ...] = ALPHAS
+) -> tuple[float, float]:
+    """(α, quantile) with the largest FBE = β·H(set size) + H(set of one or not); first of equals.
+
+    Args:
+        nonconformity: (n, m) 1 − p̂ on calibration questions.
+        right: (n, m) correct cells; without any the sets hold everything.
+    """
+    calibration = nonconformity[right]
+    if not len(calibration):
+        return alphas[0], float("inf")
+    best = (-1.0, alphas[0], float("inf"))
+    for alpha in alphas:
+        limit = conformal_quantile(calibration, alpha)
+        sizes = (nonconformity <= limit).sum(axis=1)
+        full = entropy(np.bincount(sizes))
+        one = int((sizes == 1).sum())
+        value = beta * full + entropy(np.array([one, len(sizes) - one]))
+        if value > best[0] + 1e-12:
+            best = (value, alpha, limit)
+    return best[1], best[2]
+
+
+def entropy(counts: NDArray[np.int64]) -> float:
+    """Shannon entropy in bits of counts."""
+    p = counts[counts > 0] / counts.sum()
+    return float(-(p * np.log2(p)).sum()) + 0.0
+
+
+def conformal_choice(scores: Floats, inside: NDArray[np.bool_], cost: Floats) -> NDArray[np.int64]:
+    """(n,) the cheapest model inside each set, the highest score where a set is empty."""
+    cheapest = np.argmin(np.where(inside, cost, np.inf), axis=1)
+    return np.asarray(np.where(inside.any(axis=1), cheapest, np.argmax(scores, axis=1)))

@@ -1,0 +1,78 @@
+"""Fly-swat or cannon: one meta-model that is told which model it is asked about."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Traits
+from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+
+
+class FlySwat(Trained):
+    """FORC (Šakota et al., "Fly-Swat or Cannon?", WSDM 2024).
+
+    Task: P(correct) of a (question, model) pair from one meta-model; the model's
+    name is a token before the question. Loss: cross-entropy. Rules of the paper:
+    best predicted, cheapest above 0.5, greedy and integer program under a budget,
+    which are `argmax`, `threshold` and `batch-budget` here (the greedy one drops
+    questions once the money is spent, which counts as wrong).
+
+    On a frozen encoder the token becomes a learnt vector per model that joins the
+    question's projection before the hidden layer, so that all models share every
+    weight but their own vector: that is what sets it apart from an MLP with a head
+    per model. The plateau study lists this paper under the name TagRouter; both
+    stand here under their own names.
+    """
+
+    name = "fly-swat"
+    traits = Traits(
+        paper="Fly-Swat or Cannon?, WSDM 2024",
+        loss="cross-entropy of (question, model) pairs",
+        selection="integer program over a batch under a budget",
+        cost="tens of seconds; grows with the number of models",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"width": 64, "size": 32}
+    architectures = (
+        {"width": 64},
+        {"width": 32, "size": 16},
+        {"width": 128},
+        {"width": 64, "weight_decay": 0.1},
+    )
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        import torch
+        from torch import nn
+
+        width, size, m = self.settings["width"], self.settings["size"], len(start)
+
+        class Meta(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.tokens = nn.Parameter(torch.randn(m, size) / size**0.5)
+                self.question = nn.Linear(inputs, width)
+                self.model = nn.Linear(size, width, bias=False)
+                self.mixed, self.out = nn.Linear(width, width), nn.Linear(width, 1)
+                self.level = nn.Linear(size, 1)
+                with torch.no_grad():
+                    self.out.weight.mul_(0.1)
+                    # One coordinate of the token begins as the model's level.
+                    self.tokens[:, 0] = torch.from_numpy(start.copy())
+                    self.level.weight.zero_()
+                    self.level.weight[0, 0] = 1.0
+                    self.level.bias.zero_()
+
+            def forward(self, x: Any) -> Any:
+                joined = self.question(x)[:, None, :] + self.model(self.tokens)
+                hidden = torch.relu(self.mixed(torch.relu(joined)))
+                return self.out(hidden)[..., 0] + self.level(self.tokens)[:, 0]
+
+        return Meta()
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        each = cross_entropy(network(batch.x), batch.y, reduction="none")
+        return masked_mean(each, batch.known)

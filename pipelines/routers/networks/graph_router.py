@@ -1,0 +1,132 @@
+"""GraphRouter: models learn from the questions they are linked to."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Traits
+from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+
+
+class GraphRouter(Trained):
+    """GraphRouter (Feng et al., arXiv 2410.03834).
+
+    A graph of questions and models whose edges carry the results. Two rounds of
+    messages: a model's node takes the mean of its linked questions' nodes and edge
+    values, a question's node that of its models. Half the edges of a batch are
+    hidden and predicted from the others: σ(question's first node · model's last
+    node). Loss: cross-entropy on hidden edges. Rule: argmax.
+
+    The published target is 1 for the model of greatest utility in a row and 0 for
+    the rest (`as_published`); on labels full of ties that calls many right answers
+    wrong, so the default target is the label. Descriptions of models and tasks are
+    not in a release: a model's first node is learnt. The published copies merge
+    validation into test and keep the best test epoch, which is not followed.
+    A new question has no edges: its score reads its own first node and the models'
+    nodes after messages from all train questions.
+    """
+
+    name = "graph-router"
+    traits = Traits(
+        paper="GraphRouter, arXiv 2410.03834",
+        loss="cross-entropy on hidden edges of the question-model graph",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {
+        "size": 32,
+        "hidden": 0.5,
+        "best_only": False,
+        "learning_rate": 1e-2,
+    }
+    published: ClassVar[dict[str, Any]] = {
+        "size": 8,
+        "best_only": True,
+        "learning_rate": 3e-4,
+        "weight_decay": 1e-4,
+    }
+    architectures = ({"size": 32}, {"size": 16}, {"size": 64}, {"size": 32, "hidden": 0.3})
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        import torch
+        from torch import nn
+
+        size, m = self.settings["size"], len(start)
+
+        class Graph(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.question = nn.Linear(inputs, size)
+                self.models = nn.Parameter(torch.randn(m, size) / size**0.5)
+                self.to_models = nn.ModuleList([nn.Linear(2 * size, size) for _ in range(2)])
+                self.to_questions = nn.Linear(2 * size, size)
+                self.keep = nn.ModuleList([nn.Linear(size, size) for _ in range(2)])
+                self.norms = nn.ModuleList([nn.LayerNorm(size) for _ in range(2)])
+                self.last = nn.Linear(2 * size, size)
+                self.level = nn.Parameter(torch.from_numpy(start.copy()))
+                self.register_buffer("nodes", torch.zeros(m, size))
+
+            def after_messages(self, first: Any, y: Any, seen: Any) -> Any:
+                """(m, size) model nodes after two rounds over the visible edges."""
+                signed = (2 * y - 1) * seen
+                n_model = seen.sum(dim=0).clamp(min=1.0)[:, None]
+                n_question = seen.sum(dim=1).clamp(min=1.0)[:, None]
+                questions, nodes = first, self.models
+                for k in range(2):
+                    got = torch.cat([seen.T @ questions, signed.T @ questions], dim=1) / n_model
+                    new = torch.relu(self.norms[k](self.keep[k](nodes) + self.to_models[k](got)))
+                    got = torch.cat([seen @ nodes, signed @ nodes], dim=1) / n_question
+                    questions = first + torch.relu(self.to_questions(got))
+                    nodes = new
+                return self.last(torch.cat([nodes, self.models], dim=1))
+
+            def score(self, first: Any, nodes: Any) -> Any:
+                return first @ nodes.T + self.level
+
+        return Graph()
+
+    def _descend(self, network: Any, train: Examples) -> Any:
+        # What new questions are scored against: the nodes after all train edges.
+        self._edges = self._batch(train, {})
+        network = super()._descend(network, train)
+        self._refresh(network)
+        del self._edges
+        return network
+
+    def _refresh(self, network: Any) -> None:
+        import torch
+
+        with torch.no_grad():
+            edges = self._edges
+            first = network.question(edges.x)
+            network.nodes.copy_(network.after_messages(first, edges.y, edges.known))
+
+    def _look(self, network: Any, check: Batch) -> tuple[float, float]:
+        self._refresh(network)
+        return super()._look(network, check)
+
+    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+        if not self.settings["best_only"]:
+            return {}
+        filled = np.nan_to_num(train.labels, nan=-1.0)
+        top = (filled == filled.max(axis=1, keepdims=True)) & (filled > 0)
+        return {"best": top.astype(np.float32)}
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        import torch
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        hide = torch.rand(batch.known.shape, generator=batch.noise) < self.settings["hidden"]
+        hidden = batch.known * hide
+        first = network.question(batch.x)
+        nodes = network.after_messages(first, batch.y, batch.known - hidden)
+        target = batch.more.get("best", batch.y)
+        each = cross_entropy(network.score(first, nodes), target, reduction="none")
+        return masked_mean(each, hidden)
+
+    def read(self, network: Any, x: Any) -> Any:
+        import torch
+
+        return torch.sigmoid(network.score(network.question(x), network.nodes))

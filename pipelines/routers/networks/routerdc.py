@@ -1,0 +1,152 @@
+"""RouterDC: questions drawn to the models that answer them, and to questions like them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Traits
+from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+
+
+class RouterDC(Trained):
+    """RouterDC (Chen et al., arXiv 2409.19886).
+
+    Task: cosine between a question and a vector k_m per model. Sample-LLM loss:
+    for each of the K+ best models of a question, −log softmax over that model and
+    the K− worst ones (a good model is skipped where its score is 0, a bad one
+    masked where its score exceeds 0.5). Sample-sample loss, weight 1: a question of
+    the same cluster against H = 3 of other clusters. K+ = K− = 3, k_m ~ N(0, 0.78²),
+    temperature 1. Rule: argmax.
+
+    The paper tunes mDeBERTa; here a linear map or one hidden layer of the frozen
+    embedding stands in its place. The published code keeps the checkpoint that is
+    best on the test questions, and its positive can be the question itself; neither
+    is followed. Its clusters come from t-SNE and K-means; here K-means alone.
+    Temperature 1 lets a cosine move a softmax by e² at most: the default is lower,
+    and `as_published` has 1.
+    """
+
+    name = "routerdc"
+    traits = Traits(
+        paper="RouterDC, arXiv 2409.19886",
+        loss="two contrastive terms: question to models, question to question",
+        scale="similarity",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {
+        "size": 128, "top": 3, "temperature": 0.1, "weight": 0.5, "clusters": 8, "negatives": 3,
+        "batch": 128,
+    }  # fmt: skip
+    published: ClassVar[dict[str, Any]] = {
+        "temperature": 1.0,
+        "weight": 1.0,
+        "batch": 64,
+        "learning_rate": 5e-5,
+    }
+    architectures = (
+        {"size": 128},
+        {"size": 64},
+        {"size": 128, "top": 1},
+        {"size": 128, "temperature": 1.0},
+        {"size": 128, "weight": 0.0},
+        {"size": 128, "temperature": 0.03},
+    )
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        import torch
+        from torch import nn
+
+        size, m = self.settings["size"], len(start)
+
+        class Space(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                self.question = nn.Linear(inputs, size)
+                self.models = nn.Parameter(0.78 * torch.randn(m, size))
+
+            def embed(self, x: Any) -> Any:
+                return nn.functional.normalize(self.question(x), dim=1)
+
+            def forward(self, x: Any) -> Any:
+                return self.embed(x) @ nn.functional.normalize(self.models, dim=1).T
+
+        return Space()
+
+    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+        from pipelines.routers.clusters.kmeans import clustered
+
+        vectors = train.queries.vectors()
+        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
+        return {"cluster": clustered(vectors, k, self.seed)[0]}
+
+    def read(self, network: Any, x: Any) -> Any:
+        return network(x)
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        s = self.settings
+        z = network.embed(batch.x)
+        from torch.nn.functional import normalize
+
+        cosine = z @ normalize(network.models, dim=1).T / s["temperature"]
+        total = to_models(cosine, batch.y, batch.known, s["top"])
+        if s["weight"]:
+            near = to_questions(z, batch.more["cluster"], s["negatives"], batch.noise)
+            total = total + s["weight"] * near
+        return total
+
+
+def to_models(cosine: Any, labels: Any, known: Any, top: int) -> Any:
+    """Sample-LLM loss: mean over questions of the sum over their best models.
+
+    Equal labels are ordered by position, as a stable sort leaves them. Models
+    without a label are neither good nor bad.
+    """
+    import torch
+
+    m = labels.shape[1]
+    k = min(top, max(m // 2, 1))
+    good_order = torch.where(known > 0, labels, torch.full_like(labels, -1.0))
+    bad_order = torch.where(known > 0, labels, torch.full_like(labels, 2.0))
+    good = torch.sort(good_order, dim=1, descending=True, stable=True).indices[:, :k]
+    bad = torch.sort(bad_order, dim=1, stable=True).indices[:, :k]
+    bad_value = bad_order.gather(1, bad)
+    low = cosine.gather(1, bad).masked_fill(bad_value > 0.5, -torch.inf)
+    total = cosine.new_zeros(len(cosine))
+    for column in range(k):
+        at = good[:, column : column + 1]
+        high = cosine.gather(1, at)
+        counts = (good_order.gather(1, at)[:, 0] > 0).to(cosine.dtype)
+        # Where the good model also stands among the bad ones it is no rival of itself.
+        rivals = low.masked_fill(bad == at, -torch.inf)
+        each = torch.logsumexp(torch.cat([high, rivals], dim=1), dim=1) - high[:, 0]
+        total = total + each * counts
+    return total.mean()
+
+
+def to_questions(z: Any, cluster: Any, negatives: int, noise: Any) -> Any:
+    """Sample-sample loss: −log softmax of the cosine to one positive among H negatives.
+
+    Questions without another of their cluster, or without any of another one in
+    the batch, do not count.
+    """
+    import torch
+
+    same = cluster[:, None] == cluster[None, :]
+    other = ~same
+    same = same & ~torch.eye(len(z), dtype=torch.bool)
+    usable = same.any(dim=1) & other.any(dim=1)
+    if not bool(usable.any()):
+        return z.sum() * 0.0
+    draw = torch.rand(same.shape, generator=noise)
+    positive = torch.where(same, draw, torch.full_like(draw, -1.0)).argmax(dim=1, keepdim=True)
+    order = torch.where(other, draw, torch.full_like(draw, -1.0))
+    h = min(negatives, len(z))
+    drawn, negative = order.topk(h, dim=1)
+    cosine = z @ z.T
+    near = cosine.gather(1, positive)
+    far = cosine.gather(1, negative).masked_fill(drawn < 0, -torch.inf)
+    each = torch.logsumexp(torch.cat([near, far], dim=1), dim=1) - near[:, 0]
+    return masked_mean(each, usable.to(each.dtype))

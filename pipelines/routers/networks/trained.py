@@ -1,0 +1,257 @@
+"""What the trained routers share: one loop, the checkpoint chosen by routing accuracy.
+
+A router says how its network is built, what its loss on a batch is and how
+scores are read off; everything else is here. The checkpoint that routes best
+on the validation questions is kept, looked at twice an epoch (plateau study,
+arXiv 2606.07587, appendix E.4); of equals, the one with the lower loss.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from pipelines.routers.gradient import one_thread, seeded, start_logits
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Rows of one step as torch tensors.
+
+    Attributes:
+        x: (b, d) embeddings.
+        y: (b, m) labels, 0 where unknown.
+        known: (b, m) 1 where there is a label.
+        more: what the router's `targets` added, by name, (b, …) each.
+        noise: a torch generator for everything drawn while training; None
+            outside of training, where nothing may be drawn.
+    """
+
+    x: Any
+    y: Any
+    known: Any
+    more: Mapping[str, Any]
+    noise: Any = None
+
+
+class Trained:
+    """Base of the gradient routers. Subclasses set `defaults` and write three methods."""
+
+    name: ClassVar[str]
+    traits: ClassVar[Traits]
+    #: Every setting with its default; `architectures` vary some of them.
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    #: Defaults of the training loop, which a subclass's `defaults` may override.
+    loop: ClassVar[Mapping[str, Any]] = {
+        "epochs": 15,
+        "patience": 6,
+        "batch": 256,
+        "learning_rate": 3e-3,
+        "weight_decay": 1e-2,
+    }
+    #: Settings of the published code, taken with `as_published=True`.
+    published: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, *, seed: int = 42, as_published: bool = False, **settings: Any):
+        known = {**self.loop, **self.defaults}
+        unknown = sorted(set(settings) - set(known))
+        if unknown:
+            raise TypeError(f"{self.name} has no setting {unknown[0]!r}; it has {sorted(known)}")
+        self.seed, self.as_published = seed, as_published
+        self.settings = {**known, **(self.published if as_published else {}), **settings}
+
+    # What a router writes.
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        """A torch module; called under the seed. `start`: (m,) logits of the models' means."""
+        raise NotImplementedError
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        """Scalar loss of a batch."""
+        raise NotImplementedError
+
+    def read(self, network: Any, x: Any) -> Any:
+        """(b, m) scores of questions; sigmoid of the network's logits unless said otherwise."""
+        import torch
+
+        return torch.sigmoid(network(x))
+
+    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+        """More arrays with one row per train question, such as soft targets."""
+        return {}
+
+    # What is the same for all.
+
+    def fit(self, train: Examples) -> Self:
+        train = usable(train)
+        vectors = train.queries.vectors()
+        self._shape = (vectors.shape[1], len(train.model_ids))
+        self._start = start_logits(model_means(train.labels))
+        with one_thread():
+            network = seeded(lambda: self.build(self._shape[0], self._start), self.seed)
+            self._network = self._descend(network, train)
+        return self
+
+    def _descend(self, network: Any, train: Examples) -> Any:
+        import torch
+
+        s = self.settings
+        optimiser = torch.optim.AdamW(
+            network.parameters(), lr=s["learning_rate"], weight_decay=s["weight_decay"]
+        )
+        whole = self._batch(train, self.targets(train))
+        held = train.validation
+        check = None
+        if held is not None and not np.all(np.isnan(held.labels)):
+            check = self._batch(held, {})
+        noise = torch.Generator().manual_seed(self.seed)
+        order = np.random.default_rng(self.seed)
+        n = len(whole.x)
+        # Small sets need small batches, else an epoch is a single step.
+        size = min(s["batch"], max(32, n // 32))
+        best, kept, waited = (-1.0, 0.0), None, 0
+        for _ in range(s["epochs"]):
+            pieces = np.array_split(order.permutation(n), max(1, round(n / size)))
+            looks = {len(pieces) // 2, len(pieces)}
+            for step, rows in enumerate(pieces, 1):
+                network.train()
+                optimiser.zero_grad()
+                self.loss(network, _take(whole, torch.from_numpy(rows), noise)).backward()
+                torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+                optimiser.step()
+                if check is None or step not in looks:
+                    continue
+                now = self._look(network, check)
+                if now > best:
+                    best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
+                else:
+                    waited += 1
+            if check is not None and waited >= s["patience"]:
+                break
+        if kept is not None:
+            network.load_state_dict(kept)
+        network.eval()
+        return network
+
+    def _batch(self, part: Examples, more: Mapping[str, NDArray[Any]]) -> Batch:
+        import torch
+
+        known = ~np.isnan(part.labels)
+        filled = np.where(known, part.labels, 0.0).astype(np.float32)
+        return Batch(
+            torch.from_numpy(np.ascontiguousarray(part.queries.vectors())),
+            torch.from_numpy(filled),
+            torch.from_numpy(known.astype(np.float32)),
+            {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in more.items()},
+        )
+
+    def _look(self, network: Any, check: Batch) -> tuple[float, float]:
+        """(routing accuracy, −mean squared error) on validation, cost disregarded."""
+        import torch
+
+        network.eval()
+        with torch.no_grad():
+            scores = self.read(network, check.x)
+            masked = torch.where(check.known > 0, scores, torch.full_like(scores, -torch.inf))
+            chosen = masked.argmax(dim=1, keepdim=True)
+            labelled = check.known.amax(dim=1) > 0
+            hit = check.y.gather(1, chosen)[labelled, 0].double().mean()
+            error = (((scores - check.y) ** 2) * check.known).sum() / check.known.sum()
+        return float(hit), -float(error)
+
+    def scores(self, queries: Queries) -> Floats:
+        import torch
+
+        vectors = np.ascontiguousarray(queries.vectors())
+        parts = []
+        with one_thread(), torch.no_grad():
+            for first in range(0, len(vectors), 2048):
+                some = torch.from_numpy(vectors[first : first + 2048])
+                parts.append(self.read(self._network, some).double().numpy())
+        return np.concatenate(parts) if parts else np.empty((0, self._shape[1]))
+
+    # How it is saved: the settings and the network's arrays.
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The fitted network as named arrays, with what is needed to build it again."""
+        state = {f"network.{k}": v.numpy() for k, v in self._network.state_dict().items()}
+        return {**state, "start": self._start, "shape": np.array(self._shape)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The router that `arrays` came from; settings and seed must be the same."""
+        import torch
+
+        self._shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+        self._start = np.asarray(arrays["start"], dtype=np.float32)
+        network = seeded(lambda: self.build(self._shape[0], self._start), self.seed)
+        prefix = "network."
+        state = {
+            k.removeprefix(prefix): torch.from_numpy(np.array(v))
+            for k, v in arrays.items()
+            if k.startswith(prefix)
+        }
+        network.load_state_dict(state)
+        network.eval()
+        self._network = network
+        return self
+
+
+def _take(whole: Batch, at: Any, noise: Any) -> Batch:
+    more = {name: values[at] for name, values in whole.more.items()}
+    return Batch(whole.x[at], whole.y[at], whole.known[at], more, noise)
+
+
+def masked_mean(values: Any, weight: Any) -> Any:
+    """Mean of values over the cells that count; 0 where none does."""
+    return (values * weight).sum() / weight.sum().clamp(min=1.0)
+
+
+def head(width: int, start: NDArray[np.float32]) -> Any:
+    """Linear layer to (m,) logits that begins at every model's level.
+
+    Small weights: an untrained network then routes like the best single model.
+    """
+    import torch
+
+    layer = torch.nn.Linear(width, len(start))
+    with torch.no_grad():
+        layer.weight.mul_(0.1)
+        layer.bias.copy_(torch.from_numpy(start))
+    return layer
+
+
+def dropped(x: Any, share: float, noise: Any) -> Any:
+    """Dropout with a generator of its own, so that fits in threads do not share one."""
+    import torch
+
+    if noise is None or share <= 0:
+        return x
+    keep = (torch.rand(x.shape, generator=noise) >= share).to(x.dtype)
+    return x * keep / (1 - share)
+
+
+def pairs_of(y: Any, known: Any, noise: Any, most: int = 128) -> tuple[Any, Any, Any, Any]:
+    """Pairs of models per question: first, second (p,) columns, their sign and weight (b, p).
+
+    All pairs of a small pool; of a large one `most` drawn anew each step, which
+    leaves the mean over pairs unbiased.
+
+    Returns:
+        first, second: (p,) model positions, first < second.
+        sign: (b, p) 1 when the first is better, −1 when the second, 0 for a tie.
+        weight: (b, p) 1 where both are labelled.
+    """
+    import torch
+
+    first, second = torch.triu_indices(y.shape[1], y.shape[1], offset=1)
+    if len(first) > most and noise is not None:
+        some = torch.randperm(len(first), generator=noise)[:most]
+        first, second = first[some], second[some]
+    sign = torch.sign(y[:, first] - y[:, second])
+    return first, second, sign, known[:, first] * known[:, second]

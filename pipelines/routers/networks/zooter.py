@@ -1,0 +1,114 @@
+"""Zooter: a distribution over models, distilled from their scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Floats, Traits
+from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+
+
+class Zooter(Trained):
+    """Zooter (Lu et al., "Routing to the Expert", arXiv 2311.08692).
+
+    Task: which models answer a question well. Target: the models' labels as a
+    distribution, smoothed by the mean of the question's tag, s* = β·s + (1−β)·s_tag
+    with β = 0.3; tags here are the release's tasks. Loss: KL(s* ‖ Z), that is
+    cross-entropy with soft targets; the paper prints the arguments the other way
+    round, KL(Z ‖ s), which its training cannot have meant for a fixed target with
+    zeros. Rule: argmax.
+
+    The plateau study's `zooter_lite` adds cross-entropy per model ("KL + BCE for
+    distillation", arXiv 2606.07587, appendix E.4), which also makes the scores
+    probabilities: that is the default here. With `as_published` only the KL term
+    and the softmax remain, and the target is the softmax of the labels. Questions
+    that no model solves have no distribution and teach only the second term.
+    """
+
+    name = "zooter"
+    traits = Traits(
+        paper="Routing to the Expert, arXiv 2311.08692",
+        loss="KL to the normalised labels (tag-smoothed) + cross-entropy per model",
+        needs=("embeddings", "tasks"),
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"width": 128, "beta": 0.3, "both": True}
+    published: ClassVar[dict[str, Any]] = {"both": False}
+    architectures = (
+        {"width": 128},
+        {"width": 64},
+        {"width": 256},
+        {"width": 128, "beta": 1.0},
+        {"width": 0},
+        {"width": 0, "weight_decay": 0.1},
+    )
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        from torch import nn
+
+        width = self.settings["width"]
+        if not width:
+            return head(inputs, start)
+        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
+
+    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+        soft = not self.settings["both"]
+        target, counts = distribution(
+            train.labels, train.queries.tasks, self.settings["beta"], softmax=soft
+        )
+        return {"target": target.astype(np.float32), "counts": counts.astype(np.float32)}
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        logits = network(batch.x)
+        total = divergence(logits, batch.more["target"], batch.more["counts"])
+        if self.settings["both"]:
+            from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+            total = total + masked_mean(
+                cross_entropy(logits, batch.y, reduction="none"), batch.known
+            )
+        return total
+
+    def read(self, network: Any, x: Any) -> Any:
+        import torch
+
+        logits = network(x)
+        return torch.sigmoid(logits) if self.settings["both"] else torch.softmax(logits, dim=1)
+
+
+def distribution(
+    labels: Floats, tags: NDArray[np.str_], beta: float, *, softmax: bool
+) -> tuple[Floats, Floats]:
+    """(n, m) target distributions and (n,) 1 where a question has one.
+
+    Args:
+        softmax: softmax of the labels as in the paper; else labels divided by
+            their sum, and a question without any right answer has no target.
+    """
+    known = ~np.isnan(labels)
+    filled = np.where(known, labels, 0.0)
+    shares = np.where(known, np.exp(filled), 0.0) if softmax else filled
+    total = shares.sum(axis=1, keepdims=True)
+    counts = (total[:, 0] > 0).astype(np.float64)
+    own = shares / np.where(total > 0, total, 1.0)
+    smooth = np.zeros_like(own)
+    for tag in np.unique(tags):
+        at = tags == tag
+        n = counts[at].sum()
+        smooth[at] = own[at].sum(axis=0) / n if n else 0.0
+    return beta * own + (1 - beta) * smooth, counts
+
+
+def divergence(logits: Any, target: Any, counts: Any) -> Any:
+    """Mean KL(target ‖ softmax(logits)) over the questions that count.
+
+    The target's entropy is constant and kept, so that a perfect fit is 0.
+    """
+    import torch
+
+    log_p = torch.log_softmax(logits, dim=1)
+    per_row = (torch.xlogy(target, target) - target * log_p).sum(dim=1)
+    return masked_mean(per_row, counts)

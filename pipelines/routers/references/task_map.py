@@ -1,0 +1,49 @@
+"""Task map: the best model of every task, the least a router has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+
+
+class TaskMap:
+    """A model's score is its mean label on the question's task in train.
+
+    Nothing is read off the question but the name of its task, so what a router
+    gains over it is what it knows about questions. A task that train lacks gets
+    the overall means; the mean of a task is drawn towards them as if `prior` more
+    questions of that mean stood in it.
+    """
+
+    name = "task-map"
+    traits = Traits(
+        loss="mean label per task",
+        needs=("tasks",),
+        stochastic=False,
+        cost="none",
+    )
+    architectures = ({"prior": 1.0}, {"prior": 10.0})
+
+    def __init__(self, prior: float = 1.0):
+        self.prior = prior
+
+    def fit(self, train: Examples) -> TaskMap:
+        train = usable(train)
+        self._overall = model_means(train.labels)
+        known = ~np.isnan(train.labels)
+        filled = np.where(known, train.labels, 0.0)
+        self._tasks = np.unique(train.queries.tasks)
+        means = []
+        for task in self._tasks:
+            at = train.queries.tasks == task
+            total = filled[at].sum(axis=0) + self.prior * self._overall
+            means.append(total / (known[at].sum(axis=0) + self.prior))
+        self._means = np.array(means)
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        found = np.tile(self._overall, (len(queries), 1))
+        for position, task in enumerate(self._tasks):
+            found[queries.tasks == task] = self._means[position]
+        return found

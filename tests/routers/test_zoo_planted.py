@@ -1,0 +1,206 @@
+"""Every router on planted questions: it finds a signal that is there, and none that is not.
+
+The chance of a right answer is known for every cell, so regret is measured
+against the best choice that exists and not against lucky draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.routers import ROUTERS, Examples, Queries
+from pipelines.routers.base import architectures_of, traits_of
+
+#: Routers that learn nothing about questions, by design.
+BLIND = {"best-generalist", "random"}
+NAMES = [name for name in ROUTERS.names() if name not in BLIND]
+READERS = [name for name in NAMES if "embeddings" in traits_of(ROUTERS.get(name)).needs]
+MODELS, DIMENSIONS = 4, 24
+
+
+def questions(n: int, seed: int) -> tuple[Queries, np.ndarray]:
+    """Questions of four kinds in kind order of nothing: (queries, (n,) kind)."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, MODELS, n)
+    centres = np.linalg.qr(np.random.default_rng(99).normal(size=(DIMENSIONS, DIMENSIONS)))[0]
+    vectors = centres[kind] + 0.12 * rng.normal(size=(n, DIMENSIONS))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = tuple(f"q{seed}-{i}" for i in range(n))
+    tasks = np.array([f"task-{k}" for k in kind])
+    return Queries(ids, tasks, vectors.astype(np.float32)), kind
+
+
+def planted(n: int, seed: int, *, missing: float = 0.0) -> tuple[Examples, np.ndarray]:
+    """Each kind has one model that is right with 0.9; the others with 0.3 to 0.45."""
+    queries, kind = questions(n, seed)
+    rng = np.random.default_rng(seed + 1)
+    level = np.linspace(0.3, 0.45, MODELS)
+    chance = np.where(kind[:, None] == np.arange(MODELS), 0.9, level)
+    labels = (rng.random((n, MODELS)) < chance).astype(float)
+    labels[rng.random((n, MODELS)) < missing] = np.nan
+    names = tuple(f"m{k}" for k in range(MODELS))
+    usd = np.tile(np.arange(1.0, MODELS + 1), (n, 1))
+    return Examples(queries, names, labels, {"usd": usd}), chance
+
+
+def with_validation(train: Examples, held: Examples) -> Examples:
+    return dataclasses.replace(train, validation=held)
+
+
+def fitted(name: str, train: Examples, **settings: object) -> object:
+    made = ROUTERS.get(name)
+    if traits_of(made).stochastic:
+        settings = {"seed": 42, **settings}
+    router = made(**settings)
+    router.fit(train)
+    return router
+
+
+def expected(router: object, queries: Queries, chance: np.ndarray) -> float:
+    """Mean chance of a right answer of what the router chooses."""
+    scores = router.scores(queries)  # type: ignore[attr-defined]
+    assert scores.shape == chance.shape
+    assert np.isfinite(scores).all()
+    return float(chance[np.arange(len(chance)), scores.argmax(axis=1)].mean())
+
+
+@pytest.fixture(scope="module")
+def train() -> Examples:
+    return with_validation(planted(600, 0)[0], planted(200, 10)[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_planted_signal_is_recovered(name: str, train: Examples) -> None:
+    test, chance = planted(500, 20)
+    router = fitted(name, train)
+    regret = chance.max(axis=1).mean() - expected(router, test.queries, chance)
+    assert regret <= 0.02
+    # The test can fail: the best single model is far behind.
+    assert chance.max(axis=1).mean() - chance.mean(axis=0).max() > 0.3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_third_of_the_labels_missing_costs_little(name: str) -> None:
+    part = with_validation(planted(600, 0, missing=0.33)[0], planted(200, 10, missing=0.33)[0])
+    test, chance = planted(300, 20)
+    router = fitted(name, part)
+    assert chance.max(axis=1).mean() - expected(router, test.queries, chance) <= 0.06
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pure_noise_teaches_nothing(name: str) -> None:
+    # Labels that know nothing of the question: whoever beats the best model has seen the test.
+    rng = np.random.default_rng(5)
+    level = np.linspace(0.4, 0.55, MODELS)
+
+    def noise(n: int, seed: int) -> Examples:
+        part, _ = planted(n, seed)
+        kind = part.queries.tasks
+        shuffled = rng.permutation(kind)
+        free = dataclasses.replace(part.queries, tasks=shuffled)
+        labels = (rng.random((n, MODELS)) < level).astype(float)
+        return dataclasses.replace(part, queries=free, labels=labels)
+
+    test = noise(2000, 20)
+    router = fitted(name, with_validation(noise(250, 0), noise(80, 10)))
+    scores = router.scores(test.queries)  # type: ignore[attr-defined]
+    hit = test.labels[np.arange(2000), scores.argmax(axis=1)]
+    gain = float((hit - test.labels[:, -1]).mean())
+    spread = float((hit - test.labels[:, -1]).std() / np.sqrt(2000))
+    assert gain <= 3 * spread + 1e-9
+    # Nor does it lose more than the whole spread of the pool.
+    assert hit.mean() >= 0.4 - 3 * 0.5 / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("name", ROUTERS.names())
+def test_odd_pools_are_handled(name: str) -> None:
+    whole = with_validation(planted(60, 0)[0], planted(20, 10)[0])
+    test = planted(15, 20)[0].queries
+
+    def cut(part: Examples, models: int) -> Examples:
+        costs = {k: v[:, :models] for k, v in part.costs.items()}
+        return dataclasses.replace(
+            part,
+            model_ids=part.model_ids[:models],
+            labels=part.labels[:, :models],
+            costs=costs,
+            validation=None if part.validation is None else cut(part.validation, models),
+        )
+
+    one_question = dataclasses.replace(whole.take(np.array([3])), validation=None)
+    same = dataclasses.replace(whole, labels=np.ones_like(whole.labels))
+    unknown = dataclasses.replace(whole, costs={})
+    fractional = dataclasses.replace(whole, labels=whole.labels * 0.7 + 0.1)
+    vectors = np.repeat(whole.queries.vectors()[:1], 60, axis=0)
+    twins = dataclasses.replace(
+        whole, queries=dataclasses.replace(whole.queries, embeddings=vectors)
+    )
+    never = whole.labels.copy()
+    never[:, 1] = np.nan
+    cases = {
+        "one model": cut(whole, 1),
+        "two models": cut(whole, 2),
+        "one question": one_question,
+        "all equal": same,
+        "cost unknown": unknown,
+        "labels between 0 and 1": fractional,
+        "one text only": twins,
+        "a model without labels": dataclasses.replace(whole, labels=never),
+        "no validation": dataclasses.replace(whole, validation=None),
+    }
+    for case, train in cases.items():
+        scores = fitted(name, train).scores(test)  # type: ignore[attr-defined]
+        assert scores.shape == (15, len(train.model_ids)), case
+        assert np.isfinite(scores).all(), case
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if "embeddings" in traits_of(ROUTERS.get(n)).needs]
+)
+def test_what_cannot_be_learnt_from_is_refused_with_a_reason(name: str) -> None:
+    whole, _ = planted(30, 0)
+    empty = dataclasses.replace(whole, labels=np.full_like(whole.labels, np.nan))
+    with pytest.raises(BadInput, match="no train question has a label"):
+        fitted(name, empty)
+    bare = dataclasses.replace(whole, queries=dataclasses.replace(whole.queries, embeddings=None))
+    with pytest.raises(BadInput, match="needs embeddings"):
+        fitted(name, bare)
+
+
+@pytest.mark.parametrize("name", ROUTERS.names())
+def test_every_router_says_what_it_is(name: str) -> None:
+    made = ROUTERS.get(name)
+    traits = traits_of(made)
+    assert isinstance(made.traits, type(traits))
+    assert traits.loss
+    assert traits.cost
+    assert made.__doc__
+    settings = architectures_of(made)
+    assert len({repr(setting) for setting in settings}) == len(settings)
+    for setting in settings:
+        made(**setting)
+
+
+@pytest.mark.parametrize("name", ["mlp", "zooter", "linucb", "optllm", "routerdc"])
+def test_a_seed_is_the_whole_of_the_chance(name: str, train: Examples) -> None:
+    small = train.take(np.arange(200))
+    test = planted(40, 20)[0].queries
+    scores = [
+        fitted(name, small, seed=seed).scores(test)  # type: ignore[attr-defined]
+        for seed in (1, 1, 2)
+    ]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
+
+
+def test_more_architectures_than_the_protocol_allows_are_refused() -> None:
+    class Greedy:
+        name = "greedy"
+        architectures = tuple({"k": k} for k in range(16))
+
+    with pytest.raises(BadInput, match="lists 16 architectures"):
+        architectures_of(Greedy)
