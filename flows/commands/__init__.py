@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "reprice": "Recompute costs from another dated price table; calls no model.",
     "recipe show": "Print a recipe with every default.",
     "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",
+    "study": "A paper's table or figure on your own release (`study list` names them).",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
     "import": "Bring in an existing benchmark or evaluation (`import list` names formats).",

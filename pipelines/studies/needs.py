@@ -1,0 +1,70 @@
+"""What studies need of a release, and what to do where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipelines.errors import BadInput
+from pipelines.studies.given import Given
+from pipelines.studies.study import Study
+
+#: Need → (whether a release has it, what to do if not).
+NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
+    "labels": (lambda g: bool(g.tables["labels"].num_rows), "label the responses first"),
+    "tasks": (
+        lambda g: len(set(g.tables["queries"].column("task").to_pylist())) > 1,
+        "use a release with more than one task",
+    ),
+    "splits": (lambda g: bool(g.core.splits), "give the recipe a 'split' section"),
+    "embeddings": (
+        lambda g: g.core.embeddings is not None,
+        "add --embed, or --embeddings FILE",
+    ),
+    "duplicates": (
+        lambda g: "duplicates" in g.tables or "embeddings" in g.tables,
+        "give the recipe the rule 'dedup', or add --embed",
+    ),
+    "cost": (lambda g: bool(g.core.costs), "give the pool prices or sizes (params_b)"),
+    "pair": (
+        lambda g: g.pair is not None or len(g.core.model_ids) == 2,
+        "name two models: --pair small,large",
+    ),
+    "pseudo_specialists": (
+        lambda g: "pseudo_specialist" in g.tables["models"].column("kind").to_pylist(),
+        "give the recipe the rule 'pseudo_specialists'",
+    ),
+    "preferences": (
+        lambda g: "preferences" in g.tables and bool(g.tables["preferences"].num_rows),
+        "give the recipe the rule 'preference'",
+    ),
+    "many_models": (lambda g: len(g.core.model_ids) > 2, "use a pool of more than two models"),
+}
+
+
+def lacking(study: Study, given: Given) -> list[tuple[str, str]]:
+    """(need, what to do) of everything the release does not have for this study."""
+    from pipelines.routers import PAIR_ROUTERS, ROUTERS
+
+    found = []
+    for need in study.needs:
+        if need.startswith("router:"):
+            name = need.removeprefix("router:")
+            if name not in ROUTERS.names() and name not in PAIR_ROUTERS.names():
+                found.append((need, f"the router {name!r} is not in the registry"))
+            continue
+        has, then = NEEDS[need]
+        if not has(given):
+            found.append((need, then))
+    return found
+
+
+def check(study: Study, given: Given) -> None:
+    """Raises BadInput where something is missing."""
+    missing = lacking(study, given)
+    if missing:
+        need, then = missing[0]
+        raise BadInput(
+            f"the study {study.name!r} needs {need}, which {given.release} does not have",
+            where=f"needs: {', '.join(study.needs)}",
+            next_step=then,
+        )

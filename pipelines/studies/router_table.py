@@ -1,0 +1,55 @@
+"""Tables about routers: rows are routers, columns are metrics of one evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipelines.evaluate.run import Evaluation
+from pipelines.studies.given import Given
+from pipelines.studies.study import Cell, Unit
+
+#: Routers that every release with embeddings can train, in the order tables show them.
+REFERENCE = ("knn", "kmeans", "mf", "mlp", "best-generalist", "random")
+
+
+def router_cells(
+    given: Given,
+    columns: Mapping[str, tuple[str, Unit]],
+    *,
+    routers: Sequence[str] = REFERENCE,
+    references: Sequence[str] = ("best single", "oracle"),
+    ood: bool = False,
+) -> list[Cell]:
+    """Cells of a table of routers × metrics, with the evaluation's own intervals.
+
+    Args:
+        columns: Metric of `metrics.parquet` → (heading, unit).
+        references: Rows below the routers, such as `oracle` and `best single`.
+    """
+    done = given.evaluation(routers, ood=ood)
+    return cells_of(done, columns, [*(given.routers or routers), *references])
+
+
+def cells_of(
+    done: Evaluation, columns: Mapping[str, tuple[str, Unit]], rows: Sequence[str]
+) -> list[Cell]:
+    """The named metrics of the named routers; a metric that is null says why."""
+    found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
+    cells = []
+    for name in rows:
+        for metric, (heading, unit) in columns.items():
+            row = found.get((name, metric))
+            if row is None:
+                cells.append(Cell(name, heading, None, unit, note="not measured"))
+            else:
+                cells.append(
+                    Cell(name, heading, row["value"], unit, row["low"], row["high"],
+                         note=row["reason"])
+                )  # fmt: skip
+    return cells
+
+
+def measure_of(given: Given) -> str:
+    """The cost measure that comparisons use: usd, tokens, latency or params."""
+    known = [name for name in ("usd", "tokens", "latency", "params") if name in given.core.costs]
+    return known[0] if known else ""

@@ -1,0 +1,125 @@
+"""What a study is: a name, a paper's item, what it needs, and how its cells are filled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pipelines.studies.given import Given
+
+#: How a value is shown: a share in percent, a difference of shares in percentage points,
+#: a whole number, or a number as it is.
+Unit = Literal["percent", "points", "count", "number"]
+
+#: One row per cell of a study, in the order in which rows and columns appear.
+CELLS = pa.schema(
+    [
+        ("row", pa.string()),
+        ("column", pa.string()),
+        ("unit", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("text", pa.string()),
+        ("printed", pa.float64()),
+        ("note", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell: a value with its 95 % interval, or a text.
+
+    Attributes:
+        row, column: Headings; the tables show them in order of appearance.
+        value: In the unit's own scale: a share for `percent` and `points`, never times 100.
+        low, high: 95 % interval; None where the value has none.
+        text: Shown instead of a value (a model's name).
+        note: Why the value is null, or how it is to be read.
+    """
+
+    row: str
+    column: str
+    value: float | None = None
+    unit: Unit = "number"
+    low: float | None = None
+    high: float | None = None
+    text: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A table or a figure of a paper, for any release that has what it needs.
+
+    Attributes:
+        name: As in `routeyard study NAME`.
+        paper: Whose it is, as the README of this folder calls it.
+        item: `Table 2`, `Figure 4`, several divided by commas.
+        title: What it shows, in our words.
+        cells: Fills the table; it calls on `given` and on other rooms, and computes nothing.
+        needs: Names from `needs.NEEDS`, and `router:<name>`.
+        rows: Heading of the first column.
+        plot: `bars` of the column `plot_column` over rows, `heat` of rows and columns, or
+            `lines` of `curves`.
+        curves: For `lines`: the table of curves (columns `series`, `x`, `y`, `low`, `high`).
+        printed: Release name → (row, column) → the value that the paper prints for those data,
+            in the scale of `Cell.value` (67.37 % is 0.6737).
+        notes: How it is measured where the paper leaves a choice.
+        printed_notes: What differs between the paper's data and ours, shown beside its values.
+    """
+
+    name: str
+    paper: str
+    item: str
+    title: str
+    cells: Callable[[Given], Sequence[Cell]]
+    needs: tuple[str, ...] = ("labels",)
+    rows: str = "model"
+    plot: Literal["bars", "heat", "lines"] | None = None
+    plot_column: str | None = None
+    curves: Callable[[Given], pa.Table] | None = None
+    axes: tuple[str, str] = ("", "")
+    printed: Mapping[str, Mapping[tuple[str, str], float]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    printed_notes: Sequence[str] = ()
+
+
+def table_of(study: Study, cells: Sequence[Cell], release: str) -> pa.Table:
+    """CELLS of a study, the paper's printed values beside those of the same data."""
+    printed = dict(study.printed.get(release, {}))
+    rows = []
+    for cell in cells:
+        value = cell.value if cell.value is not None and math.isfinite(cell.value) else None
+        rows.append(
+            {
+                "row": cell.row,
+                "column": cell.column,
+                "unit": cell.unit,
+                "value": value,
+                "low": _finite(cell.low),
+                "high": _finite(cell.high),
+                "text": cell.text,
+                "printed": printed.pop((cell.row, cell.column), None),
+                "note": cell.note,
+            }
+        )
+    # What the paper prints of the same data and this release has no row for is said as well.
+    rows += [
+        {
+            "row": row, "column": column, "unit": "number", "value": None, "low": None,
+            "high": None, "text": None, "printed": value, "note": "printed only",
+        }
+        for (row, column), value in printed.items()
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=CELLS)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
