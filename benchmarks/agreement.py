@@ -43,7 +43,7 @@ def gsm8k(data: Path, out: Path) -> dict[str, Any]:
     read = SCORERS.get("numeric").read
     queries = pd.read_parquet(data / "queries.parquet").set_index("query_id")
     gold = queries["gold_answer"].str.lstrip("# ")
-    asked = {i: Asked(queries.at[i, "question"], (gold[i],)) for i in queries.index}
+    asked = {i: Asked(str(queries.at[i, "question"]), (gold[i],)) for i in queries.index}
     keys = ["query_id", "model"]
     responses = pd.read_parquet(data / "responses.parquet").astype(dict.fromkeys(keys, str))
     upstream = pd.read_parquet(data / "upstream_labels.parquet").astype(dict.fromkeys(keys, str))

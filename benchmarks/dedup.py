@@ -134,7 +134,8 @@ def _touching(pairs: Any, rows: Array, n: int) -> Array:
     """Our pairs that the brute force over `rows` had a chance to see, as codes."""
     every = pairs.expand()
     if len(rows) == n:
-        return every[:, 0] * n + every[:, 1]
+        found: Array = every[:, 0] * n + every[:, 1]
+        return found
     inside = np.zeros(n, dtype=bool)
     inside[rows] = True
     even = (np.arange(n) // BLOCK) % 2 == 0
@@ -269,7 +270,8 @@ def _synthetic(n: int, rng: np.random.Generator) -> Array:
     """Unit rows whose variance decays over components as that of sentence embeddings does."""
     scale = (1 + np.arange(384)) ** -0.35
     rows = rng.standard_normal((n, 384), dtype=np.float32) * scale.astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def _peak_mb(*, reset: bool = False) -> float:

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,7 @@ def _append(ledger: Ledger, n: int) -> tuple[float, float]:
     wall, cpu = time.perf_counter(), time.process_time()
     for number, attempt in enumerate(attempts):
         last = number == n - 1
-        ledger.append([attempt], settles=True, done=lambda fault, last=last: done(fault, last))
+        ledger.append([attempt], settles=True, done=partial(done, last=last))
     told.wait()
     taken = time.perf_counter() - wall, time.process_time() - cpu
     if faults:

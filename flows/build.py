@@ -150,20 +150,27 @@ def needs_embeddings(recipe: Recipe) -> bool:
 
 
 def run_build(
-    recipe: str,
-    workspace: str,
+    recipe: str | Path,
+    workspace: str | Path = "yard",
     *,
-    jobs: int,
-    until: str,
+    jobs: int = 2,
+    until: str = "release",
     collect: dict[str, Any] | None = None,
     shards: int = 1,
     scale: float | None = None,
 ) -> dict[str, Any]:
-    """`build` through Prefect when an API is configured, directly otherwise."""
+    """Build a release: `build` through Prefect when an API is configured, directly otherwise.
+
+    Args, returns: see `build`.
+
+    Raises:
+        RecipeError: the recipe does not fit.
+        GateFailed: a gate stops the release. BudgetReached, ProviderError: answers are missing.
+    """
     return start(  # type: ignore[no-any-return]
         build,
-        recipe=recipe,
-        workspace=workspace,
+        recipe=str(recipe),
+        workspace=str(workspace),
         jobs=jobs,
         until=until,
         collect=collect,

@@ -22,8 +22,8 @@ from schemas.recipe import Recipe
 
 
 def plan_build(
-    recipe: str,
-    workspace: str,
+    recipe: str | Path,
+    workspace: str | Path = "yard",
     collect: dict[str, Any] | None = None,
     *,
     scale: float | None = None,

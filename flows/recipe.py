@@ -56,6 +56,15 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
     return _check_names(_with_prices(checked, path), path), path.parent.absolute()
 
 
+def load_recipe(recipe: str | Path) -> Recipe:
+    """A recipe from a YAML file, or the shipped one of that name, checked.
+
+    Raises:
+        RecipeError: see `load`.
+    """
+    return load(recipe)[0]
+
+
 def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
     """The recipe with some keys of its `collect` section set otherwise, checked again.
 

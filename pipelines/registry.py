@@ -17,6 +17,13 @@ from typing import Any
 from pipelines.errors import UnknownName, did_you_mean
 
 
+class Names(tuple[str, ...]):
+    """Names of registered parts, in order; calling it gives them as a list."""
+
+    def __call__(self) -> list[str]:
+        return list(self)
+
+
 @dataclass(frozen=True)
 class Registry:
     """Parts of one kind: `kind` is the word for people, `group` the entry point group."""

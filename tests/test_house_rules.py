@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-PACKAGES = ("schemas", "pipelines", "flows", "datacards")
+PACKAGES = ("routeyard", "schemas", "pipelines", "flows", "datacards")
 
 
 @pytest.mark.timeout(600)
@@ -64,7 +64,7 @@ def test_packages_are_typed_and_tests_have_no_init() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "schemas", "pipelines.errors"])
+@pytest.mark.parametrize("module", ["flows.cli", "schemas", "pipelines.errors", "routeyard"])
 def test_start_up_imports_nothing_heavy(module: str) -> None:
     code = (
         f"import {module}, sys; heavy = {{'torch', 'prefect', 'duckdb', 'pandas', 'datasets', "

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.errors import BadInput, did_you_mean
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 _KEYS = ("scorer", "question", "choices", "references", "output", "metadata")
 _FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
@@ -88,6 +88,37 @@ def one_answer(
         "question": question,
     }
     return Row("--output", fields)
+
+
+def score(
+    output: str,
+    references: str | Sequence[str],
+    *,
+    scorer: str,
+    choices: Sequence[str] = (),
+    question: str = "",
+    metadata: Mapping[str, object] | None = None,
+) -> Reading:
+    """What a scorer reads in one answer.
+
+    Args:
+        output: The model's text.
+        references: Accepted answers; one text stands for a list of one.
+        scorer: Name of a registered scorer.
+
+    Returns:
+        A `Reading`: outcome (`correct`, `incorrect`, `abstain`, `error`), score in
+        [0, 1] or None, extracted answer, its span in `output`, reason.
+
+    Raises:
+        UnknownName: there is no such scorer.
+        BadInput: the scorer needs a reference.
+    """
+    accepted = (references,) if isinstance(references, str) else tuple(references)
+    found: Scorer = SCORERS.get(scorer, where="score")
+    if found.needs_reference and not accepted:
+        raise BadInput(f"{scorer!r} needs a reference", next_step="give the accepted answers")
+    return found.read(Asked(question, accepted, tuple(choices), dict(metadata or {})), output)
 
 
 def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:

@@ -45,22 +45,25 @@ def command(
 
         routeyard certify RELEASE --out results --embed --gate
     """
-    from flows.actions import evaluate as read
+    from flows.actions.evaluate import certify
+    from flows.actions.released import out_folder
     from pipelines.errors import GateFailed
-    from pipelines.evaluate.certificate import certify
+    from pipelines.staging import write_json
 
-    tables = read.read_release(release)
-    folder = read.out_folder(release, out)
-    tables = read.with_embeddings(tables, embeddings, embed, cache, encoder)
+    folder = out_folder(release, out)
     found = certify(
-        read.core_of(tables),
+        release,
+        embeddings=embeddings,
+        embed=embed,
+        cache=cache,
+        encoder=encoder,
         scheme=scheme,
         measure=measure,
         resamples=resamples,
         seed=seed,
         cluster=cluster,
     )
-    read.write_json(folder / "certificate.json", found.to_json())
+    write_json(folder / "certificate.json", found.to_json())
     print(f"{found.verdict}: {found.words}")
     print(f"certificate: {folder / 'certificate.json'}")
     if gate and found.verdict == "not routable":

@@ -72,92 +72,46 @@ def command(
             def fit(self, train): self.mean = train.labels.mean(axis=0)
             def scores(self, queries): return [self.mean] * len(queries)
     """
-    from datacards.report import report
-    from datacards.report_lookup import lookup
-    from datacards.report_plots import plot_all
-    from flows.actions import evaluate as read
-    from flows.show.console import line
-    from pipelines.evaluate.certificate import certify, default_scheme
-    from pipelines.evaluate.pairs import default_pair
-    from pipelines.evaluate.run import evaluate
-    from pipelines.routers import REFERENCE
+    from flows.actions import evaluate as action
+    from flows.actions.entrants import parse_pair
+    from flows.actions.evaluate_report import write_evaluation
+    from flows.actions.released import core_of, out_folder, read_release, with_embeddings
+    from pipelines.evaluate.certificate import certify
+    from pipelines.staging import write_json
 
-    tables = read.read_release(release)
-    folder = read.out_folder(release, out)
-    tables = read.with_embeddings(tables, embeddings, embed, cache, encoder)
-    core = read.core_of(tables)
-    chosen = default_scheme(core, scheme)
-    names = [] if only_given else list(router or REFERENCE)
-    if core.embeddings is None and not router:
-        names = [name for name in names if name in ("best-generalist", "random")]
-        line("evaluate", "no embeddings: only routers that need none; add --embed for the others")
-    entrants = {name: read.reference(name) for name in names}
-    entrants |= dict(read.from_code(target) for target in router_from or [])
-    entrants |= dict(read.from_file(path) for path in predictions or [])
-    duel = read.parse_pair(pair) or default_pair(core)
-    trained = read.pair_scorers(core, tables, chosen, duel) if duel and not only_given else {}
-    line("evaluate", f"{', '.join(entrants)} on scheme {chosen!r}")
-    done = evaluate(
-        core,
-        entrants,
-        scheme=chosen,
+    tables = read_release(release)
+    folder = out_folder(release, out)
+    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
+    done = action.evaluate_tables(
+        tables,
+        [] if only_given else router or None,
+        router_from=router_from or [],
+        predictions=predictions or [],
+        scheme=scheme,
+        pair=parse_pair(pair),
+        pair_routers=not only_given,
         resamples=resamples,
         seed=seed,
         seeds=seeds,
         cluster=cluster,
-        pair=duel,
-        pair_routers=trained,
         ood=ood,
     )
     certified = None
     if certificate:
-        certified = certify(
-            core, scheme=chosen, resamples=resamples, seed=seed, cluster=cluster
-        ).to_json()
-        read.write_json(folder / "certificate.json", certified)
-    read.write_tables(
-        folder,
-        {
-            "metrics": done.metrics,
-            "curves": done.curves,
-            "comparisons": done.comparisons,
-            "profiles": done.profiles,
-            "exchanges": done.exchanges,
-            "choices": done.choices,
-            "ood": done.ood,
-        },
-    )
-    levels = {
-        row["router"].split(":")[0]: row["value"]
-        for row in done.metrics.to_pylist()
-        if row["metric"] == "accuracy" and row["router"].split(":")[0] in ("small", "large")
-    }
-    plot_all(
-        folder,
-        done.curves,
-        done.profiles,
-        done.ood,
-        dict(done.facts),
-        (levels["small"], levels["large"]) if levels else None,
-    )
-    ids = sorted(set(done.choices.column("query_id").to_pylist()))
-    page = report(
-        f"Routers on {release.resolve().parent.name} {release.resolve().name}",
-        metrics=done.metrics,
-        curves=done.curves,
-        comparisons=done.comparisons,
-        profiles=done.profiles,
-        ood=done.ood,
-        ranking=done.ranking,
-        facts=done.facts,
-        certificate=certified,
-        lookup=lookup(tables, ids, done.choices),
-    )
-    (folder / "report.html").write_text(page, encoding="utf-8")
+        found = certify(
+            core_of(tables),
+            scheme=done.facts["scheme"],
+            resamples=resamples,
+            seed=seed,
+            cluster=cluster,
+        )
+        certified = found.to_json()
+        write_json(folder / "certificate.json", certified)
+    page = write_evaluation(folder, release, done, tables, certified)
     for place in done.ranking:
         first, last = place["best_place"], place["worst_place"]
         span = str(first) if first == last else f"{first}-{last}"
         print(f"{place['router']:<20} accuracy {place['value']:.4f}  place {span}")
     if certified:
         print(f"certificate: {certified['verdict']}")
-    print(f"report: {folder / 'report.html'}")
+    print(f"report: {page}")

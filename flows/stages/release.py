@@ -86,7 +86,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
     """Routability certificate over the staged tables."""
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.core import from_tables
-    from pipelines.routers import ROUTERS
+    from pipelines.routers import REFERENCE, ROUTERS
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -114,7 +114,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
         parameters={},
         inputs=inputs,
         make=make,
-        uses=ROUTERS.modules(ROUTERS.names()),
+        uses=ROUTERS.modules(REFERENCE),
         benchmark=recipe.name,
     )
 

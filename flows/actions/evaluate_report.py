@@ -1,0 +1,70 @@
+"""An evaluation written for people and programs: tables, plots and one HTML page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.evaluate.run import Evaluation
+
+_TABLES = ("metrics", "curves", "comparisons", "profiles", "exchanges", "choices", "ood")
+
+
+def write_evaluation(
+    folder: Path,
+    release: Path,
+    done: Evaluation,
+    tables: dict[str, pa.Table],
+    certificate: Mapping[str, Any] | None,
+) -> Path:
+    """Everything of an evaluation into a folder; returns the page."""
+    from datacards.report import report
+    from datacards.report_lookup import lookup
+    from datacards.report_plots import plot_all
+
+    write_tables(folder, {name: getattr(done, name) for name in _TABLES})
+    levels = {
+        row["router"].split(":")[0]: row["value"]
+        for row in done.metrics.to_pylist()
+        if row["metric"] == "accuracy" and row["router"].split(":")[0] in ("small", "large")
+    }
+    plot_all(
+        folder,
+        done.curves,
+        done.profiles,
+        done.ood,
+        dict(done.facts),
+        (levels["small"], levels["large"]) if levels else None,
+    )
+    ids = sorted(set(done.choices.column("query_id").to_pylist()))
+    page = report(
+        f"Routers on {release.resolve().parent.name} {release.resolve().name}",
+        metrics=done.metrics,
+        curves=done.curves,
+        comparisons=done.comparisons,
+        profiles=done.profiles,
+        ood=done.ood,
+        ranking=done.ranking,
+        facts=done.facts,
+        certificate=certificate,
+        lookup=lookup(tables, ids, done.choices),
+    )
+    written = folder / "report.html"
+    written.write_text(page, encoding="utf-8")
+    return written
+
+
+def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
+    """Parquet files, written beside and renamed, zstd."""
+    import pyarrow.parquet as pq
+
+    for name, table in tables.items():
+        if table is not None:
+            unfinished = out / f".{name}.{os.getpid()}"
+            pq.write_table(table, unfinished, compression="zstd")
+            unfinished.replace(out / f"{name}.parquet")

@@ -1,0 +1,99 @@
+"""A release as evaluation reads it: its tables, embeddings made where they lack, the core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.show.console import counter
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core, from_tables
+from schemas import CONTRACTS
+
+#: Tables an evaluation reads; the others stay closed.
+TABLES = (
+    "queries", "models", "labels", "responses", "verdicts", "embeddings", "duplicates", "splits",
+    "model_splits", "preferences",
+)  # fmt: skip
+
+
+def read_release(release: Path) -> dict[str, pa.Table]:
+    """The tables of a release directory (`data/<table>.parquet`) or of a stage folder.
+
+    Raises:
+        BadInput: there is no such release, or it lacks queries, models or labels.
+        ContractError: a file breaks its contract.
+    """
+    folder = release / "data" if (release / "data").is_dir() else release
+    found: dict[str, pa.Table] = {}
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        parts = [path] if path.is_file() else sorted((folder / name).glob("*.parquet"))
+        if parts:
+            contract = CONTRACTS[name]
+            tables = [contract.conform(pq.read_table(p), where=str(p)) for p in parts]
+            found[name] = pa.concat_tables(tables)
+    for name in ("queries", "models", "labels"):
+        if name not in found:
+            raise BadInput(
+                f"{release} is no release: it has no table {name!r}",
+                where=str(folder / f"{name}.parquet"),
+                next_step="name a release directory, such as yard/releases/<name>/<version>",
+            )
+    return found
+
+
+def out_folder(release: Path, out: Path) -> Path:
+    """The folder to write to, made if need be; never the release or a folder in it."""
+    here, there = out.resolve(), release.resolve()
+    if here == there or there in here.parents:
+        raise BadInput(
+            "an evaluation is written beside a release, never into it",
+            where=str(out),
+            next_step="choose an --out outside the release directory",
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def with_embeddings(
+    tables: dict[str, pa.Table], file: Path | None, embed: bool, cache: Path, encoder: str
+) -> dict[str, pa.Table]:
+    """The tables with embeddings of all queries: from a file, the release, or computed."""
+    if file is not None:
+        if not file.is_file():
+            raise BadInput("there is no such embeddings file", where=str(file))
+        contract = CONTRACTS["embeddings"]
+        given = pq.read_table(file)
+        missing = [c for c in ("query_id", "vector") if c not in given.column_names]
+        if missing:
+            raise BadInput(
+                f"the embeddings file lacks column {missing[0]!r}",
+                where=str(file),
+                next_step="columns: query_id, vector and, if there are several encoders, encoder",
+            )
+        filled = {
+            "encoder": pa.array([file.stem] * given.num_rows, pa.string()),
+            "seen_chars": pa.nulls(given.num_rows, pa.int64()),
+        }
+        for name, values in filled.items():
+            if name in contract.column_names and name not in given.column_names:
+                given = given.append_column(name, values)
+        given = given.select(contract.column_names)
+        return {**tables, "embeddings": contract.conform(given, where=str(file))}
+    if "embeddings" not in tables and embed:
+        from pipelines.embed import embed as compute
+
+        with counter("embed", "questions") as advance:
+            found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
+        return {**tables, "embeddings": found}
+    return tables
+
+
+def core_of(tables: dict[str, pa.Table]) -> Core:
+    """Evaluation core of a release's tables."""
+    names = ("queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
+             "verdicts", "model_splits")  # fmt: skip
+    return from_tables(**{name: tables[name] for name in names if name in tables})

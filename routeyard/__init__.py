@@ -1,0 +1,151 @@
+"""Routeyard from Python: everything a user imports, and nothing else.
+
+    import routeyard
+
+    release = routeyard.open_release("yard/releases/demo/1.0.0")
+    found = routeyard.evaluate("yard/releases/demo/1.0.0", ["knn", "random"])
+
+Each name stands in another package and is imported when it is first used, so that
+`import routeyard` costs nothing. This module only says which names there are.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flows.actions.evaluate import certify, evaluate
+    from flows.actions.score import score
+    from flows.build import run_build as build
+    from flows.plan import plan_build as plan
+    from flows.recipe import load_recipe
+    from pipelines.curate.rule import Rule
+    from pipelines.errors import (
+        BadInput,
+        BudgetReached,
+        ContractError,
+        DiskFull,
+        GateFailed,
+        Permanent,
+        ProviderError,
+        RecipeError,
+        RecordedError,
+        Retryable,
+        RouteyardError,
+        SourceError,
+        UnknownName,
+        Unsafe,
+        VersionExists,
+    )
+    from pipelines.registry import Names
+    from pipelines.release import open_release
+    from pipelines.routers.base import Examples, Queries, Router
+    from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+    __version__: str
+    #: Names of all metrics that `evaluate` knows.
+    metrics: Names
+
+#: Name → where it stands. The documentation lists the same names; a test holds both together.
+_WHERE = {
+    "open_release": "pipelines.release:open_release",
+    "build": "flows.build:run_build",
+    "plan": "flows.plan:plan_build",
+    "evaluate": "flows.actions.evaluate:evaluate",
+    "certify": "flows.actions.evaluate:certify",
+    "score": "flows.actions.score:score",
+    "load_recipe": "flows.recipe:load_recipe",
+    "Router": "pipelines.routers.base:Router",
+    "Examples": "pipelines.routers.base:Examples",
+    "Queries": "pipelines.routers.base:Queries",
+    "Scorer": "pipelines.scorers.scorer:Scorer",
+    "Asked": "pipelines.scorers.scorer:Asked",
+    "Reading": "pipelines.scorers.scorer:Reading",
+    "Rule": "pipelines.curate.rule:Rule",
+    "RouteyardError": "pipelines.errors:RouteyardError",
+    "BadInput": "pipelines.errors:BadInput",
+    "ContractError": "pipelines.errors:ContractError",
+    "RecipeError": "pipelines.errors:RecipeError",
+    "UnknownName": "pipelines.errors:UnknownName",
+    "SourceError": "pipelines.errors:SourceError",
+    "RecordedError": "pipelines.errors:RecordedError",
+    "VersionExists": "pipelines.errors:VersionExists",
+    "Unsafe": "pipelines.errors:Unsafe",
+    "GateFailed": "pipelines.errors:GateFailed",
+    "ProviderError": "pipelines.errors:ProviderError",
+    "Retryable": "pipelines.errors:Retryable",
+    "Permanent": "pipelines.errors:Permanent",
+    "BudgetReached": "pipelines.errors:BudgetReached",
+    "DiskFull": "pipelines.errors:DiskFull",
+}
+
+__all__ = [
+    "Asked",
+    "BadInput",
+    "BudgetReached",
+    "ContractError",
+    "DiskFull",
+    "Examples",
+    "GateFailed",
+    "Permanent",
+    "ProviderError",
+    "Queries",
+    "Reading",
+    "RecipeError",
+    "RecordedError",
+    "Retryable",
+    "Router",
+    "RouteyardError",
+    "Rule",
+    "Scorer",
+    "SourceError",
+    "UnknownName",
+    "Unsafe",
+    "VersionExists",
+    "__version__",
+    "build",
+    "certify",
+    "evaluate",
+    "load_recipe",
+    "metrics",
+    "open_release",
+    "plan",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: Any = version("routeyard")
+    elif name == "metrics":
+        found = _ours("pipelines.registry").Names(_ours("pipelines.evaluate").METRICS.names())
+    elif name in _WHERE:
+        module, _, attribute = _WHERE[name].partition(":")
+        found = getattr(_ours(module), attribute)
+    else:
+        raise AttributeError(f"module 'routeyard' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _ours(module: str) -> Any:
+    """A module of Routeyard; says so where a folder of the user's stands in its place."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        standing = import_module(package) if error.name != package else None
+        place = list(getattr(standing, "__path__", [])) or ["nowhere"]
+        raise ImportError(
+            f"routeyard needs its own package {package!r}, and Python finds another one: "
+            f"{place[0]}\n  next:  rename that folder, or run from another directory"
+        ) from error
