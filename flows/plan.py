@@ -54,7 +54,7 @@ def plan_build(
         "notes": _notes(checked, queries.figures),
     }
     if said["released"]:
-        said["notes"] += _released(recipe, checked, root)
+        said["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
         return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
     if not ledger_exists(root):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.actions import evaluate as read
+from flows.actions.entrants import reference
+from flows.actions.evaluate_report import write_tables
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
 from pipelines.studies.given import Given
@@ -36,7 +37,7 @@ def listed() -> list[dict[str, Any]]:
 
 def given_of(release: Path, tables: dict[str, pa.Table], **how: Any) -> Given:
     """What studies are given of a release directory; `how` as `Given` has it."""
-    return Given(release=named(release)[0], tables=tables, make=read.reference, **how)
+    return Given(release=named(release)[0], tables=tables, make=reference, **how)
 
 
 def named(release: Path) -> tuple[str, str]:
@@ -76,7 +77,7 @@ def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, An
         "version": version,
     }
     figure = plot(about, cells, curves)
-    read.write_tables(out, {name: cells, f"{name}_curves": curves})
+    write_tables(out, {name: cells, f"{name}_curves": curves})
     (out / f"{name}.md").write_text(markdown(about, cells), encoding="utf-8")
     (out / f"{name}.html").write_text(page(about, cells, figure), encoding="utf-8")
     if figure is not None:

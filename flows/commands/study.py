@@ -49,8 +49,9 @@ def command(
     """
     import json
 
-    from flows.actions import evaluate as read
     from flows.actions import study as do
+    from flows.actions.entrants import parse_pair
+    from flows.actions.released import out_folder, read_release, with_embeddings
 
     if name == "list":
         rows = do.listed()
@@ -62,14 +63,14 @@ def command(
             print(f"{'':<28} needs {', '.join(row['needs'])}")
         return
     where = do.names_of(name, release)
-    tables = read.read_release(where)
-    folder = read.out_folder(where, out)
-    tables = read.with_embeddings(tables, embeddings, embed, cache, encoder)
+    tables = read_release(where)
+    folder = out_folder(where, out)
+    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
     given = do.given_of(
         where,
         tables,
         scheme=scheme,
-        pair=read.parse_pair(pair),
+        pair=parse_pair(pair),
         routers=tuple(router or ()),
         resamples=resamples,
         seed=seed,
