@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Codes of `Bench.outcome`; MISSING: no verdict was filed.
+#: Codes of `VerdictMatrix.outcome`; MISSING: no verdict was filed.
 MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
 _CODES = {"correct": CORRECT, "incorrect": INCORRECT, "abstain": ABSTAIN, "error": ERROR}
 
 
 @dataclass(frozen=True)
-class Bench:
+class VerdictMatrix:
     """Current verdicts of every response that exists.
 
     Attributes:
@@ -42,7 +42,7 @@ class Bench:
     model_ids: pa.Array
 
 
-def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Bench:
+def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> VerdictMatrix:
     """Join verdicts to responses.
 
     Of several versions of one scorer the newest counts, by natural order of the
@@ -64,7 +64,7 @@ def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Bench
 
     names, outcome, score, conflict = _fill(verdicts, query_ids, model_ids, models, width, keys)
     rows = pc.index_in(query_ids, value_set=queries.column("query_id").combine_chunks())
-    return Bench(
+    return VerdictMatrix(
         scorers=names,
         outcome=outcome,
         score=score,
