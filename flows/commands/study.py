@@ -16,7 +16,6 @@ from flows.show.options import (
     Encoder,
     Out,
     Pair,
-    Release,
     Resamples,
     Scheme,
     Seed,
@@ -25,7 +24,7 @@ from flows.show.options import (
 
 def command(
     name: Annotated[str, typer.Argument(help="Study; `list` names them, `all` runs what applies.")],
-    release: Release = None,
+    release: Annotated[Path | None, typer.Argument(help="A release directory.")] = None,
     out: Out = Path("studies"),
     router: Annotated[
         list[str] | None, typer.Option(help="Router instead of the study's own; again for more.")
