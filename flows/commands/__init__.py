@@ -24,6 +24,9 @@ COMMANDS: dict[str, str] = {
     "study": "A paper's table or figure on your own release (`study list` names them).",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
+    "sources list": "List the source datasets that a recipe can name.",
+    "sources show": "Show how one source's columns become a query, and what is known of it.",
+    "sources check": "Read a few rows of a source and say which columns differ.",
     "import": "Bring in an existing benchmark or evaluation (`import list` names formats).",
     "health": "Report on tasks, pool, duplicates, difficulty and coverage.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
@@ -54,7 +57,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Money": ("ledger", "prices", "reprice"),
     "Releases": ("verify", "query", "shell", "diff", "changelog", "yank", "export", "publish",
                  "preferences"),
-    "Routers": ("evaluate", "certify", "leaderboard", "health", "fingerprint", "hidden-states"),
+    "Routers": ("evaluate", "study", "certify", "leaderboard", "health", "fingerprint",
+                "hidden-states"),
     "Further": (),
 }  # fmt: skip
 
@@ -62,6 +66,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
     "audit": "Audit what was metered and what was labelled.",
+    "sources": "Source datasets of the catalog.",
     "preferences": "Preference pairs in the form of the field.",
 }
 

@@ -12,6 +12,7 @@ from pipelines import files
 from pipelines.ingest import hub
 from pipelines.ingest.catalog import from_catalog
 from pipelines.ingest.queries import Ingested, to_queries, to_table
+from pipelines.ingest.row import each_item
 from schemas.recipe import Source
 
 
@@ -31,7 +32,8 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
     notes: list[str] = []
     for listed in sources:
         source = from_catalog(listed)
-        where, rows, origin = _open(source, base)
+        where, found, origin = _open(source, base)
+        rows = each_item(source, found, where=where)
         if source.shuffle_seed is not None:
             shuffled = list(rows)
             random.Random(source.shuffle_seed).shuffle(shuffled)

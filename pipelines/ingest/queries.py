@@ -76,7 +76,6 @@ def to_queries(
         UnknownName: there is no scorer of that name.
     """
     reader = RowReader(source, where)
-    told = source.instruction if source.instruction is not None else reader.scorer.instruction
     filtered = Filtered(source, where)
     out: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []
@@ -96,6 +95,7 @@ def to_queries(
             removed.append((f"{source.name}|{source_id}", "no_reference", place))
             continue
         choices, references = answers
+        told = source.instruction if source.instruction is not None else reader.scorer.instruction
         content = query_id(question, choices, references, 0)
         repeat = seen[content]
         seen[content] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import SourceError
@@ -34,12 +34,15 @@ class RowReader:
         self._ids: dict[str, int] = {}
 
     def question(self, row: Row, number: int) -> tuple[str, str]:
-        """(id, question) of a row.
+        """(id, question) of a row; from here on `scorer` is the row's own.
 
         Raises:
             SourceError: the id is repeated, or there is no question.
         """
         place = f"{self.where}, row {number}"
+        if "scorer" in self._read:
+            self.scorer_name = _text(self._read["scorer"](row))
+            self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
         source_id = str(self._read["id"](row)) if "id" in self._read else str(number)
         if source_id in self._ids:
             raise SourceError(
@@ -84,6 +87,28 @@ class RowReader:
         return _text(self._read[name](row)) if name in self._read else None
 
 
+def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Row]:
+    """The rows, or one for each item of the list that `source.each` names.
+
+    Raises:
+        SourceError: a row has no list there.
+    """
+    if source.each is None:
+        yield from rows
+        return
+    read = compile_field(source.each, where=f"{where}, each")
+    for number, row in enumerate(rows):
+        items = read(row)
+        if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+            raise SourceError(
+                f"'each' of source {source.name!r} gives no list",
+                where=f"{where}, row {number}",
+                next_step="name a column that holds a list, or take 'each' away",
+            )
+        for index, item in enumerate(items):
+            yield {**row, "_item": item, "_index": index}
+
+
 def _complete(source: Source) -> tuple[Fields, str]:
     if source.fields is None or source.scorer is None:
         raise SourceError(
@@ -103,7 +128,7 @@ def _scorer(name: str, *, where: str) -> Scorer:
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
     """One function per mapped field."""
     readers: dict[str, Callable[[Row], Any]] = {}
-    for name in ("id", "question", "prompt", "task", "domain"):
+    for name in ("id", "question", "prompt", "task", "domain", "scorer"):
         if text := getattr(fields, name):
             readers[name] = compile_field(text, where=f"{where}, fields.{name}")
     for name in ("choices", "references"):

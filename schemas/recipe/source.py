@@ -24,6 +24,8 @@ class Fields(Strict):
     references: str | list[str] | None = None
     task: str | None = None
     domain: str | None = None
+    #: Rule scorer of the row, where a source's rows need different ones.
+    scorer: str | None = None
     metadata: list[str] = Field(default_factory=list)
 
 
@@ -50,6 +52,9 @@ class Source(Strict):
     license: str = "NOASSERTION"
     url: str | None = None
     redistribute_text: bool = True
+    #: A list in each row, by name or `{{ … }}`: every item makes a row of its own, which
+    #: reads it as `_item` and its place as `_index` (the turns of a dialogue).
+    each: str | None = None
     fields: Fields | None = None
     #: What to do with a question that has no reference: stop, or list it in removals.
     missing_reference: Literal["error", "remove"] = "error"

@@ -1,85 +1,109 @@
-"""Every catalog entry is whole; a few are tried on rows as the datasets hold them."""
+"""Every catalog entry is whole, and its rows become the queries it says."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from pipelines.errors import UnknownName
-from pipelines.ingest.catalog import from_catalog, names
+from flows.cli import run
+from pipelines.errors import SourceError, UnknownName
+from pipelines.ingest import ingest
+from pipelines.ingest.catalog import domains, entry, from_catalog, names
+from pipelines.ingest.catalog import readme as pages
+from pipelines.ingest.check import check
 from pipelines.ingest.queries import to_queries
+from pipelines.ingest.row import each_item
 from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
 from schemas.recipe import Source
 
-ROWS = {
-    "mmlu": {"question": "Q", "choices": ["a", "b"], "answer": 1, "subject": "s"},
-    "arc_easy": {
-        "id": "1",
-        "question": "Q",
-        "choices": {
-            "text": ["x", "y"],
-            "label": ["1", "2"],
-        },  # some rows count 1, 2 instead of A, B
-        "answerKey": "2",
-    },
-    "gsm8k": {"question": "Q", "answer": "1 + 1 = 2\n#### 2"},
-    "hendrycks_math": {
-        "problem": "P",
-        "solution": "so $\\boxed{\\frac{1}{2}}$.",
-        "level": "1",
-        "type": "a",
-    },
-    "squad": {"id": "1", "context": "C", "question": "Q", "answers": {"text": ["a", "b"]}},
-    "sciq": {
-        "question": "Q",
-        "correct_answer": "right",
-        "distractor1": "w1",
-        "distractor2": "w2",
-        "distractor3": "w3",
-    },
-    "boolq": {"passage": "P", "question": "is it", "label": 1},
-    "ethics": {"input": "I", "label": 1, "_config": "commonsense"},
-}
+FOLDER = Path(pages.__file__).parent
 
 
-def taken(name: str, row: dict[str, object]) -> dict[str, object]:
+def taken(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     source = from_catalog(Source(name=name, catalog=name))
-    rows, _ = to_queries(source, [row], seen=Counter(), where=name)
-    return rows[0]
+    found, _ = to_queries(source, each_item(source, rows, where=name), seen=Counter(), where=name)
+    return found
+
+
+def test_the_catalog_holds_all_sources_of_the_list() -> None:
+    assert len(names()) == 66
+    assert sum(len(found) for found in domains().values()) == 66
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_entry_is_whole(name: str) -> None:
+def test_rows_of_an_entry_become_what_it_says(name: str) -> None:
+    one = entry(name)
     source = from_catalog(Source(name="mine", catalog=name, limit=3))
     assert (source.name, source.limit) == ("mine", 3)
     assert source.hub_id or source.path
     assert source.license
-    assert source.scorer in SCORERS.targets or source.scorer == "none"
+    assert one.citation
+    assert one.evidence
+    assert set(one.unconfirmed) <= set(one.columns)
+    assert 2 <= len(one.rows) <= 4
+    found = [
+        {k: q[k] for k in ("question", "choices", "references", "task", "scorer") if q[k] != []}
+        for q in taken(name, [dict(row) for row in one.rows])
+    ]
+    assert found == [dict(query) for query in one.becomes]
+    # Each reading of the mapping takes columns of the layout only.
+    assert check(one, one.rows).fits
+    assert check(one, one.rows).missing == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "references"),
-    [
-        ("mmlu", ["B"]),
-        ("arc_easy", ["B"]),
-        ("gsm8k", ["2"]),
-        ("hendrycks_math", ["\\frac{1}{2}"]),
-        ("squad", ["a", "b"]),
-        ("boolq", ["B"]),
-        ("ethics", ["B"]),
-    ],
-)
-def test_rows_become_queries(name: str, references: list[str]) -> None:
-    assert taken(name, ROWS[name])["references"] == references
+@pytest.mark.parametrize("name", names())
+def test_a_reference_is_right_by_its_own_scorer(name: str) -> None:
+    for query in entry(name).becomes:
+        if query["scorer"] in ("none", "code"):
+            continue
+        scorer = SCORERS.get(query["scorer"])
+        asked = Asked(
+            query["question"], tuple(query["references"]), tuple(query.get("choices", ()))
+        )
+        said = query["references"][0]
+        form = f"\\boxed{{{said}}}" if query["scorer"] == "math" else f"Answer: {said}"
+        bare = said if query["scorer"] in ("meteor", "rouge_l") else form
+        assert scorer.read(asked, bare).outcome == "correct", query
+
+
+def test_few_columns_are_unconfirmed() -> None:
+    entries = [entry(name) for name in names()]
+    doubtful = sum(len(one.unconfirmed) for one in entries)
+    assert doubtful / sum(len(one.columns) for one in entries) < 0.25
+
+
+def test_superglue_has_its_own_scorers() -> None:
+    used = {q["scorer"] for name in domains()["superglue"] for q in entry(name).becomes}
+    assert used == {f"superglue_{t}" for t in (
+        "boolq", "cb", "copa", "multirc", "record", "rte", "wic", "wsc")}  # fmt: skip
+
+
+def test_mt_bench_has_both_turns_and_mmlu_its_subjects() -> None:
+    turns = [query["question"] for query in entry("mt_bench").becomes]
+    assert len(turns) == 2 * len(entry("mt_bench").rows)
+    assert turns[0] in turns[1]
+    assert {q["task"] for q in entry("mmlu").becomes} == {
+        "mmlu_anatomy", "mmlu_elementary_mathematics"}  # fmt: skip
+
+
+@pytest.mark.parametrize("domain", domains())
+def test_the_page_of_a_domain_is_made_from_its_entries(domain: str) -> None:
+    page = (FOLDER / domain / "README.md").read_text(encoding="utf-8")
+    assert page == pages.readme(domain), "run `python -m pipelines.ingest.catalog.readme`"
 
 
 def test_the_right_answer_does_not_always_stand_first() -> None:
+    row = dict(entry("sciq").rows[0])
     places = Counter()
     for number in range(40):
-        query = taken("sciq", ROWS["sciq"] | {"question": f"Q{number}"})
+        (query,) = taken("sciq", [row | {"question": f"Q{number}"}])
         letter = query["references"][0]
-        assert query["choices"]["ABCD".index(letter)] == "right"
+        assert query["choices"]["ABCD".index(letter)] == row["correct_answer"]
         places[letter] += 1
     assert len(places) == 4
 
@@ -87,3 +111,59 @@ def test_the_right_answer_does_not_always_stand_first() -> None:
 def test_an_unknown_entry_suggests_a_known_one() -> None:
     with pytest.raises(UnknownName, match="did you mean 'gsm8k'"):
         from_catalog(Source(name="x", catalog="gsm8"))
+
+
+def test_each_item_of_a_list_is_a_question_and_a_text_is_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"turns": ["a", "b"], "answers": ["1", "2"]}\n', encoding="utf-8")
+    fields = {"question": "{{ _item }}", "references": "{{ [answers[_index]] }}"}
+    source = Source.model_validate(
+        {"name": "d", "path": str(path), "scorer": "em", "each": "turns", "fields": fields}
+    )
+    rows = ingest([source], base=tmp_path).queries.to_pylist()
+    assert [(r["question"], r["references"]) for r in rows] == [("a", ["1"]), ("b", ["2"])]
+    broken = source.model_copy(update={"each": "{{ turns[0] }}"})
+    with pytest.raises(SourceError, match="gives no list"):
+        ingest([broken], base=tmp_path)
+
+
+def test_a_check_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_text("question,answer,level\nWhat is 1+1?,#### 2,easy\n", encoding="utf-8")
+    assert run(["sources", "check", "gsm8k", "--file", str(good)]) == 0
+    assert "not in the catalog: level" in capsys.readouterr().out
+    bad.write_text("problem,answer\nWhat is 1+1?,#### 2\n", encoding="utf-8")
+    assert run(["sources", "check", "gsm8k", "--file", str(bad)]) == 3
+    said = capsys.readouterr().out
+    assert "not in the data: question" in said
+    assert "not in the catalog: problem" in said
+
+
+def test_a_reference_that_its_scorer_cannot_use_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "letters.csv"
+    path.write_text("question,answer\nWhich one?,#### none at all\n", encoding="utf-8")
+    assert run(["sources", "check", "gsm8k", "--file", str(path)]) == 3
+    assert "cannot use the reference" in capsys.readouterr().out
+
+
+def test_list_and_show_mark_unconfirmed_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sources", "list"]) == 0
+    assert "unconfirmed: question, answer" in capsys.readouterr().out
+    assert run(["sources", "show", "chemistryqa"]) == 0
+    shown = capsys.readouterr().out
+    assert "question (unconfirmed)" in shown
+    # The first part is a source that a recipe takes as it is.
+    (source,) = yaml.safe_load(shown.split("\ncolumns:")[0])
+    assert Source.model_validate(source).hub_id == "avaliev/ChemistryQA"
+
+
+def test_the_example_of_the_page_reads_a_csv(tmp_path: Path) -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    block = page.split("In the recipe:\n\n```yaml\n")[1].split("```")[0]
+    assert block.count("\n") < 10
+    (source,) = yaml.safe_load(block)["sources"]
+    (tmp_path / "mine.csv").write_text("question,answer\nCapital of Peru?,Lima\n", encoding="utf-8")
+    found = ingest([Source.model_validate(source)], base=tmp_path).queries.to_pylist()
+    assert (found[0]["question"], found[0]["references"]) == ("Capital of Peru?", ["Lima"])
