@@ -1,1 +1,1 @@
-"""The collect room."""
+"""Which pairs lack an answer, what they would cost, and asking them; start at `plan.py`."""

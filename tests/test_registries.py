@@ -1,0 +1,67 @@
+"""Every part is listed, tested and documented; what was forgotten is named, with what to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.registry import Registry
+
+ROOT = Path(__file__).parents[1]
+
+
+def registry(path: str) -> Registry:
+    from importlib import import_module
+
+    module, _, name = path.partition(":")
+    found: Any = getattr(import_module(module), name)
+    assert isinstance(found, Registry)
+    return found
+
+
+#: registry → (what a module of the room writes when it makes a part, README, tests).
+ROOMS = {
+    "pipelines.scorers:SCORERS": (r"^([A-Z_]+) = (?:Scorer|_classified)\(", "scorers", "scorers"),
+    "pipelines.curate:RULES": (r"^([A-Z_]+) = Rule\(", "curate", "curate"),
+    "pipelines.ingest.importers:IMPORTERS": (
+        r"^([A-Z_]+) = Importer\(", "ingest/importers", "ingest/importers"
+    ),
+}  # fmt: skip
+PARTS = [(room, name) for room in ROOMS for name in registry(room).builtin]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_part_that_is_made_is_listed(room: str) -> None:
+    made, _, _ = ROOMS[room]
+    package = room.partition(":")[0]
+    folder = ROOT / package.replace(".", "/")
+    listed = set(registry(room).builtin.values())
+    for path in sorted(folder.rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for attribute in re.findall(made, path.read_text(), re.M):
+            assert f"{module}:{attribute}" in listed, (
+                f"{module} makes {attribute}, and nobody can name it: list it in "
+                f"{package.replace('.', '/')}/__init__.py"
+            )
+
+
+@pytest.mark.parametrize(("room", "name"), PARTS)
+def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None:
+    _, documented, tested = ROOMS[room]
+    part = registry(room).get(name)
+    assert part.name == name, f"{registry(room).builtin[name]} calls itself {part.name!r}"
+    module, _, attribute = registry(room).builtin[name].partition(":")
+    texts = [p.read_text() for p in (ROOT / "tests" / tested).rglob("*.py")]
+    leaf = module.rpartition(".")[2]
+    words = (f'"{name}"', f"'{name}'", module, f"{leaf} import {attribute}", f"{leaf}.{attribute}")
+    assert any(word in text for text in texts for word in words), (
+        f"no test under tests/{tested} names {name!r}: add cases, each with its trap in a comment"
+    )
+    page = ROOT / "pipelines" / documented / "README.md"
+    family = f"`{name.partition('_')[0]}_*`"
+    assert f"`{name}`" in page.read_text() or family in page.read_text(), (
+        f"{page.relative_to(ROOT)} does not explain {name!r}: add a row to its table"
+    )
