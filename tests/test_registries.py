@@ -56,7 +56,14 @@ def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None
     module, _, attribute = registry(room).builtin[name].partition(":")
     texts = [p.read_text() for p in (ROOT / "tests" / tested).rglob("*.py")]
     leaf = module.rpartition(".")[2]
-    words = (f'"{name}"', f"'{name}'", module, f"{leaf} import {attribute}", f"{leaf}.{attribute}")
+    words = (
+        f'"{name}"',
+        f"'{name}'",
+        module,
+        f"{leaf} import {attribute}",
+        f"{leaf}.{attribute}",
+        f"{leaf}.read",
+    )
     assert any(word in text for text in texts for word in words), (
         f"no test under tests/{tested} names {name!r}: add cases, each with its trap in a comment"
     )

@@ -102,3 +102,20 @@ def test_probing_makes_nothing_and_says_what_is_stale(tmp_path: Path) -> None:
         PROBING.reset(token)
     assert caught.value.made_of["inputs"] == {"q": "f1"}
     assert not (tmp_path / "stages").exists()
+
+
+def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
+    # A change in a shared module used to be told as "never run".
+    from flows.status import _why
+
+    run(tmp_path)
+    token = PROBING.set(True)
+    try:
+        with pytest.raises(Stale) as caught:
+            run(tmp_path, uses=["pipelines.errors"], parameters={"a": 3})
+    finally:
+        PROBING.reset(token)
+    why = _why(caught.value, tmp_path)
+    assert "parameter 'a' changed" in why
+    assert "code 'pipelines.errors' changed" in why
+    assert _why(Stale("other", caught.value.made_of), tmp_path) == "never run"
