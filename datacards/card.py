@@ -12,11 +12,12 @@ from datacards.front_matter import front_matter
 from datacards.losses import causes, looked_for_duplicates, sentence
 from datacards.numbers import card_numbers
 from datacards.preference import preference_sections
+from schemas import Stored
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
 
 
-def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
+def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
     """The card: front matter for the hub, then Markdown for people.
 
     Args:

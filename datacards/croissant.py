@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from datacards.front_matter import hub_license
+from schemas import Stored
 from schemas.recipe.release import Release
 
 CROISSANT = "croissant.json"
@@ -55,7 +56,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
+def croissant(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
     """`croissant.json`: the text of the metadata, keys in a fixed order."""
     words = Release.model_validate(facts["recipe"].get("release") or {})
     licence, name = hub_license(words.license, [s.get("license") for s in facts["sources"]])

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from datacards.croissant import CROISSANT, croissant
 from datacards.plots import plots
+from schemas import Stored
 
 
-def render(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> dict[str, bytes]:
+def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> dict[str, bytes]:
     """Files by path inside the release; the same tables give the same bytes."""
     return {CROISSANT: croissant(tables, facts).encode(), **plots(tables)}

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from schemas import Stored
+
 #: Upper bound of rows → the hub's size category.
 _SIZES = (
     (1_000, "n<1K"),
@@ -28,15 +30,18 @@ _HUB_LICENSES = frozenset(
 _HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
 
 
-def front_matter(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str:
+def front_matter(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
     """YAML between two `---` lines.
 
     `configs` names one configuration per table, so that
-    `datasets.load_dataset(<folder>, "labels")` loads it, also without a network.
+    `datasets.load_dataset(<folder>, "outcomes")` loads it, also without a network.
     """
     release = facts["recipe"].get("release") or {}
     # `datasets` cannot load a table without rows, so such a table is no configuration.
     tables = {name: table for name, table in tables.items() if table.num_rows}
+    # What router authors load first stands first.
+    first = next((name for name in ("outcomes", "labels") if name in tables), None)
+    tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
     licence, name = hub_license(
         release.get("license"), [source.get("license") for source in facts["sources"]]
     )
@@ -54,7 +59,7 @@ def front_matter(tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> st
             {
                 "config_name": table,
                 "data_files": [{"split": "train", "path": f"data/{table}.parquet"}],
-                **({"default": True} if table == "labels" else {}),
+                **({"default": True} if table == first else {}),
             }
             for table in tables
         ],
@@ -88,7 +93,7 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in _SIZES if rows < limit), "n>1B")
 
 
-def _info(name: str, table: pa.Table) -> dict[str, Any]:
+def _info(name: str, table: pa.Table | Stored) -> dict[str, Any]:
     # No byte sizes: those of a table with measured times differ between equal runs.
     return {
         "config_name": name,

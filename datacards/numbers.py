@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from schemas.stored import Stored, register
+
 _COUNTS = """
 SELECT count(*) AS pairs, count(score) AS labelled,
        count(*) FILTER (contested) AS contested,
@@ -67,7 +69,7 @@ _QUERIES = {
 _ONE_ROW = {"counts", "oracle", "cost"}
 
 
-def card_numbers(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
     """Counts, accuracies, costs, splits, duplicates and removals of a release.
 
     A table the release does not hold gives an empty list, or None where one
@@ -79,7 +81,7 @@ def card_numbers(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     found: dict[str, Any] = {"counts": None, "oracle": None, "cost": None}
     with duckdb.connect(config={"threads": 1}) as connection:
         for name, table in tables.items():
-            connection.register(name, table)
+            register(connection, name, table)
         for table in ("labels",):
             if table not in tables:
                 connection.execute(

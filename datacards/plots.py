@@ -9,13 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from datacards.numbers import card_numbers
+from schemas.stored import Stored, register
 
 _INK, _BAR, _GRID = "#1f2933", "#2f6f9f", "#d9dee3"
 _FONT = "font-family='Helvetica,Arial,sans-serif' font-size='12'"
 _SHOWN = 40
 
 
-def plots(tables: Mapping[str, pa.Table]) -> dict[str, bytes]:
+def plots(tables: Mapping[str, pa.Table | Stored]) -> dict[str, bytes]:
     """`plots/accuracy.svg`, and `plots/cost.svg` when costs are known."""
     numbers = card_numbers(tables)
     models = [model for model in numbers["models"] if model["accuracy"] is not None]
@@ -84,14 +85,14 @@ def cost_scatter(points: Iterable[tuple[str, float, float]]) -> str:
     return _svg(left + width + 60, top + height + 36, title, parts)
 
 
-def _mean_costs(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
+def _mean_costs(tables: Mapping[str, pa.Table | Stored]) -> dict[str, float | None]:
     """Mean cost per response of models whose every cost is known."""
     if "responses" not in tables:
         return {}
     import duckdb
 
     with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("responses", tables["responses"])
+        register(connection, "responses", tables["responses"])
         rows = connection.execute(
             "SELECT model_id, CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END "
             "FROM responses GROUP BY model_id"

@@ -11,12 +11,14 @@ from schemas.hidden_states import HIDDEN_STATES
 from schemas.labels import LABELS
 from schemas.model_splits import MODEL_SPLITS
 from schemas.models import MODELS
+from schemas.outcomes import OUTCOMES
 from schemas.preferences import PREFERENCES
 from schemas.queries import QUERIES
 from schemas.removals import REMOVALS
 from schemas.responses import RESPONSES
 from schemas.signals import SIGNALS
 from schemas.splits import SPLITS
+from schemas.stored import Stored
 from schemas.verdicts import VERDICTS
 
 #: Every table a release can hold, by name.
@@ -28,6 +30,7 @@ CONTRACTS: dict[str, Contract] = {
         RESPONSES,
         VERDICTS,
         LABELS,
+        OUTCOMES,
         EMBEDDINGS,
         DUPLICATES,
         ENTROPIES,
@@ -51,6 +54,7 @@ __all__ = [
     "LABELS",
     "MODELS",
     "MODEL_SPLITS",
+    "OUTCOMES",
     "PREFERENCES",
     "QUERIES",
     "REMOVALS",
@@ -61,4 +65,5 @@ __all__ = [
     "Column",
     "Contract",
     "Rule",
+    "Stored",
 ]

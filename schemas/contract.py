@@ -51,6 +51,8 @@ class Contract:
     columns: Sequence[Column]
     key: Sequence[str]
     rules: Sequence[Rule] = field(default=())
+    #: Counted up when columns change meaning, come or go; a release's manifest names it.
+    version: int = 1
 
     @cached_property
     def schema(self) -> pa.Schema:

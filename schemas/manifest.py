@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from schemas.recipe.base import Strict
 from schemas.recipe.release import Waiver
@@ -33,6 +33,17 @@ class TableEntry(Strict):
     content_without_times: str
     #: `core` tables are always fetched; `add_on` tables are optional downloads.
     kind: str = "core"
+    #: Version of the contract it was written under.
+    contract: int = Field(default=1, ge=1)
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Version 1 goes without saying: manifests from before there were versions keep
+        their digest."""
+        told: dict[str, Any] = write(self)
+        if self.contract == 1:
+            told.pop("contract", None)
+        return told
 
 
 class DatabaseEntry(Strict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -12,41 +13,31 @@ import pyarrow as pa
 from pipelines.errors import VersionExists
 from pipelines.files import sha256
 from pipelines.release.database import write_database
-from pipelines.release.fingerprint import combine, content
+from pipelines.release.derived.derive import derive
+from pipelines.release.fingerprint import combine
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.matrix import WIDE, write_wide
-from pipelines.release.tables import (
-    ADD_ONS,
-    IN_DATABASE,
-    contract_of,
-    in_order,
-    released_names,
-    write_parquet,
-)
+from pipelines.release.tables import IN_DATABASE, LARGE, contract_of, released_names
 from pipelines.release.versions import existing, next_version
-from pipelines.release.withhold import withhold
+from pipelines.release.withhold import Withheld
+from pipelines.release.written import Streamed, write_table
 from pipelines.staging import place, staging
-from schemas.manifest import (
-    MEASURED_COLUMNS,
-    DatabaseEntry,
-    FileEntry,
-    Manifest,
-    TableEntry,
-    digest_of,
-)
+from schemas import Stored
+from schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 
 
 class RenderCard(Protocol):
     """Text of `README.md`; `datacards.card.render` is one."""
 
-    def __call__(self, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> str: ...
+    def __call__(
+        self, tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]
+    ) -> str: ...
 
 
 class RenderFiles(Protocol):
     """Further files of the release, by path; `datacards.files.render` is one."""
 
     def __call__(
-        self, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]
+        self, tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]
     ) -> Mapping[str, bytes]: ...
 
 
@@ -60,7 +51,7 @@ class Released:
 
 
 def write_release(
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | Streamed],
     *,
     recipe: Mapping[str, Any],
     root: Path,
@@ -75,11 +66,13 @@ def write_release(
     """Write `root/<name>/<version>/` from tables in contract form.
 
     Every table is checked against its contract, its rows are put in order, and
-    text that a source's licence keeps back is withheld. Two calls with the same
-    arguments write byte-identical files, except the `.duckdb`.
+    text that a source's licence keeps back is withheld. `outcomes` is made from labels
+    and responses. Two calls with the same arguments write byte-identical files, except
+    the `.duckdb`, whether a table is given whole or in parts.
 
     Args:
-        tables: Contract name → table; an unknown name is an error.
+        tables: Contract name → table, or `Streamed` for one larger than memory (labels,
+            responses, verdicts); an unknown name is an error.
         recipe: The recipe with every default, JSON-ready and without paths of this machine.
         root: The `releases` folder of the workspace.
         render_card: Called with the released tables and the manifest's facts.
@@ -99,16 +92,13 @@ def write_release(
     target = root / name / version
     # The small tables always stand there, empty if need be: a query never fails for want of one.
     empty = {table: contract_of(table).empty() for table in IN_DATABASE}
-    opened = withhold({**empty, **tables}, sources)
-    released = {
-        table: in_order(
-            contract_of(table), contract_of(table).check(opened[table], where="release")
-        )
-        for table in _known(opened)
-    }
+    given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
     with staging(target) as folder:
-        entries = _write_tables(released, folder)
-        write_wide(released, folder / WIDE)
+        entries, released = _write_tables(given, sources, folder)
+        entries["outcomes"], summaries = derive(released, folder)
+        released["outcomes"] = Stored(folder / entries["outcomes"].file)
+        entries = {table: entries[table] for table in released_names(list(entries))}
+        released = {table: released[table] for table in entries}
         facts: dict[str, Any] = {
             "name": name,
             "version": version,
@@ -136,7 +126,13 @@ def write_release(
         for path, data in further.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
-        write_database(released, folder / f"{name}.duckdb")
+        write_database(
+            {table: rows for table, rows in released.items() if isinstance(rows, pa.Table)},
+            folder / f"{name}.duckdb",
+            outcomes=folder / entries["outcomes"].file,
+            responses=folder / entries["responses"].file if "responses" in entries else None,
+            summaries=summaries,
+        )
         held = list(IN_DATABASE)
         manifest = Manifest(
             **facts,
@@ -154,29 +150,24 @@ def write_release(
     return Released(target, "created", fingerprint)
 
 
-def _known(tables: Mapping[str, pa.Table]) -> list[str]:
-    for table in tables:
+def _write_tables(
+    given: Mapping[str, pa.Table | Streamed], sources: Sequence[Mapping[str, Any]], folder: Path
+) -> tuple[dict[str, TableEntry], dict[str, pa.Table | Stored]]:
+    """Write every table; small ones come back in memory, large ones as where they lie."""
+    for table in given:
         if table not in released_names([table]):
             raise KeyError(f"there is no contract {table!r}")
-    return released_names(list(tables))
-
-
-def _write_tables(released: Mapping[str, pa.Table], folder: Path) -> dict[str, TableEntry]:
     (folder / "data").mkdir()
-    entries = {}
-    for name, table in released.items():
-        path = folder / "data" / f"{name}.parquet"
-        write_parquet(table, path)
-        full = content(table)
-        timed = any(column in MEASURED_COLUMNS for column in table.column_names)
-        entries[name] = TableEntry(
-            file=f"data/{name}.parquet",
-            rows=table.num_rows,
-            content=full,
-            content_without_times=content(table, without=MEASURED_COLUMNS) if timed else full,
-            kind="add_on" if name in ADD_ONS else "core",
-        )
-    return entries
+    queries = given["queries"]
+    withheld = Withheld.of(queries, sources) if isinstance(queries, pa.Table) else None
+    entries: dict[str, TableEntry] = {}
+    released: dict[str, pa.Table | Stored] = {}
+    for name in released_names(list(given)):
+        change = partial(withheld.replace, name) if withheld else None
+        entries[name], whole = write_table(contract_of(name), given[name], folder, change=change)
+        large = name in LARGE or whole is None
+        released[name] = Stored(folder / entries[name].file) if large else whole
+    return entries, released
 
 
 def _entries(folder: Path, leave_out: set[str] | None = None) -> dict[str, FileEntry]:

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.release.derived.summaries import OUTCOMES, SQL
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
+from schemas import RESPONSES
+from schemas.manifest import Manifest
 
 
 def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = None) -> Any:
@@ -40,6 +43,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             connection.execute(
                 f"CREATE TEMP VIEW labels_wide AS SELECT * FROM read_parquet({_quoted(paths[-1])})"
             )
+        number(connection, manifest, release)
         allowed = ", ".join(map(_quoted, paths))
         if threads:
             connection.execute(f"SET threads = {threads}")
@@ -61,6 +65,28 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             next_step=f"find what is wrong with `routeyard verify {release}`",
         ) from error
     return connection
+
+
+_SQL = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}
+
+
+def number(connection: Any, manifest: Manifest, release: Path) -> None:
+    """Give a release made before `numbered` existed the same names, as views that count."""
+    if connection.execute("FROM duckdb_schemas() WHERE schema_name = 'numbered'").fetchall():
+        return
+    entry = manifest.tables.get("responses")
+    kinds = {column.name: column.type for column in RESPONSES.columns}
+    nothing = ", ".join(f"NULL::{_SQL[str(kind)]} AS {name}" for name, kind in kinds.items())
+    responses = f"(SELECT {nothing} WHERE false)"
+    if entry and (release / entry.file).exists():
+        responses = f"read_parquet({_quoted(str(release / entry.file))})"
+    of = connection.execute("SELECT current_database()").fetchone()[0].replace('"', '""')
+    connection.execute("ATTACH ':memory:' AS numbered")
+    for name, sql in SQL.items():
+        body = sql.format(of=f'"{of}".main', responses=responses)
+        connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
+    if "outcomes" not in manifest.tables:
+        connection.execute(f"CREATE TEMP VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
 
 
 def _quoted(text: str) -> str:

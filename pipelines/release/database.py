@@ -1,13 +1,20 @@
-"""The `.duckdb` file: the small tables of a release, ready to be asked."""
+"""The `.duckdb` file: the small tables of a release by numbers, with views that show ids.
+
+The schema `numbered` holds queries, models, labels and splits under the row numbers that
+`outcomes` carries, and the summaries the saved queries start from. In the main schema each
+of them is a view with ids, so that nobody needs to know the numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from pipelines.release.fingerprint import combine, content
+from pipelines.release.derived.summaries import SQL
+from pipelines.release.fingerprint import Content, combine
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
@@ -15,41 +22,104 @@ from pipelines.release.tables import IN_DATABASE, contract_of, order_of
 STORAGE = "v1.0.0"
 #: Views over tables inside the file; missing labels stay missing (avg and count skip nulls).
 VIEWS = {
-    "accuracy": (
-        ("labels", "queries"),
-        "SELECT model_id, task, count(score) AS n_labelled, avg(score) AS accuracy "
-        "FROM labels JOIN queries USING (query_id) GROUP BY model_id, task ORDER BY ALL",
-    ),
+    "queries": "SELECT * EXCLUDE (query_no) FROM numbered.queries",
+    "models": "SELECT * EXCLUDE (model_no) FROM numbered.models",
+    "labels": "SELECT query_id, model_id, score, correct, decided_by, contested, n_samples "
+    "FROM numbered.labels JOIN numbered.queries USING (query_no) "
+    "JOIN numbered.models USING (model_no)",
+    "splits": "SELECT scheme, query_id, split FROM numbered.splits "
+    "JOIN numbered.queries USING (query_no)",
+    "accuracy": "SELECT model_id, task, judged AS n_labelled, "
+    "total / nullif(judged, 0) AS accuracy "
+    "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL",
 }
+#: Rows that are read and hashed at a time.
+_BATCH = 1 << 18
 
 
-def write_database(tables: Mapping[str, pa.Table], path: Path) -> None:
-    """Write the small tables among `tables` as real tables, with comments on the columns.
+def write_database(
+    tables: Mapping[str, pa.Table],
+    path: Path,
+    *,
+    outcomes: Path,
+    responses: Path | None,
+    summaries: Mapping[str, pa.Table],
+) -> None:
+    """Write the small tables and the summaries, with comments on tables and columns.
 
     Views over Parquet would resolve against the reader's current directory, so
     everything the file answers from lies inside it. DuckDB 1.0 and later can read the file.
+
+    Args:
+        tables: The tables of `IN_DATABASE` in released order, without labels.
+        outcomes, responses: Parquet files of the release; labels and what was metered are
+            read from them.
+        summaries: `Summaries.tables()`.
     """
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
-        "storage_compatibility_version": STORAGE
+        "storage_compatibility_version": STORAGE,
+        "memory_limit": "2GB",
     }
     with duckdb.connect(str(path), config=config) as connection:
+        connection.execute("CREATE SCHEMA numbered")
+        for name, number in (("queries", "query_no"), ("models", "model_no")):
+            kind = "INTEGER" if name == "queries" else "SMALLINT"
+            count = f"SELECT (row_number() OVER () - 1)::{kind} AS {number}, * FROM incoming"
+            _create(connection, f"numbered.{name}", tables[name], count)
+        by_number = "SELECT scheme, query_no, split FROM incoming JOIN numbered.queries q "
+        _create(
+            connection,
+            "numbered.splits",
+            tables["splits"],
+            f"{by_number} USING (query_id) ORDER BY scheme, query_no",
+        )
+        connection.execute(
+            "CREATE TABLE numbered.labels AS SELECT query_no, model_no, score, correct, "
+            "decided_by, contested, n_samples FROM read_parquet(?) WHERE n_samples IS NOT NULL",
+            [str(outcomes)],
+        )
+        for name, rows in {**summaries, "metered": metered(connection, responses)}.items():
+            _create(connection, f"numbered.{name}", rows, "SELECT * FROM incoming")
         for name in IN_DATABASE:
-            if name not in tables:
-                continue
-            connection.register("incoming", tables[name])
-            connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM incoming')
-            connection.unregister("incoming")
-            contract = contract_of(name)
-            connection.execute(f'COMMENT ON TABLE "{name}" IS {_quoted(contract.says)}')
-            for column in contract.columns:
-                says = column.description + (f" [{column.unit}]" if column.unit else "")
-                connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
-        for name, (needs, sql) in VIEWS.items():
-            if all(table in tables for table in needs):
-                connection.execute(f"CREATE VIEW {name} AS {sql}")
+            if name not in VIEWS:
+                _create(connection, f'"{name}"', tables[name], "SELECT * FROM incoming")
+        for name, sql in VIEWS.items():
+            connection.execute(f"CREATE VIEW {name} AS {sql}")
+        for name in IN_DATABASE:
+            _comment(connection, name)
         connection.execute("CHECKPOINT")
+
+
+def _create(connection: Any, name: str, rows: pa.Table, sql: str) -> None:
+    connection.register("incoming", rows)
+    connection.execute(f"CREATE TABLE {name} AS {sql}")
+    connection.unregister("incoming")
+
+
+def _comment(connection: Any, name: str) -> None:
+    contract = contract_of(name)
+    kind = "VIEW" if name in VIEWS else "TABLE"
+    connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.says)}')
+    for column in contract.columns:
+        says = column.description + (f" [{column.unit}]" if column.unit else "")
+        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
+
+
+def metered(connection: Any, responses: Path | None) -> pa.Table:
+    """Tokens, cost and latency per model, one model at a time (a median needs all its rows)."""
+    models = connection.execute("SELECT model_id FROM numbered.models").fetchall()
+    parts = []
+    for (model,) in models:
+        of = "(SELECT NULL::VARCHAR AS model_id, NULL::BIGINT AS prompt_tokens, "
+        of += "NULL::BIGINT AS completion_tokens, NULL::DOUBLE AS cost_usd, "
+        of += "NULL::DOUBLE AS latency_s WHERE false)"
+        if responses is not None:
+            of = f"read_parquet({_quoted(str(responses))})"
+        body = SQL["metered"].format(responses=f"(FROM {of} WHERE model_id = {_quoted(model)})")
+        parts.append(connection.sql(body).to_arrow_table())
+    return pa.concat_tables(parts)
 
 
 def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]:
@@ -60,9 +130,17 @@ def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]
     with duckdb.connect(str(path), read_only=True) as connection:
         for name in names:
             contract = contract_of(name)
+            digest = Content(contract.schema)
+            # Labels are many: one model at a time is sorted, as the release is.
+            models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
+            parts = [f"WHERE model_id = {_quoted(m)}" for (m,) in models]
             order = ", ".join(f'"{column}"' for column in order_of(contract))
-            table = connection.sql(f'SELECT * FROM "{name}" ORDER BY {order}').to_arrow_table()
-            found[name] = content(contract.conform(table, where=str(path)))
+            for where in parts if name == "labels" else [""]:
+                rows = connection.sql(f'SELECT * FROM "{name}" {where} ORDER BY {order}')
+                for batch in rows.to_arrow_reader(_BATCH):
+                    part = pa.Table.from_batches([batch])
+                    digest.update(contract.conform(part, where=str(path)))
+            found[name] = digest.hexdigest()
     return combine(found), found
 
 

@@ -13,21 +13,51 @@ import pyarrow.compute as pc
 _SLICE = 65_536
 
 
-def content(table: pa.Table, *, without: Collection[str] = ()) -> str:
-    """SHA-256 over names, types and values of a table, in row order.
+class Content:
+    """SHA-256 over names, types and values of a table that arrives in parts, in row order.
 
-    Rows are hashed in slices of fixed size, so the chunks of the table do not
+    Rows are hashed in slices of fixed size, so neither the parts nor their chunks
     matter; null and NaN are kept apart from every value.
     """
-    digest = hashlib.sha256()
-    columns = [name for name in table.column_names if name not in without]
-    for name in columns:
-        digest.update(f"{name}:{table.schema.field(name).type};".encode())
-    for start in range(0, table.num_rows, _SLICE):
-        part = table.slice(start, _SLICE)
-        for name in columns:
-            _update(digest, part.column(name).combine_chunks())
-    return digest.hexdigest()
+
+    def __init__(self, schema: pa.Schema, *, without: Collection[str] = ()) -> None:
+        self._names = [name for name in schema.names if name not in without]
+        self._digest = hashlib.sha256()
+        for name in self._names:
+            self._digest.update(f"{name}:{schema.field(name).type};".encode())
+        self._rest: list[pa.Table] = []
+        self._waiting = 0
+
+    def update(self, part: pa.Table) -> None:
+        """Hash the slices that are whole; the rest waits for the next part."""
+        self._rest.append(part.select(self._names))
+        self._waiting += part.num_rows
+        if self._waiting < _SLICE:
+            return
+        table = pa.concat_tables(self._rest)
+        whole = table.num_rows // _SLICE * _SLICE
+        for start in range(0, whole, _SLICE):
+            self._slice(table.slice(start, _SLICE))
+        self._rest = [table.slice(whole)]
+        self._waiting = table.num_rows - whole
+
+    def hexdigest(self) -> str:
+        """The fingerprint; nothing can be added afterwards."""
+        if self._waiting:
+            self._slice(pa.concat_tables(self._rest))
+            self._waiting = 0
+        return self._digest.hexdigest()
+
+    def _slice(self, part: pa.Table) -> None:
+        for name in self._names:
+            _update(self._digest, part.column(name).combine_chunks())
+
+
+def content(table: pa.Table, *, without: Collection[str] = ()) -> str:
+    """`Content` of a table in memory."""
+    found = Content(table.schema, without=without)
+    found.update(table)
+    return found.hexdigest()
 
 
 def combine(parts: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,19 +51,18 @@ def scatter(
     return Matrix(values, list(queries), list(models))
 
 
-def wide(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """`labels` as query × model: float32 scores, null where there is no label."""
-    queries = tables["queries"].column("query_id").to_pylist()
-    models = tables["models"].column("model_id").to_pylist()
-    rows = tables["labels"].select(["query_id", "model_id", "score"])
-    return scatter(rows, "score", queries=queries, models=models, dtype=np.float32).to_table()
+def wide_schema(models: Sequence[str]) -> pa.Schema:
+    """`query_id` and a float32 column per model."""
+    columns = [pa.field(model, pa.float32()) for model in models]
+    return pa.schema([pa.field("query_id", pa.string()), *columns])
 
 
-def write_wide(tables: Mapping[str, pa.Table], path: Path) -> None:
-    """`labels_wide.parquet`, derived from the long table and in its order of queries."""
-    import pyarrow.parquet as pq
-
-    pq.write_table(wide(tables), path, compression="zstd", row_group_size=131_072)
+def wide_rows(queries: pa.Array, scores: np.ndarray[Any, Any], models: Sequence[str]) -> pa.Table:
+    """Labels of some queries as query × model: float32 scores, null where there is none."""
+    columns = [
+        pa.array(scores[:, m].astype(np.float32), from_pandas=True) for m in range(len(models))
+    ]
+    return pa.Table.from_arrays([queries, *columns], schema=wide_schema(models))
 
 
 def read_wide(path: Path) -> Matrix:

@@ -68,6 +68,15 @@ class OpenRelease:
         name = self._known(table)
         return read_parquet(contract_of(name), self.path / self.manifest.tables[name].file)
 
+    @property
+    def outcomes(self) -> Any:
+        """One row per query and model with score and cost, as a DuckDB relation.
+
+        `.df()`, `.arrow()`, `.filter(…)` go on from there. A release made before it held
+        `outcomes` answers with the same columns, joined from labels and responses.
+        """
+        return self.connection.table("outcomes")
+
     def pandas(self, table: str) -> pd.DataFrame:
         """A table as a data frame; ids are categories, null stays null."""
         columns = self.arrow(table)
@@ -85,10 +94,7 @@ class OpenRelease:
         queries = self.arrow("queries").column("query_id").to_pylist()
         models = self.arrow("models").column("model_id").to_pylist()
         if value == "cost_usd":
-            rows = self.sql(
-                "SELECT query_id, model_id, CASE WHEN count(cost_usd) = count(*) "
-                "THEN sum(cost_usd) END AS cost_usd FROM responses GROUP BY ALL"
-            )
+            rows = self.sql("SELECT query_id, model_id, cost_usd FROM outcomes")
         else:
             rows = self.arrow("labels").select(["query_id", "model_id", value])
         return scatter(rows, value, queries=queries, models=models, dtype=np.float32)

@@ -1,7 +1,8 @@
 """The twelve things people ask a release first, as saved queries.
 
-They count by `query_id` before they join the text of the questions, and join pairs of
-labels by number, not by id: both are several times faster on millions of labels.
+They start from the schema `numbered` of the release's database: labels under row numbers,
+and what was counted once per query, model and task (`summaries`). Ids and texts are joined
+last, to the rows that are shown.
 """
 
 from __future__ import annotations
@@ -19,141 +20,148 @@ class Saved:
     sql: str
 
 
-#: Labels with the cost of their pair: the sum over its samples, null as soon as one of them
-#: is unknown. A label without a response is not among them.
-_PRICED = """priced AS (
-    SELECT query_id, model_id, any_value(correct) AS correct,
-           CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd
-    FROM labels JOIN responses USING (query_id, model_id){where}
-    GROUP BY query_id, model_id
-)"""
-
 SAVED: dict[str, Saved] = {
     "accuracy": Saved(
         "accuracy per model and task",
-        "SELECT model_id, task, count(score) AS n_labelled, avg(score) AS accuracy\n"
-        "FROM labels JOIN queries USING (query_id)\n"
-        "GROUP BY model_id, task ORDER BY task, accuracy DESC, model_id",
+        "SELECT model_id, task, judged AS n_labelled, total / nullif(judged, 0) AS accuracy\n"
+        "FROM numbered.per_task JOIN numbered.models USING (model_no)\n"
+        "ORDER BY task, accuracy DESC, model_id",
     ),
     "leaderboard": Saved(
         "models by accuracy, with a standard error",
-        "SELECT model_id, count(score) AS n_labelled, avg(score) AS accuracy,\n"
-        "       stddev_samp(score) / sqrt(count(score)) AS standard_error\n"
-        "FROM labels GROUP BY model_id ORDER BY accuracy DESC NULLS LAST, model_id",
+        "WITH per_model AS (\n"
+        "    SELECT model_no, count(score) AS n_labelled, avg(score) AS accuracy,\n"
+        "           stddev_samp(score) / sqrt(count(score)) AS standard_error\n"
+        "    FROM numbered.labels GROUP BY model_no\n"
+        ")\n"
+        "SELECT model_id, n_labelled, accuracy, standard_error\n"
+        "FROM per_model JOIN numbered.models USING (model_no)\n"
+        "ORDER BY accuracy DESC NULLS LAST, model_id",
     ),
     "oracle": Saved(
         "per task: oracle, best single model and the gap a router can win",
-        "WITH best AS (\n"
-        "    SELECT query_id, max(score) AS top FROM labels WHERE score IS NOT NULL\n"
-        "    GROUP BY query_id\n"
-        "), per_model AS (\n"
-        "    SELECT task, model_id, avg(score) AS accuracy\n"
-        "    FROM labels JOIN queries USING (query_id) GROUP BY task, model_id\n"
+        "WITH per_model AS (\n"
+        "    SELECT task, model_id, total / nullif(judged, 0) AS accuracy\n"
+        "    FROM numbered.per_task JOIN numbered.models USING (model_no)\n"
         "), single AS (\n"
         "    SELECT task, max(accuracy) AS best_single, arg_max(model_id, accuracy) AS best_model\n"
         "    FROM per_model GROUP BY task\n"
         ")\n"
         "SELECT task, count(*) AS queries, avg(top) AS oracle, best_single, best_model,\n"
         "       avg(top) - best_single AS gap\n"
-        "FROM best JOIN queries USING (query_id) JOIN single USING (task)\n"
-        "GROUP BY task, best_single, best_model ORDER BY gap DESC, task",
+        "FROM numbered.per_query JOIN numbered.queries USING (query_no) JOIN single USING (task)\n"
+        "WHERE judged > 0 GROUP BY task, best_single, best_model ORDER BY gap DESC, task",
     ),
     "hardest_solvable": Saved(
         "queries that fewest models solve, but at least one does",
         "WITH solved AS (\n"
-        "    SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS solved_by,\n"
-        "           min(model_id) FILTER (correct) AS for_example\n"
-        "    FROM labels GROUP BY query_id HAVING count(*) FILTER (correct) > 0\n"
-        "    ORDER BY solved_by / judged, judged DESC, query_id LIMIT 20\n"
+        "    SELECT * FROM numbered.per_query WHERE solved_by > 0\n"
+        "    ORDER BY solved_by / judged, judged DESC, query_no LIMIT 20\n"
         ")\n"
-        "SELECT query_id, task, judged, solved_by, for_example, left(question, 60) AS question\n"
-        "FROM solved JOIN queries USING (query_id)\n"
-        "ORDER BY solved_by / judged, judged DESC, query_id",
+        "SELECT query_id, task, judged::BIGINT AS judged, solved_by::BIGINT AS solved_by,\n"
+        "       model_id AS for_example, left(question, 60) AS question\n"
+        "FROM solved JOIN numbered.queries USING (query_no)\n"
+        "JOIN numbered.models m ON m.model_no = first_solver\n"
+        "ORDER BY solved.solved_by / solved.judged, judged DESC, query_id",
     ),
     "unsolved": Saved(
         "queries that no model solves, those with most answers first",
         "WITH missed AS (\n"
-        "    SELECT query_id, count(score) AS judged FROM labels GROUP BY query_id\n"
-        "    HAVING count(score) > 0 AND count(*) FILTER (correct) = 0\n"
-        "    ORDER BY judged DESC, query_id LIMIT 20\n"
+        "    SELECT query_no, judged FROM numbered.per_query WHERE judged > 0 AND solved_by = 0\n"
+        "    ORDER BY judged DESC, query_no LIMIT 20\n"
         ")\n"
-        "SELECT query_id, task, judged, left(question, 60) AS question\n"
-        "FROM missed JOIN queries USING (query_id) ORDER BY judged DESC, query_id",
+        "SELECT query_id, task, judged::BIGINT AS judged, left(question, 60) AS question\n"
+        "FROM missed JOIN numbered.queries USING (query_no) ORDER BY judged DESC, query_id",
     ),
     "cheapest_correct": Saved(
         "which model is the cheapest correct one, and how often",
-        f"WITH {_PRICED.format(where=' WHERE correct')}, cheapest AS (\n"
-        "    SELECT query_id, min((cost_usd, model_id)) AS best\n"
-        "    FROM priced WHERE cost_usd IS NOT NULL GROUP BY query_id\n"
+        "WITH counted AS (\n"
+        "    SELECT cheapest, count(*) AS queries, avg(cheapest_usd) AS mean_cost_usd\n"
+        "    FROM numbered.per_query WHERE cheapest IS NOT NULL GROUP BY cheapest\n"
         ")\n"
-        "SELECT best[2] AS model_id, count(*) AS queries,\n"
-        "       avg(best[1]) AS mean_cost_usd\n"
-        "FROM cheapest GROUP BY ALL ORDER BY queries DESC, model_id",
+        "SELECT model_id, queries, mean_cost_usd\n"
+        "FROM counted JOIN numbered.models ON model_no = cheapest\n"
+        "ORDER BY queries DESC, model_id",
     ),
     "cost_per_correct": Saved(
         "cost per correct answer of each model (null where a cost is unknown)",
-        f"WITH {_PRICED.format(where='')}\n"
-        "SELECT model_id, count(*) FILTER (correct) AS correct, count(cost_usd) AS priced,\n"
-        "       CASE WHEN count(cost_usd) = count(*)\n"
-        "            THEN sum(cost_usd) / nullif(count(*) FILTER (correct), 0) END\n"
+        "SELECT model_id, correct, priced,\n"
+        "       CASE WHEN priced = answered THEN cost_usd / nullif(correct, 0) END\n"
         "           AS usd_per_correct\n"
-        "FROM priced GROUP BY model_id ORDER BY usd_per_correct NULLS LAST, model_id",
+        "FROM numbered.per_model JOIN numbered.models USING (model_no)\n"
+        "ORDER BY usd_per_correct NULLS LAST, model_id",
     ),
     "contested": Saved(
         "contested labels, where the most models are contested first",
         "WITH disputed AS (\n"
-        "    SELECT query_id, count(*) AS contested, list(model_id ORDER BY model_id) AS models\n"
-        "    FROM labels WHERE contested GROUP BY query_id\n"
-        "    ORDER BY contested DESC, query_id LIMIT 20\n"
+        "    SELECT query_no, contested FROM numbered.per_query WHERE contested > 0\n"
+        "    ORDER BY contested DESC, query_no LIMIT 20\n"
+        "), listed AS (\n"
+        "    SELECT query_no, list(model_id ORDER BY model_id) AS models\n"
+        "    FROM numbered.labels l SEMI JOIN disputed USING (query_no)\n"
+        "    JOIN numbered.models USING (model_no) WHERE l.contested GROUP BY query_no\n"
         ")\n"
-        "SELECT query_id, task, contested, models\n"
-        "FROM disputed JOIN queries USING (query_id) ORDER BY contested DESC, query_id",
+        "SELECT query_id, task, contested::BIGINT AS contested, models\n"
+        "FROM disputed JOIN listed USING (query_no) JOIN numbered.queries USING (query_no)\n"
+        "ORDER BY contested DESC, query_id",
     ),
     "missing": Saved(
         "what is missing: pairs without a label, per model",
-        "SELECT model_id, (SELECT count(*) FROM queries) AS queries,\n"
-        "       count(score) AS labelled,\n"
-        "       (SELECT count(*) FROM queries) - count(score) AS missing,\n"
-        "       count(*) FILTER (decided_by = 'unreadable') AS unreadable\n"
-        "FROM models LEFT JOIN labels USING (model_id)\n"
-        "GROUP BY model_id ORDER BY missing DESC, model_id",
+        "WITH counted AS (\n"
+        "    SELECT model_no, count(score) AS labelled,\n"
+        "           count(*) FILTER (decided_by = 'unreadable') AS unreadable\n"
+        "    FROM numbered.labels GROUP BY model_no\n"
+        "), asked AS (SELECT count(*) AS queries FROM numbered.queries)\n"
+        "SELECT model_id, queries, coalesce(labelled, 0) AS labelled,\n"
+        "       queries - coalesce(labelled, 0) AS missing, coalesce(unreadable, 0) AS unreadable\n"
+        "FROM numbered.models LEFT JOIN counted USING (model_no), asked\n"
+        "ORDER BY missing DESC, model_id",
     ),
     "pairs": Saved(
         "pairs of models that complement each other: how much the better of two gains",
-        "WITH q AS (SELECT query_id, row_number() OVER () :: INTEGER AS q FROM queries),\n"
-        "m AS (SELECT model_id, row_number() OVER (ORDER BY model_id) :: SMALLINT AS m\n"
-        "      FROM models),\n"
-        "coded AS MATERIALIZED (\n"
-        "    SELECT q, m, score FROM labels JOIN q USING (query_id) JOIN m USING (model_id)\n"
+        # Scores of 0 and 1 are counted 64 queries at a time, as bits. Queries with a score
+        # between the two are few, or at least no worse than all of them joined with themselves.
+        "WITH plain AS (\n"
+        "    SELECT a.model_no AS a, b.model_no AS b,\n"
+        "           sum(bit_count(a.judged & b.judged)) AS n,\n"
+        "           sum(bit_count((a.solved | b.solved) & a.judged & b.judged)) AS top,\n"
+        "           sum(bit_count(a.solved & b.judged)) AS a_alone,\n"
+        "           sum(bit_count(b.solved & a.judged)) AS b_alone\n"
+        "    FROM numbered.bits a JOIN numbered.bits b\n"
+        "      ON a.word = b.word AND a.model_no < b.model_no GROUP BY ALL HAVING n > 0\n"
+        "), shares AS (\n"
+        "    SELECT query_no, model_no, score\n"
+        "    FROM numbered.labels SEMI JOIN (FROM numbered.per_query WHERE graded) USING (query_no)\n"
         "    WHERE score IS NOT NULL\n"
+        "), graded AS (\n"
+        "    SELECT a.model_no AS a, b.model_no AS b, count(*) AS n,\n"
+        "           sum(greatest(a.score, b.score)) AS top, sum(a.score) AS a_alone,\n"
+        "           sum(b.score) AS b_alone\n"
+        "    FROM shares a JOIN shares b ON a.query_no = b.query_no AND a.model_no < b.model_no\n"
+        "    GROUP BY ALL\n"
         "), pairs AS (\n"
-        "    SELECT a.m AS a, b.m AS b, count(*) AS queries,\n"
-        "           avg(greatest(a.score, b.score)) AS either,\n"
-        "           avg(greatest(a.score, b.score))\n"
-        "               - greatest(avg(a.score), avg(b.score)) AS gain\n"
-        "    FROM coded a JOIN coded b ON a.q = b.q AND a.m < b.m GROUP BY ALL\n"
+        "    SELECT a, b, sum(n)::BIGINT AS queries, sum(top)::DOUBLE / sum(n) AS either,\n"
+        "           greatest(sum(a_alone)::DOUBLE, sum(b_alone)::DOUBLE) / sum(n) AS single\n"
+        "    FROM (FROM plain UNION ALL FROM graded) GROUP BY ALL\n"
         ")\n"
-        "SELECT one.model_id AS model_a, other.model_id AS model_b, queries, either, gain\n"
-        "FROM pairs JOIN m one ON one.m = a JOIN m other ON other.m = b\n"
+        "SELECT one.model_id AS model_a, other.model_id AS model_b, queries, either,\n"
+        "       either - single AS gain\n"
+        "FROM pairs JOIN numbered.models one ON one.model_no = a\n"
+        "JOIN numbered.models other ON other.model_no = b\n"
         "ORDER BY gain DESC, model_a, model_b LIMIT 20",
     ),
     "tokens": Saved(
         "tokens, cost and latency per model, over what was metered",
-        "SELECT model_id, count(*) AS responses, avg(prompt_tokens) AS prompt_tokens,\n"
-        "       avg(completion_tokens) AS completion_tokens, sum(cost_usd) AS known_cost_usd,\n"
-        "       count(cost_usd) AS priced, median(latency_s) AS median_latency_s\n"
-        "FROM responses GROUP BY model_id ORDER BY model_id",
+        "SELECT model_id, responses, prompt_tokens, completion_tokens, known_cost_usd,\n"
+        "       priced, median_latency_s\n"
+        "FROM numbered.metered JOIN numbered.models USING (model_no) ORDER BY model_id",
     ),
     "splits": Saved(
         "size and mean score of each split",
-        "WITH per_query AS (\n"
-        "    SELECT query_id, count(score) AS n_labelled, sum(score) AS total\n"
-        "    FROM labels GROUP BY query_id\n"
-        ")\n"
         "SELECT scheme, split, count(*) AS queries,\n"
-        "       coalesce(sum(n_labelled), 0) :: BIGINT AS n_labelled,\n"
-        "       sum(total) / sum(n_labelled) AS mean_score\n"
-        "FROM splits LEFT JOIN per_query USING (query_id)\n"
+        "       coalesce(sum(judged), 0) :: BIGINT AS n_labelled,\n"
+        "       sum(total) / nullif(sum(judged), 0) AS mean_score\n"
+        "FROM numbered.splits LEFT JOIN numbered.per_query USING (query_no)\n"
         "GROUP BY scheme, split ORDER BY scheme, split",
     ),
 }

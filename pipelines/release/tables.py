@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ IN_DATABASE = (
 )
 #: Large optional tables: each can be left out of a download.
 ADD_ONS = frozenset({"embeddings", "hidden_states", "descriptors"})
+
+#: Tables that stay on disk once they are written; the others are small.
+LARGE = frozenset({"labels", "outcomes", "responses", "verdicts"})
 
 #: Sort order where it differs from the key. A reader mostly wants some models, so whole
 #: row groups of the others are skipped; the file is also a quarter smaller.
@@ -71,20 +74,65 @@ def _ranks(column: pa.ChunkedArray) -> Any:
     return rank[encoded.indices.to_numpy()]
 
 
-def write_parquet(table: pa.Table, path: Path) -> None:
-    """One Parquet file: zstd, fixed row groups, descriptions of the columns kept."""
-    with pq.ParquetWriter(
-        path,
-        table.schema,
-        compression="zstd",
-        compression_level=3,
-        use_dictionary=_dictionary_columns(table.schema),
-        write_statistics=True,
-        store_schema=True,
-    ) as writer:
+class GroupWriter:
+    """A Parquet file written in parts: zstd, row groups of one size, descriptions kept.
+
+    The same rows give the same bytes, however they were cut into parts. Use as a
+    context manager.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, *, split: Collection[str] = ()) -> None:
+        """`split`: float columns without repeats, whose bytes are stored plane by plane."""
+        self._writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=3,
+            use_dictionary=[n for n in _dictionary_columns(schema) if n not in split],
+            use_byte_stream_split=list(split),
+            write_statistics=True,
+            store_schema=True,
+        )
+        self._parts: list[pa.Table] = []
+        self._waiting = 0
+
+    def __enter__(self) -> GroupWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close() if exception[0] is None else self.abandon()
+
+    def close(self) -> None:
+        """Write the last rows and the footer."""
+        self._write(self._waiting)
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Close a file that will not be read; rows that wait are not written."""
+        self._writer.close()
+
+    def write(self, part: pa.Table) -> None:
+        """Write the row groups that are full; the rest waits."""
+        self._parts.append(part)
+        self._waiting += part.num_rows
+        self._write(self._waiting // ROWS_PER_GROUP * ROWS_PER_GROUP)
+
+    def _write(self, rows: int) -> None:
         # An empty row group is a batch of no rows, at which `datasets` stops.
-        if table.num_rows:
-            writer.write_table(table, row_group_size=ROWS_PER_GROUP)
+        if not rows:
+            return
+        table = pa.concat_tables(self._parts)
+        for start in range(0, rows, ROWS_PER_GROUP):
+            group = table.slice(start, min(ROWS_PER_GROUP, rows - start)).combine_chunks()
+            self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+        self._parts = [table.slice(rows)]
+        self._waiting -= rows
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """One Parquet file of a table in memory."""
+    with GroupWriter(path, table.schema) as writer:
+        writer.write(table)
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.files import sha256
+from pipelines.release.checks.finding import Finding
+from pipelines.release.checks.recount import recount
+from pipelines.release.checks.reread import reread
 from pipelines.release.database import database_content
-from pipelines.release.fingerprint import combine, content
+from pipelines.release.fingerprint import combine
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.matrix import WIDE, wide
-from pipelines.release.tables import contract_of, in_order
-from schemas import CONTRACTS
+from schemas import CONTRACTS, Stored
 from schemas.errors import ContractError
-from schemas.manifest import MEASURED_COLUMNS, Manifest, digest_of
+from schemas.manifest import Manifest, digest_of
+from schemas.stored import register
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that does not hold: which check, where, and what it found."""
-
-    check: str
-    where: str
-    says: str
-
+Tables = dict[str, pa.Table | Stored]
 
 #: (child table, its columns) → (parent table, its columns); every child row needs its parent.
 REFERENCES = (
@@ -44,7 +38,9 @@ REFERENCES = (
 
 
 def verify_release(
-    release: Path, *, render_card: Callable[[Mapping[str, pa.Table], Mapping[str, object]], str]
+    release: Path,
+    *,
+    render_card: Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str],
 ) -> list[Finding]:
     """Everything that is wrong with a release; an empty list means it holds.
 
@@ -58,9 +54,9 @@ def verify_release(
         return [Finding("manifest", MANIFEST, error.what)]
     findings = list(_manifest(release, manifest))
     findings += _files(release, manifest)
-    tables: dict[str, pa.Table] = {}
+    tables: Tables = {}
     findings += _tables(release, manifest, tables)
-    findings += _wide(release, manifest, tables)
+    findings += recount(release, manifest, tables)
     findings += _references(tables)
     findings += _database(release, manifest)
     findings += _card(release, manifest, tables, render_card)
@@ -103,62 +99,27 @@ def _files(release: Path, manifest: Manifest) -> Iterator[Finding]:
 BESIDE = frozenset({"YANKED.json", ".gitattributes"})
 
 
-def _tables(release: Path, manifest: Manifest, tables: dict[str, pa.Table]) -> Iterator[Finding]:
-    import pyarrow.parquet as pq
-
+def _tables(release: Path, manifest: Manifest, tables: Tables) -> Iterator[Finding]:
     for name, entry in manifest.tables.items():
-        path = release / entry.file
-        if not path.is_file():
+        if not (release / entry.file).is_file():
             continue
         if name not in CONTRACTS:
             yield Finding("contract", entry.file, f"there is no contract {name!r}")
             continue
-        try:
-            raw = pq.read_table(path)
-        except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            yield Finding("parquet", entry.file, f"cannot be read: {str(error).splitlines()[0]}")
-            continue
-        try:
-            table = contract_of(name).check(raw, where=entry.file)
-        except ContractError as error:
-            yield Finding("contract", entry.file, error.what)
-            continue
-        tables[name] = table
-        if table.num_rows != entry.rows:
-            says = f"has {table.num_rows:,} rows, the manifest says {entry.rows:,}"
-            yield Finding("rows", entry.file, says)
-        if in_order(contract_of(name), table) is not table:
-            yield Finding("order", entry.file, "its rows are not in the release's order")
-        if content(table) != entry.content:
-            yield Finding("content", entry.file, "says something else than its fingerprint")
-        elif content(table, without=MEASURED_COLUMNS) != entry.content_without_times:
-            yield Finding("content", entry.file, "its fingerprint without times does not match")
+        findings, table = reread(release, name, entry)
+        yield from findings
+        if table is not None:
+            tables[name] = table
 
 
-def _wide(release: Path, manifest: Manifest, tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
-    import pyarrow.parquet as pq
-
-    path = release / WIDE
-    if WIDE not in manifest.files or not path.is_file() or not tables.keys() >= _LONG:
-        return
-    try:
-        same = pq.read_table(path).equals(wide(tables))
-    except (OSError, pa.ArrowInvalid) as error:
-        yield Finding("parquet", WIDE, f"cannot be read: {str(error).splitlines()[0]}")
-        return
-    if not same:
-        yield Finding("content", WIDE, "says something else than the long table of labels")
-
-
-_LONG = frozenset({"queries", "models", "labels"})
-
-
-def _references(tables: Mapping[str, pa.Table]) -> Iterator[Finding]:
+def _references(tables: Tables) -> Iterator[Finding]:
     import duckdb
 
-    with duckdb.connect() as connection:
+    # Joins of millions of ids go to the disk when they do not fit.
+    limits = {"memory_limit": "2GB", "temp_directory": tempfile.gettempdir()}
+    with duckdb.connect(config=limits) as connection:
         for name, table in tables.items():
-            connection.register(name, table)
+            register(connection, name, table)
         for child, columns, parent, parent_columns in REFERENCES:
             if child not in tables or parent not in tables:
                 continue
@@ -199,8 +160,8 @@ def _database(release: Path, manifest: Manifest) -> Iterator[Finding]:
 def _card(
     release: Path,
     manifest: Manifest,
-    tables: Mapping[str, pa.Table],
-    render_card: Callable[[Mapping[str, pa.Table], Mapping[str, object]], str],
+    tables: Mapping[str, pa.Table | Stored],
+    render_card: Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str],
 ) -> Iterator[Finding]:
     path = release / "README.md"
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}

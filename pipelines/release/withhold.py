@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -34,21 +35,26 @@ _REPLACED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def withhold(
-    tables: Mapping[str, pa.Table], sources: Iterable[Mapping[str, Any]]
-) -> dict[str, pa.Table]:
-    """Tables without the text of sources that say `redistribute_text: false`."""
-    closed = [s["source"] for s in sources if s.get("redistribute_text") is False]
-    out = dict(tables)
-    if not closed:
-        return out
-    queries = tables["queries"]
-    hidden = pc.is_in(queries.column("source"), value_set=pa.array(closed, pa.string()))
-    ids = queries.filter(hidden).column("query_id").combine_chunks()
-    for name, replaced in _REPLACED.items():
-        if name in tables:
-            out[name] = _replace(CONTRACTS[name].schema, tables[name], ids, replaced)
-    return out
+@dataclass(frozen=True)
+class Withheld:
+    """The queries whose text may not be passed on."""
+
+    ids: pa.Array
+
+    @classmethod
+    def of(cls, queries: pa.Table, sources: Iterable[Mapping[str, Any]]) -> Withheld | None:
+        """Those of sources that say `redistribute_text: false`; None when no source does."""
+        closed = [s["source"] for s in sources if s.get("redistribute_text") is False]
+        if not closed:
+            return None
+        hidden = pc.is_in(queries.column("source"), value_set=pa.array(closed, pa.string()))
+        return cls(queries.filter(hidden).column("query_id").combine_chunks())
+
+    def replace(self, name: str, table: pa.Table) -> pa.Table:
+        """A table, or a part of one, without their text."""
+        if name not in _REPLACED:
+            return table
+        return _replace(CONTRACTS[name].schema, table, self.ids, _REPLACED[name])
 
 
 def _replace(

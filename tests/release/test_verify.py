@@ -91,7 +91,7 @@ def _repeat(release: Path) -> None:
 
 def _database(release: Path) -> None:
     with duckdb.connect(str(release / "tiny.duckdb")) as connection:
-        connection.execute("UPDATE labels SET score = 1.0, correct = true")
+        connection.execute("UPDATE numbered.labels SET score = 1.0, correct = true")
 
 
 def _card(release: Path) -> None:

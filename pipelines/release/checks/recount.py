@@ -1,0 +1,106 @@
+"""Makes outcomes, wide matrix and summaries of a release once more, and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.release.checks.finding import Finding
+from pipelines.release.derived.outcomes import blocks
+from pipelines.release.derived.summaries import Summaries
+from pipelines.release.fingerprint import Content
+from pipelines.release.matrix import WIDE, wide_rows, wide_schema
+from pipelines.release.written import ids_of
+from schemas import OUTCOMES, Stored
+from schemas.errors import ContractError
+from schemas.manifest import Manifest
+
+_LONG = frozenset({"queries", "models", "labels"})
+
+
+def recount(
+    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | Stored]
+) -> list[Finding]:
+    """What differs from labels and responses; nothing is said where one of them is not sound."""
+    queries, models = tables.get("queries"), tables.get("models")
+    whole = "responses" in tables or "responses" not in manifest.tables
+    if not (tables.keys() >= _LONG and whole):
+        return []
+    assert isinstance(queries, pa.Table) and isinstance(models, pa.Table)  # noqa: PT018
+    query_ids, names = ids_of(queries, "query_id"), ids_of(models, "model_id")
+    responses = tables.get("responses")
+    summaries = Summaries(queries.column("task"), len(names))
+    wide, outcomes = Content(wide_schema(names.to_pylist())), Content(OUTCOMES.schema)
+    try:
+        for block in blocks(
+            release / manifest.tables["labels"].file,
+            responses.path if isinstance(responses, Stored) else None,
+            query_ids,
+            names,
+        ):
+            ids = query_ids.slice(block.first, block.shape[0])
+            wide.update(wide_rows(ids, block.score, names.to_pylist()))
+            outcomes.update(block.rows)
+            summaries.add(block)
+    except ContractError:
+        return []  # a row without its query or model: `_references` names it
+    findings = list(_wide(release, manifest, wide.hexdigest()))
+    if "outcomes" in tables:
+        entry = manifest.tables["outcomes"]
+        if outcomes.hexdigest() != entry.content:
+            says = "says something else than labels and responses"
+            findings.append(Finding("content", entry.file, says))
+        findings += _summaries(release / manifest.database.file, summaries.tables())
+    return findings
+
+
+def _wide(release: Path, manifest: Manifest, expected: str) -> Iterator[Finding]:
+    path = release / WIDE
+    if WIDE not in manifest.files or not path.is_file():
+        return
+    try:
+        file = pq.ParquetFile(path)
+        found = Content(file.schema_arrow)
+        for batch in file.iter_batches(1 << 17):
+            found.update(pa.Table.from_batches([batch]))
+    except (OSError, pa.ArrowInvalid) as error:
+        yield Finding("parquet", WIDE, f"cannot be read: {str(error).splitlines()[0]}")
+        return
+    if found.hexdigest() != expected:
+        yield Finding("content", WIDE, "says something else than the long table of labels")
+
+
+def _summaries(path: Path, expected: Mapping[str, pa.Table]) -> Iterator[Finding]:
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            found = {
+                name: connection.sql(f"FROM numbered.{name}").to_arrow_table() for name in expected
+            }
+    except (duckdb.Error, OSError) as error:
+        yield Finding("database", path.name, f"cannot be read: {str(error).splitlines()[0]}")
+        return
+    for name, table in expected.items():
+        if not _same(found[name], table):
+            yield Finding("database", path.name, f"its numbered.{name} does not add up")
+
+
+def _same(found: pa.Table, expected: pa.Table) -> bool:
+    """Equal values in equal order; sums may differ in their last digits."""
+    if (found.num_rows, found.column_names) != (expected.num_rows, expected.column_names):
+        return False
+    for name in found.column_names:
+        a, b = found.column(name), expected.column(name)
+        if a.null_count != b.null_count:
+            return False
+        if pa.types.is_floating(b.type):
+            x, y = (v.to_numpy(zero_copy_only=False) for v in (a, b))
+            if not np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True):
+                return False
+        elif not a.cast(b.type).equals(b):
+            return False
+    return True

@@ -1,0 +1,74 @@
+"""Reads a table of a release again: contract, order and fingerprint, a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.release.checks.finding import Finding
+from pipelines.release.fingerprint import Content
+from pipelines.release.tables import LARGE, contract_of, in_order
+from pipelines.release.written import after
+from schemas import Stored
+from schemas.errors import ContractError
+from schemas.manifest import MEASURED_COLUMNS, TableEntry
+
+#: Row groups of a large table that are read at a time.
+_GROUPS = 8
+
+
+def reread(
+    release: Path, name: str, entry: TableEntry
+) -> tuple[list[Finding], pa.Table | Stored | None]:
+    """What is wrong with one table, and the table: large ones stay on disk.
+
+    None in its place means that it cannot be read or breaks its contract.
+    """
+    contract = contract_of(name)
+    full = Content(contract.schema)
+    untimed = Content(contract.schema, without=MEASURED_COLUMNS)
+    rows, last, ordered = 0, None, True
+    held: list[pa.Table] = []
+    try:
+        for raw in _parts(release / entry.file):
+            part = contract.check(raw, where=entry.file)
+            ordered = ordered and in_order(contract, part) is part
+            if ordered:
+                last = after(contract, part, last)
+            full.update(part)
+            untimed.update(part)
+            rows += part.num_rows
+            if name not in LARGE:
+                held.append(part)
+    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        says = f"cannot be read: {str(error).splitlines()[0]}"
+        return [Finding("parquet", entry.file, says)], None
+    except ContractError as error:
+        return [Finding("contract", entry.file, error.what)], None
+    findings = []
+    if rows != entry.rows:
+        says = f"has {rows:,} rows, the manifest says {entry.rows:,}"
+        findings.append(Finding("rows", entry.file, says))
+    if not ordered:
+        findings.append(Finding("order", entry.file, "its rows are not in the release's order"))
+    if full.hexdigest() != entry.content:
+        findings.append(Finding("content", entry.file, "says something else than its fingerprint"))
+    elif untimed.hexdigest() != entry.content_without_times:
+        findings.append(
+            Finding("content", entry.file, "its fingerprint without times does not match")
+        )
+    if name in LARGE:
+        return findings, Stored(release / entry.file)
+    return findings, pa.concat_tables(held) if held else contract.empty()
+
+
+def _parts(path: Path) -> Iterator[pa.Table]:
+    file = pq.ParquetFile(path)
+    groups = range(file.metadata.num_row_groups)
+    for start in range(0, len(groups), _GROUPS):
+        yield file.read_row_groups(groups[start : start + _GROUPS])
+    if not groups:
+        yield file.read()

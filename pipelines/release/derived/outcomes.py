@@ -1,0 +1,225 @@
+"""`outcomes`: labels and costs in one row per pair, made by blocks of queries.
+
+Labels and responses lie by model, outcomes by query. A block of queries is read from
+both files through the first and last key of their row groups, so that no more than a
+block stands in memory, and a row group is read about twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from schemas import OUTCOMES
+from schemas.errors import ContractError
+
+#: Pairs in a block, and the step in queries: one word of `numbered.bits`.
+_PAIRS, _STEP = 1 << 22, 64
+#: Columns of `responses` that are added up, null as soon as one is unknown.
+_SUMMED = ("cost_usd", "prompt_tokens", "completion_tokens", "reasoning_tokens")
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Outcomes of `queries` (first row, one past the last) as arrays of (queries, models).
+
+    `score`, `correct`, `contested` are NaN or −1 where there is none, and `labelled`,
+    `answered` say which pairs have a label and a response.
+    """
+
+    first: int
+    score: Array
+    correct: Array
+    contested: Array
+    labelled: Array
+    answered: Array
+    cost_usd: Array
+    rows: pa.Table
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return (int(self.score.shape[0]), int(self.score.shape[1]))
+
+
+def block_size(models: int) -> int:
+    """Queries in a block; it depends on the number of models only, so bytes do not vary."""
+    return max(_PAIRS // max(models, 1) // _STEP, 1) * _STEP
+
+
+def blocks(
+    labels: Path, responses: Path | None, queries: pa.Array, models: pa.Array
+) -> Iterator[Block]:
+    """Outcomes of a release from its Parquet files, in order.
+
+    Args:
+        labels: `labels.parquet`, sorted by model and query.
+        responses: `responses.parquet`, sorted by model, query and sample; None without any.
+        queries, models: all ids in released order, which gives them their numbers.
+
+    Raises:
+        ContractError: a label or response names a query or model that is not among them.
+    """
+    readers = [
+        _Sorted(labels, "labels", ["score", "correct", "decided_by", "contested", "n_samples"])
+    ]
+    if responses is not None:
+        readers.append(_Sorted(responses, "responses", [*_SUMMED, "latency_s"]))
+    size = block_size(len(models))
+    placed = [0 for _ in readers]
+    for first in range(0, len(queries), size):
+        ids = queries.slice(first, size)
+        parts = [reader.between(ids[0].as_py(), ids[-1].as_py()) for reader in readers]
+        cells = [
+            _cells(part, ids, models, reader) for part, reader in zip(parts, readers, strict=True)
+        ]
+        placed = [n + len(cell) for n, cell in zip(placed, cells, strict=True)]
+        answers = (parts[1], cells[1]) if responses is not None else None
+        yield _block(first, ids, models, parts[0], cells[0], answers)
+    for n, reader in zip(placed, readers, strict=True):
+        if n != reader.rows:
+            raise reader.stray(f"{reader.rows - n:,} row(s) name a query")
+
+
+class _Sorted:
+    """A Parquet file sorted by model and query, read by ranges of queries."""
+
+    def __init__(self, path: Path, name: str, columns: Sequence[str]) -> None:
+        self.path, self.name = path, name
+        self.columns = ["query_id", "model_id", *columns]
+        self.file = pq.ParquetFile(
+            path, read_dictionary=[c for c in ("model_id", "decided_by") if c in self.columns]
+        )
+        self.rows = self.file.metadata.num_rows
+        self.groups = [self._span(g) for g in range(self.file.metadata.num_row_groups)]
+
+    def _span(self, group: int) -> tuple[str, str, bool]:
+        """Smallest and largest query, and whether the group holds several models."""
+        meta = self.file.metadata.row_group(group)
+        at = {meta.column(i).path_in_schema: i for i in range(meta.num_columns)}
+        query = meta.column(at["query_id"]).statistics
+        model = meta.column(at["model_id"]).statistics
+        if query is None or model is None or not (query.has_min_max and model.has_min_max):
+            return ("", "\U0010ffff", True)
+        return (query.min, query.max, model.min != model.max)
+
+    def between(self, low: str, high: str) -> pa.Table:
+        """Rows of queries from `low` to `high`, both included, in the file's order."""
+        wanted = [g for g, (a, b, _) in enumerate(self.groups) if a <= high and b >= low]
+        table = self.file.read_row_groups(wanted, columns=self.columns, use_threads=False)
+        if all(self.groups[g][0] >= low and self.groups[g][1] <= high for g in wanted):
+            return table
+        ids = table.column("query_id")
+        inside = pc.and_(pc.greater_equal(ids, low), pc.less_equal(ids, high))
+        return table.filter(inside)
+
+    def stray(self, what: str) -> ContractError:
+        return ContractError(
+            f"table {self.name!r}: {what} that is not in `queries`, or a model not in `models`",
+            where=str(self.path.name),
+            next_step="every label and response needs its row in `queries` and in `models`",
+        )
+
+
+def _cells(part: pa.Table, ids: pa.Array, models: pa.Array, reader: _Sorted) -> Array:
+    """Position of each row in the flattened (queries, models) of a block."""
+    q = pc.fill_null(pc.index_in(part.column("query_id"), value_set=ids), -1).to_numpy()
+    m = [
+        pc.fill_null(pc.index_in(chunk.dictionary, value_set=models), -1).to_numpy(
+            zero_copy_only=False
+        )[chunk.indices.to_numpy()]
+        for chunk in part.column("model_id").chunks
+    ]
+    codes = np.concatenate(m) if m else np.zeros(0, dtype=np.int32)
+    stray = int(np.count_nonzero((q < 0) | (codes < 0)))
+    if stray:
+        raise reader.stray(f"{stray:,} row(s) name a query")
+    return np.asarray(q, dtype=np.int64) * len(models) + codes
+
+
+def _block(
+    first: int,
+    ids: pa.Array,
+    models: pa.Array,
+    labels: pa.Table,
+    at: Array,
+    answers: tuple[pa.Table, Array] | None,
+) -> Block:
+    size = len(ids) * len(models)
+
+    def spread(name: str, empty: float, kind: Any) -> Array:
+        out = np.full(size, empty, dtype=kind)
+        out[at] = pc.fill_null(labels.column(name).cast(pa.from_numpy_dtype(kind)), empty)
+        return out
+
+    score = spread("score", np.nan, np.float64)
+    correct, contested = spread("correct", -1, np.int8), spread("contested", -1, np.int8)
+    n_samples = spread("n_samples", -1, np.int32)
+    decided = labels.column("decided_by").unify_dictionaries().combine_chunks()
+    if isinstance(decided, pa.ChunkedArray):
+        decided = decided.chunk(0) if decided.num_chunks else pa.array([]).dictionary_encode()
+    by = np.full(size, -1, dtype=np.int32)
+    by[at] = pc.fill_null(decided.indices, -1)
+    labelled = n_samples >= 0
+    n_responses = np.zeros(size, dtype=np.int32)
+    known = {}
+    if answers is not None:
+        n_responses = np.bincount(answers[1], minlength=size).astype(np.int32)
+        for name in (*_SUMMED, "latency_s"):
+            known[name] = _total(answers[0].column(name), answers[1], n_responses)
+    missing = np.full(size, np.nan)
+    keep = np.flatnonzero(labelled | (n_responses > 0))
+    n = np.maximum(n_responses, 1)
+    latency = (known.get("latency_s", missing) / n).astype(np.float32)
+    q, m = keep // len(models), keep % len(models)
+    numbers = {
+        "query_no": pa.array((q + first).astype(np.int32)),
+        "model_no": pa.array(m.astype(np.int16)),
+        "query_id": ids.take(pa.array(q)),
+        "model_id": models.take(pa.array(m)),
+        "score": pa.array(score[keep], from_pandas=True),
+        "correct": pa.array(correct[keep] > 0, mask=correct[keep] < 0),
+        "decided_by": decided.dictionary.cast(pa.string()).take(
+            pa.array(by[keep], mask=by[keep] < 0)
+        ),
+        "latency_s": pa.array(latency[keep], from_pandas=True),
+        "n_samples": pa.array(n_samples[keep], mask=n_samples[keep] < 0),
+        "n_responses": pa.array(n_responses[keep]),
+        "contested": pa.array(contested[keep] > 0, mask=contested[keep] < 0),
+    }
+    for name in _SUMMED:
+        found = pa.array(known.get(name, missing)[keep], from_pandas=True)
+        numbers[name] = found.cast(OUTCOMES.schema.field(name).type)
+    rows = pa.Table.from_arrays(
+        [numbers[name] for name in OUTCOMES.column_names], schema=OUTCOMES.schema
+    )
+    shape = (len(ids), len(models))
+    return Block(
+        first,
+        score.reshape(shape),
+        correct.reshape(shape),
+        contested.reshape(shape),
+        labelled.reshape(shape),
+        (n_responses > 0).reshape(shape),
+        known.get("cost_usd", missing).reshape(shape),
+        rows,
+    )
+
+
+def _total(values: pa.ChunkedArray, at: Array, n: Array) -> Array:
+    """Sum per cell in order of samples; NaN where a value is unknown or there is none."""
+    flat = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    out = np.full(len(n), np.nan)
+    if int(n.max(initial=0)) <= 1:
+        out[at] = flat
+        return out
+    total = np.bincount(at, weights=flat, minlength=len(n))
+    return np.where(n > 0, total, out)

@@ -1,0 +1,208 @@
+"""Counts per query, per model and per task that the saved queries start from.
+
+They are made while outcomes are, block by block, and lie in the schema `numbered` of the
+database. `SQL` says the same in words of labels and responses: a release made before
+these tables existed is asked through it, and a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.release.derived.outcomes import Array, Block
+
+_WORD = 64
+
+#: Summary → the same over `labels`, `responses`, `queries`, `models` with their numbers.
+SQL: Mapping[str, str] = {
+    "queries": "SELECT (row_number() OVER (ORDER BY query_id) - 1)::INTEGER AS query_no, * "
+    "FROM {of}.queries",
+    "models": "SELECT (row_number() OVER (ORDER BY model_id) - 1)::SMALLINT AS model_no, * "
+    "FROM {of}.models",
+    "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
+    "FROM {of}.labels JOIN numbered.queries USING (query_id) JOIN numbered.models USING (model_id)",
+    "splits": "SELECT scheme, query_no, split FROM {of}.splits "
+    "JOIN numbered.queries USING (query_id)",
+    "priced": "SELECT query_no, model_no, count(*) AS n_responses, "
+    "CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd "
+    "FROM {responses} JOIN numbered.queries USING (query_id) JOIN numbered.models USING (model_id) "
+    "GROUP BY ALL",
+    "per_query": """
+        SELECT l.query_no, count(score)::INTEGER AS judged, coalesce(sum(score), 0) AS total,
+               max(score) AS top, (count(*) FILTER (correct))::INTEGER AS solved_by,
+               min(l.model_no) FILTER (correct) AS first_solver,
+               (count(*) FILTER (contested))::INTEGER AS contested,
+               (min((cost_usd, l.model_no)) FILTER (correct AND cost_usd IS NOT NULL))[2]
+                   AS cheapest,
+               min(cost_usd) FILTER (correct) AS cheapest_usd,
+               coalesce(bool_or(score > 0 AND score < 1), false) AS graded
+        FROM numbered.labels l LEFT JOIN numbered.priced p USING (query_no, model_no)
+        GROUP BY ALL""",
+    "per_task": """
+        SELECT model_no, task, count(score) AS judged, coalesce(sum(score), 0) AS total
+        FROM numbered.labels JOIN numbered.queries USING (query_no) GROUP BY ALL""",
+    "per_model": """
+        SELECT model_no, count(*) AS answered, count(*) FILTER (correct) AS correct,
+               count(cost_usd) AS priced, coalesce(sum(cost_usd), 0) AS cost_usd
+        FROM numbered.labels JOIN numbered.priced USING (query_no, model_no) GROUP BY ALL""",
+    "metered": """
+        SELECT model_no, count(*) AS responses, avg(prompt_tokens) AS prompt_tokens,
+               avg(completion_tokens) AS completion_tokens, sum(cost_usd) AS known_cost_usd,
+               count(cost_usd) AS priced, median(latency_s) AS median_latency_s
+        FROM {responses} JOIN numbered.models USING (model_id) GROUP BY ALL""",
+    "bits": f"""
+        SELECT model_no, (query_no // {_WORD})::INTEGER AS word,
+               bit_or(1::UBIGINT << (query_no % {_WORD})) AS judged,
+               coalesce(bit_or(1::UBIGINT << (query_no % {_WORD})) FILTER (score = 1), 0)
+                   AS solved
+        FROM numbered.labels JOIN numbered.per_query USING (query_no)
+        WHERE score IS NOT NULL AND NOT graded GROUP BY ALL""",
+}  # fmt: skip
+
+#: The table `outcomes` over labels and responses, for a release made before it existed.
+OUTCOMES = """
+    WITH paid AS (
+        SELECT query_id, model_id, count(*)::INTEGER AS n_responses,
+               CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd,
+               CASE WHEN count(prompt_tokens) = count(*)
+                    THEN sum(prompt_tokens) END::BIGINT AS prompt_tokens,
+               CASE WHEN count(completion_tokens) = count(*)
+                    THEN sum(completion_tokens) END::BIGINT AS completion_tokens,
+               CASE WHEN count(reasoning_tokens) = count(*)
+                    THEN sum(reasoning_tokens) END::BIGINT AS reasoning_tokens,
+               CASE WHEN count(latency_s) = count(*)
+                    THEN avg(latency_s) END::FLOAT AS latency_s
+        FROM {responses} GROUP BY ALL)
+    SELECT query_no, model_no, query_id, model_id, score, correct, decided_by, cost_usd,
+           prompt_tokens, completion_tokens, reasoning_tokens, latency_s, n_samples,
+           coalesce(n_responses, 0) AS n_responses, contested
+    FROM labels FULL JOIN paid USING (query_id, model_id)
+    JOIN (SELECT query_no, query_id FROM numbered.queries) USING (query_id)
+    JOIN (SELECT model_no, model_id FROM numbered.models) USING (model_id)
+    ORDER BY query_no, model_no"""
+
+
+class Summaries:
+    """Adds up blocks of outcomes; `tables` gives what `SQL` says, without `metered`."""
+
+    def __init__(self, tasks: pa.ChunkedArray, models: int) -> None:
+        encoded = tasks.combine_chunks().dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.unify_dictionaries().combine_chunks()
+        self._task, self._names = encoded.indices.to_numpy(), encoded.dictionary
+        self._models = models
+        size = models * max(len(self._names), 1)
+        self._judged, self._total = np.zeros(size, dtype=np.int64), np.zeros(size)
+        self._rows = np.zeros(size, dtype=np.int64)
+        self._model = {
+            "answered": np.zeros(models, dtype=np.int64),
+            "correct": np.zeros(models, dtype=np.int64),
+            "priced": np.zeros(models, dtype=np.int64),
+            "cost_usd": np.zeros(models),
+        }
+        self._per_query: list[pa.Table] = []
+        self._bits: list[pa.Table] = []
+
+    def add(self, block: Block) -> None:
+        judged = ~np.isnan(block.score)
+        filled = np.where(judged, block.score, 0.0)
+        graded = np.any((filled > 0) & (filled < 1), axis=1)
+        self._per_query.append(_per_query(block, judged, filled, graded))
+        plain = judged & ~graded[:, None]
+        self._bits.append(_bits(block.first, plain, plain & (filled == 1)))
+        task = self._task[block.first : block.first + len(filled)]
+        code = task[:, None] + np.arange(self._models) * len(self._names)
+        size = len(self._total)
+        self._total += np.bincount(code.ravel(), filled.ravel(), size)
+        self._judged += np.bincount(code[judged], minlength=size)
+        self._rows += np.bincount(code[block.labelled], minlength=size)
+        both = block.labelled & block.answered
+        known = both & ~np.isnan(block.cost_usd)
+        self._model["answered"] += both.sum(axis=0)
+        self._model["correct"] += (both & (block.correct > 0)).sum(axis=0)
+        self._model["priced"] += known.sum(axis=0)
+        self._model["cost_usd"] += np.where(known, block.cost_usd, 0.0).sum(axis=0)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """`per_query`, `per_task`, `per_model` and `bits`, in order of their numbers."""
+        cells = np.flatnonzero(self._rows)
+        names = max(len(self._names), 1)
+        per_task = pa.table(
+            {
+                "model_no": pa.array((cells // names).astype(np.int16)),
+                "task": self._names.take(pa.array(cells % names)),
+                "judged": self._judged[cells],
+                "total": self._total[cells],
+            }
+        )
+        there = np.flatnonzero(self._model["answered"])
+        per_model: dict[str, Any] = {"model_no": there.astype(np.int16)}
+        per_model |= {name: values[there] for name, values in self._model.items()}
+        empty = np.zeros((0, self._models))
+        none = empty.astype(bool)
+        nothing = Block(0, empty, empty, empty, none, none, empty, pa.table({}))
+        first = _per_query(nothing, none, empty, np.zeros(0, dtype=bool))
+        return {
+            "per_query": pa.concat_tables([first, *self._per_query]),
+            "per_task": per_task,
+            "per_model": pa.table(per_model),
+            "bits": pa.concat_tables([_bits(0, none, none), *self._bits]),
+        }
+
+
+def _per_query(block: Block, judged: Array, filled: Array, graded: Array) -> pa.Table:
+    right = block.correct > 0
+    solved_by = right.sum(axis=1, dtype=np.int32)
+    cost = np.where(right & ~np.isnan(block.cost_usd), block.cost_usd, np.inf)
+    here = np.flatnonzero(block.labelled.any(axis=1))
+    n_judged = judged.sum(axis=1, dtype=np.int32)
+    # The first of equal costs is that of the smaller model id, as in the plain query.
+    best = cost.argmin(axis=1) if cost.shape[0] else np.zeros(0, dtype=np.int64)
+    usd = np.take_along_axis(cost, best[:, None], axis=1)[:, 0]
+    top = np.where(judged, filled, -1.0).max(axis=1, initial=-1.0)
+    table = pa.table(
+        {
+            "query_no": pa.array(np.arange(block.first, block.first + len(filled), dtype=np.int32)),
+            "judged": n_judged,
+            "total": filled.sum(axis=1),
+            "top": pa.array(top, mask=n_judged == 0),
+            "solved_by": solved_by,
+            "first_solver": pa.array(
+                right.argmax(axis=1).astype(np.int16) if len(right) else np.zeros(0, np.int16),
+                mask=solved_by == 0,
+            ),
+            "contested": (block.contested > 0).sum(axis=1, dtype=np.int32),
+            "cheapest": pa.array(best.astype(np.int16), mask=np.isinf(usd)),
+            "cheapest_usd": pa.array(usd, mask=np.isinf(usd)),
+            "graded": graded,
+        }
+    )
+    return table if len(here) == table.num_rows else table.take(pa.array(here))
+
+
+def _bits(first: int, judged: Array, solved: Array) -> pa.Table:
+    """64 queries as one word per model; words without a judged query are left out."""
+    packed = [_pack(judged), _pack(solved)]
+    words, models = packed[0].shape
+    word, model = np.nonzero(packed[0])
+    return pa.table(
+        {
+            "model_no": model.astype(np.int16),
+            "word": (word + first // _WORD).astype(np.int32),
+            "judged": packed[0][word, model],
+            "solved": packed[1][word, model],
+        }
+    )
+
+
+def _pack(flags: Array) -> Array:
+    """(queries, models) flags as (words, models) of 64 bits, query 0 lowest."""
+    n, models = flags.shape
+    padded = np.zeros((-(-n // _WORD) * _WORD, models), dtype=bool)
+    padded[:n] = flags
+    bytes_ = np.packbits(padded.T, axis=1, bitorder="little")
+    return np.ascontiguousarray(np.ascontiguousarray(bytes_).view("<u8").T)

@@ -1,0 +1,120 @@
+"""Tables on their way into a release: checked, in order, hashed and written in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.release.fingerprint import Content
+from pipelines.release.tables import ADD_ONS, GroupWriter, in_order, order_of
+from schemas import Contract
+from schemas.errors import ContractError
+from schemas.manifest import MEASURED_COLUMNS, TableEntry
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A table that arrives in parts, each of them in contract form.
+
+    The parts follow each other in the release's order (`tables.ORDER`): for labels and
+    responses, one model after the other by id. Rows within a part may stand in any order.
+    """
+
+    parts: Callable[[], Iterator[pa.Table]]
+
+
+def by_model(paths: Sequence[Path], contract: Contract) -> Streamed:
+    """Labels, responses or outcomes in Parquet files of any order, one model at a time.
+
+    A file that is sorted by model is read once: row groups of other models are skipped.
+    """
+
+    def parts() -> Iterator[pa.Table]:
+        import pyarrow.dataset as ds
+
+        data = ds.dataset([str(path) for path in paths], schema=contract.schema)
+        models: set[str] = set()
+        for batch in data.to_batches(columns=["model_id"]):
+            models.update(batch.column(0).unique().to_pylist())
+        for model in sorted(models, key=str.encode):
+            yield data.to_table(filter=ds.field("model_id") == model)
+
+    return Streamed(parts)
+
+
+def write_table(
+    contract: Contract,
+    table: pa.Table | Streamed,
+    folder: Path,
+    *,
+    change: Callable[[pa.Table], pa.Table] | None = None,
+    split: Sequence[str] = (),
+) -> tuple[TableEntry, pa.Table | None]:
+    """Write `data/<name>.parquet`; returns its entry, and the table when it was in memory.
+
+    Args:
+        change: What is done to each part before it is written.
+        split: See `GroupWriter`.
+
+    Raises:
+        ContractError: rows break the contract, a key is repeated, or parts overlap.
+    """
+    file = f"data/{contract.name}.parquet"
+    full = Content(contract.schema)
+    timed = MEASURED_COLUMNS & set(contract.column_names)
+    untimed = Content(contract.schema, without=MEASURED_COLUMNS) if timed else None
+    rows, last, whole = 0, None, None
+    with GroupWriter(folder / file, contract.schema, split=split) as writer:
+        for given in [table] if isinstance(table, pa.Table) else table.parts():
+            part = contract.check(change(given) if change else given, where="release")
+            part = in_order(contract, part)
+            last = after(contract, part, last)
+            full.update(part)
+            if untimed:
+                untimed.update(part)
+            writer.write(part)
+            rows += part.num_rows
+            whole = part if isinstance(table, pa.Table) else None
+    content = full.hexdigest()
+    entry = TableEntry(
+        file=file,
+        rows=rows,
+        content=content,
+        content_without_times=untimed.hexdigest() if untimed else content,
+        kind="add_on" if contract.name in ADD_ONS else "core",
+        contract=contract.version,
+    )
+    return entry, whole
+
+
+def after(contract: Contract, part: pa.Table, last: Any) -> Any:
+    """The last key of a part, whose first one must come after that of the part before."""
+    if not part.num_rows:
+        return last
+    names = order_of(contract)
+    ends = [
+        tuple(_sortable(part.column(name)[at].as_py()) for name in names)
+        for at in (0, part.num_rows - 1)
+    ]
+    if last is not None and ends[0] <= last:
+        raise ContractError(
+            f"table {contract.name!r} arrives in parts that overlap: {ends[0]} after {last}",
+            where="release",
+            next_step=f"give the parts in order of {', '.join(names)}, each key once",
+        )
+    return ends[1]
+
+
+def _sortable(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def ids_of(table: pa.Table, column: str) -> pa.Array:
+    """A column of ids as one array of strings."""
+    ids = table.column(column).combine_chunks()
+    return pc.cast(ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids, pa.string())

@@ -1,0 +1,43 @@
+"""A table that stays on disk: what a reader asks of one without loading it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A Parquet file in contract form. `schema`, `num_rows` and `column_names` are free."""
+
+    path: Path
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pq.read_schema(self.path)
+
+    @cached_property
+    def num_rows(self) -> int:
+        return int(pq.read_metadata(self.path).num_rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table, or some of its columns, in memory."""
+        return pq.read_table(self.path, columns=list(columns) if columns else None)
+
+
+def register(connection: Any, name: str, table: pa.Table | Stored) -> None:
+    """Give a DuckDB connection a table by name; one on disk is read when it is asked."""
+    if isinstance(table, Stored):
+        connection.from_parquet(str(table.path)).create_view(name, replace=True)
+    else:
+        connection.register(name, table)
