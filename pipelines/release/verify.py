@@ -22,6 +22,7 @@ from schemas.manifest import Manifest, digest_of
 from schemas.stored import register
 
 Tables = dict[str, pa.Table | Stored]
+RenderCard = Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str]
 
 #: (child table, its columns) → (parent table, its columns); every child row needs its parent.
 REFERENCES = (
@@ -40,7 +41,7 @@ REFERENCES = (
 def verify_release(
     release: Path,
     *,
-    render_card: Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str],
+    render_card: RenderCard,
 ) -> list[Finding]:
     """Everything that is wrong with a release; an empty list means it holds.
 
@@ -116,8 +117,9 @@ def _references(tables: Tables) -> Iterator[Finding]:
     import duckdb
 
     # Joins of millions of ids go to the disk when they do not fit.
-    limits = {"memory_limit": "2GB", "temp_directory": tempfile.gettempdir()}
-    with duckdb.connect(config=limits) as connection:
+    with duckdb.connect() as connection:
+        connection.execute("SET memory_limit = '2GB'")
+        connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
         for name, table in tables.items():
             register(connection, name, table)
         for child, columns, parent, parent_columns in REFERENCES:
@@ -161,7 +163,7 @@ def _card(
     release: Path,
     manifest: Manifest,
     tables: Mapping[str, pa.Table | Stored],
-    render_card: Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str],
+    render_card: RenderCard,
 ) -> Iterator[Finding]:
     path = release / "README.md"
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}

@@ -187,7 +187,6 @@ def _per_query(block: Block, judged: Array, filled: Array, graded: Array) -> pa.
 def _bits(first: int, judged: Array, solved: Array) -> pa.Table:
     """64 queries as one word per model; words without a judged query are left out."""
     packed = [_pack(judged), _pack(solved)]
-    words, models = packed[0].shape
     word, model = np.nonzero(packed[0])
     return pa.table(
         {
