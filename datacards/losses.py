@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from schemas.stored import Stored, register
+
 #: One row per cause: cause, scorer, questions, models, pairs, example.
 #: A scorer's error comes before an abstention: it is what there is to mend.
 _CAUSES = """
@@ -58,7 +60,7 @@ _NEXT = {
 }
 
 
-def causes(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+def causes(tables: Mapping[str, pa.Table | Stored]) -> list[dict[str, Any]]:
     """Why pairs of a question and a real model have no label, the most frequent cause first.
 
     Args:
@@ -74,7 +76,7 @@ def causes(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
 
     with duckdb.connect(config={"threads": 1}) as connection:
         for name in _NEEDED:
-            connection.register(name, tables[name])
+            register(connection, name, tables[name])
         found: list[dict[str, Any]] = connection.sql(_CAUSES).to_arrow_table().to_pylist()
     for row in found:
         row["example"] = " ".join(row["example"].split())[:160]
