@@ -27,7 +27,8 @@ def test_front_matter_is_accepted_by_the_hub_client(release):
     for config in head["configs"]:
         for entry in config["data_files"]:
             assert (release / entry["path"]).is_file()
-    assert [c["config_name"] for c in head["configs"] if c.get("default")] == ["labels"]
+    assert [c["config_name"] for c in head["configs"] if c.get("default")] == ["outcomes"]
+    assert head["configs"][0]["config_name"] == "outcomes"
     assert {i["config_name"] for i in head["dataset_info"]} == {
         c["config_name"] for c in head["configs"]
     }
