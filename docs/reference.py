@@ -1,0 +1,157 @@
+"""Makes the reference pages from the code while MkDocs builds: nothing there is typed by hand."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add `reference/<page>.md` for each page below."""
+    for name, page in PAGES.items():
+        text = "\n".join(page())
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def commands() -> Iterator[str]:
+    """Every command with its help and options."""
+    import typer
+
+    from flows.command_line import command_of
+    from flows.commands import COMMANDS
+
+    yield "# Commands\n"
+    yield "`routeyard COMMAND --help` shows the same.\n"
+    for name, line in COMMANDS.items():
+        command = command_of(name)
+        yield f"## routeyard {name}\n\n{line}\n"
+        yield f"```text\n{inspect.cleandoc(command.help or line)}\n```\n"
+        yield "| option | default | meaning |\n| --- | --- | --- |"
+        with typer.Context(command) as context:
+            for option in command.params:
+                if option.name == "help" or getattr(option, "hidden", False):
+                    continue
+                shown = option.get_help_record(context)
+                names = ", ".join(option.opts) if shown else str(option.name).upper()
+                default = "" if option.default is None else f"`{option.default}`"
+                text = getattr(option, "help", "") or (shown[1] if shown else "")
+                yield f"| `{names}` | {default} | {_cell(text)} |"
+        yield ""
+
+
+def recipe() -> Iterator[str]:
+    """Every key of a recipe."""
+    from schemas.recipe.described import reference
+
+    yield reference()
+
+
+def tables() -> Iterator[str]:
+    """Every table of a release, column by column."""
+    from schemas import CONTRACTS
+
+    yield "# Tables\n"
+    yield "Null never means wrong, zero or free.\n"
+    for contract in CONTRACTS.values():
+        yield f"## {contract.name}\n\nKey: {', '.join(f'`{one}`' for one in contract.key)}\n"
+        yield "| column | type | unit | may be null | says |\n| --- | --- | --- | --- | --- |"
+        for one in contract.columns:
+            null = "yes" if one.nullable else ""
+            kind = str(one.type).replace("|", "\\|")
+            yield f"| `{one.name}` | {kind} | {one.unit or ''} | {null} | {_cell(one.description)} |"
+        yield ""
+
+
+def scorers() -> Iterator[str]:
+    """Every scorer with its instruction and reading."""
+    from pipelines.scorers import SCORERS
+
+    yield "# Scorers\n"
+    for name in sorted(SCORERS.builtin):
+        scorer = SCORERS.get(name)
+        yield f"## {name}\n\n{_words(inspect.getmodule(scorer.read))}\n"
+        yield f"- version: {scorer.version}"
+        if scorer.threshold is not None:
+            yield f"- correct from a score of {scorer.threshold:g}"
+        yield f"- the model is told: {scorer.instruction or 'nothing'}\n"
+
+
+def rules() -> Iterator[str]:
+    """Every curation rule with its parameters."""
+    from pipelines.curate import RULES
+
+    yield "# Curation rules\n"
+    for name in sorted(RULES.builtin):
+        rule = RULES.get(name)
+        yield f"## {name}\n\n```text\n{inspect.cleandoc(rule.apply.__doc__ or '')}\n```\n"
+        yield "| parameter | default |\n| --- | --- |"
+        for key, one in rule.parameters.model_fields.items():
+            default = "needed" if one.is_required() else f"`{one.default}`"
+            yield f"| `{key}` | {_cell(default)} |"
+        yield ""
+
+
+def metrics() -> Iterator[str]:
+    """Every metric with direction, unit and source."""
+    from pipelines.evaluate import METRICS
+
+    yield "# Metrics\n"
+    yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"
+    for name in METRICS.names():
+        one = METRICS.get(name)
+        fields = [getattr(one, key, "") for key in ("direction", "unit", "source")]
+        says = str(getattr(one, "says", "") or getattr(one, "title", "") or "")
+        yield f"| `{name}` | {' | '.join(_cell(str(text)) for text in fields)} | {_cell(says)} |"
+
+
+def routers() -> Iterator[str]:
+    """Every router with what its file says."""
+    from pipelines.routers import ROUTERS
+
+    yield "# Routers\n"
+    for name in sorted(ROUTERS.builtin):
+        made = ROUTERS.get(name)
+        yield f"## {name}\n\n```text\n{_words(inspect.getmodule(made))}\n```\n"
+
+
+def sources() -> Iterator[str]:
+    """Every entry of the catalogue."""
+    from pipelines.ingest.catalog import entry, names
+
+    yield "# Sources\n"
+    yield "| name | domain | dataset | scorer | licence | unconfirmed columns |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for name in names():
+        one = entry(name)
+        source, doubt = one.source, ", ".join(one.unconfirmed)
+        row = (source.domain, source.hub_id or source.path, source.scorer, source.license, doubt)
+        yield f"| `{name}` | {' | '.join(_cell(str(cell or '')) for cell in row)} |"
+
+
+def python() -> Iterator[str]:
+    """Every name of `import routeyard`, from its own docstring."""
+    import routeyard
+
+    yield "# Functions and types\n"
+    for name in routeyard.__all__:
+        if name in routeyard._WHERE:
+            target = routeyard._WHERE[name].replace(":", ".")
+            yield f"## {name}\n\n::: {target}\n"
+
+
+def _words(module: Any) -> str:
+    return inspect.cleandoc(module.__doc__ or "") if module else ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+PAGES = {
+    page.__name__: page
+    for page in (commands, recipe, tables, scorers, rules, metrics, routers, sources, python)
+}
