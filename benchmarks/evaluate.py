@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.core import from_tables
+from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate
 from pipelines.routers import REFERENCE, ROUTERS, Router
 

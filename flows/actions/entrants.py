@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from flows.actions.evaluate_options import read_table
 from flows.show.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
@@ -104,27 +104,27 @@ def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
 
     if not path.is_file():
         raise BadInput("there is no such predictions file", where=str(path))
-    if path.suffix == ".parquet":
-        table = pq.read_table(path)
-    else:
-        from pyarrow import csv
-
-        try:
-            table = csv.read_csv(path)
-        except pa.ArrowInvalid as error:
-            raise BadInput(f"this is not a CSV table: {error}", where=str(path)) from error
+    table = read_table(path)
     return path.stem, lambda seed: Predictions(table, path.stem)
 
 
 def pair_scorers(
-    core: Core, tables: dict[str, pa.Table], scheme: str, pair: tuple[str, str]
+    core: Core,
+    tables: dict[str, pa.Table],
+    scheme: str,
+    pair: tuple[str, str],
+    basis: str | None = None,
 ) -> dict[str, Callable[[Queries], np.ndarray[Any, Any]]]:
     """The pair routers, trained on the release's preferences or, without any, on its labels.
 
-    Battles of test questions are never used.
+    Battles of test questions are never used. The names say what the battles were
+    decided on: `pair-knn[correctness]`.
+
+    Raises:
+        BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
     from pipelines.routers import PAIR_ROUTERS
-    from pipelines.routers.pairs.battles import from_labels, from_preferences
+    from pipelines.routers.pairs.battles import from_labels, from_preferences, of_one_basis
 
     if core.embeddings is None:
         return {}
@@ -133,22 +133,30 @@ def pair_scorers(
         vectors = dict(zip(core.query_ids, core.embeddings, strict=True))
         train = set(ids[split == "train"].tolist())
         held = frozenset(ids[split == "validation"].tolist())
-        asked = set(tables["preferences"].column("query_id").to_pylist())
+        records = of_one_basis(tables["preferences"], basis)
+        called = "+".join(sorted(set(records.column("basis").to_pylist())))
+        asked = set(records.column("query_id").to_pylist())
         battles = from_preferences(
-            tables["preferences"],
+            records,
             vectors,
             validation=held,
             leave_out=frozenset(asked - train - held),
         )
-        line("pairs", f"trained on {len(battles.outcome)} preference records")
+        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}")
     else:
+        if basis not in (None, "labels"):
+            raise BadInput(
+                f"the release has no preferences, so none on the basis {basis!r}",
+                next_step="leave --basis out to train on the labels",
+            )
+        called = "labels"
         battles = from_labels(core.training(scheme), *pair)
         line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
     found: dict[str, Callable[[Queries], np.ndarray[Any, Any]]] = {}
     for name in PAIR_ROUTERS.names():
         router = PAIR_ROUTERS.get(name)()
         router.fit(battles, *pair)
-        found[name] = router.scores
+        found[f"{name}[{called}]"] = router.scores
     return found
 
 

@@ -34,6 +34,7 @@ def evaluate(
     scheme: str | None = None,
     pair: tuple[str, str] | None = None,
     pair_routers: bool = True,
+    basis: str | None = None,
     resamples: int = 10_000,
     **settings: Any,
 ) -> Evaluation:
@@ -53,6 +54,7 @@ def evaluate(
         scheme: Split scheme; by default the release's own.
         pair: (small, large) for binary routing; by default the release's choice.
         pair_routers: Also train the pair routers.
+        basis: Which of the release's preferences they learn from, by what decided them.
         resamples: Bootstrap resamples.
         settings: `seed`, `seeds`, `cluster`, `ood`, …: see `pipelines.evaluate.run.evaluate`.
 
@@ -73,6 +75,7 @@ def evaluate(
         scheme=scheme,
         pair=pair,
         pair_routers=pair_routers,
+        basis=basis,
         resamples=resamples,
         **settings,
     )
@@ -87,6 +90,7 @@ def evaluate_tables(
     scheme: str | None = None,
     pair: tuple[str, str] | None = None,
     pair_routers: bool = True,
+    basis: str | None = None,
     **settings: Any,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already."""
@@ -100,7 +104,7 @@ def evaluate_tables(
     found |= dict(from_code(target) for target in router_from)
     found |= dict(from_file(Path(path)) for path in predictions)
     duel = pair or default_pair(core)
-    trained = pair_scorers(core, tables, chosen, duel) if duel and pair_routers else {}
+    trained = pair_scorers(core, tables, chosen, duel, basis) if duel and pair_routers else {}
     line("evaluate", f"{', '.join(found)} on scheme {chosen!r}")
     return run(core, found, scheme=chosen, pair=duel, pair_routers=trained, **settings)
 

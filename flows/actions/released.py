@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 
 from flows.show.console import counter
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core, from_tables
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.reading import from_tables
 from schemas import CONTRACTS
 
 #: Tables an evaluation reads; the others stay closed.

@@ -52,6 +52,28 @@ def command(
     ood: Annotated[
         bool, typer.Option("--ood", help="Retrain without each task group and measure the change.")
     ] = False,
+    ood_group: Annotated[
+        list[str] | None,
+        typer.Option(help="name=pattern,pattern: hold these tasks, domains or sources out."),
+    ] = None,
+    bands: Annotated[
+        str, typer.Option(help="LPM to, MPM from, low and high share of the gap.")
+    ] = "0.25,0.30,0.85,0.95",
+    binary_by: Annotated[
+        str, typer.Option(help="How a pool's router routes a pair: confidence or difference.")
+    ] = "confidence",
+    basis: Annotated[
+        str | None, typer.Option(help="Preferences that pair routers learn from, by basis.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Model that v_r compares with. Default: best on train.")
+    ] = None,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="Price of the machine that routes.")
+    ] = None,
+    picks: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet: query_id, router: whom a judge preferred.")
+    ] = None,
     certificate: Annotated[
         bool, typer.Option(help="Put the routability certificate into the report.")
     ] = True,
@@ -80,7 +102,10 @@ def command(
             def fit(self, train): self.mean = train.labels.mean(axis=0)
             def scores(self, queries): return [self.mean] * len(queries)
     """
+    import time
+
     from flows.actions import evaluate as action
+    from flows.actions import evaluate_options as options
     from flows.actions.entrants import parse_pair
     from flows.actions.evaluate_report import write_evaluation
     from flows.actions.released import core_of, out_folder, read_release, with_embeddings
@@ -103,6 +128,14 @@ def command(
         seeds=seeds,
         cluster=cluster,
         ood=ood,
+        ood_groups=options.parse_groups(ood_group),
+        bands=options.parse_bands(bands),
+        binary_by=binary_by,
+        basis=basis,
+        clock=time.perf_counter,
+        usd_per_hour=usd_per_hour,
+        reference=reference,
+        picks=None if picks is None else options.read_picks(picks),
     )
     certified = None
     if certificate:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.bootstrap import interval, p_value
-from pipelines.evaluate.significance import holm, mcnemar
+from pipelines.evaluate.selection import at_choice
+from pipelines.evaluate.significance import holm, mcnemar, mcnemar_one_sided
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +21,8 @@ class Comparison:
     """First minus second; `p_adjusted` is Holm-corrected over all pairs of its metric.
 
     For `mcnemar[…]` the difference is in the share of questions right, the
-    p-value exact, and low and high are null.
+    p-value exact, low and high are null, and n10 and n01 count the questions
+    only the first and only the second gets right.
     """
 
     metric: str
@@ -33,6 +35,8 @@ class Comparison:
     p: float
     p_adjusted: float
     significant: bool
+    n10: int | None = None
+    n01: int | None = None
 
 
 def compare(
@@ -86,9 +90,49 @@ def compare_matched(
             test.p,
             corrected,
             bool(corrected < alpha),
+            test.first_only,
+            test.second_only,
         )
         for (a, b), test, corrected in zip(pairs, tests, adjusted, strict=True)
     ]
+
+
+def compare_published(
+    metric: str,
+    split: str,
+    grids: Mapping[str, tuple[Floats, NDArray[np.int16]]],
+    correct: Floats,
+    *,
+    alpha: float = 0.05,
+) -> list[Comparison]:
+    """One-sided exact McNemar of every router over every other, at the median of their cost grids.
+
+    CSCR, appendix D.6 and Table 16: c* is the median of both routers' mean
+    costs along their sweeps together; each takes the setting whose mean cost is
+    nearest to it (the cheaper of two as near). Both directions are tested, and
+    Holm corrects over all of them.
+
+    Args:
+        grids: router → (k,) mean costs and (n, k) choices of its sweep.
+        correct: (n, m) decisions.
+    """
+    names = [(a, b) for a in sorted(grids) for b in sorted(grids) if a != b]
+    found = []
+    for a, b in names:
+        budget = float(np.median(np.concatenate([grids[a][0], grids[b][0]])))
+        right = [
+            at_choice(correct, choices[:, int(np.argmin(np.abs(costs - budget)))].astype(np.int64))
+            for costs, choices in (grids[a], grids[b])
+        ]
+        found.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
+    adjusted = holm([test.p for test, _ in found]) if found else []
+    return [
+        Comparison(
+            metric, split, a, b, difference, None, None, test.p, corrected,
+            bool(corrected < alpha), test.first_only, test.second_only,
+        )
+        for (a, b), (test, difference), corrected in zip(names, found, adjusted, strict=True)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The evaluation core: a release as matrices.
 
 Everything the metrics, routers and the certificate need, in one frozen object:
-label matrix, cost matrices, embeddings, tasks, splits. Queries and models
-stand in order of their ids, so the order of rows in a release changes nothing.
+label matrix, cost matrices, embeddings, tasks, splits. `reading.from_tables`
+makes it. Queries and models stand in order of their ids, so the order of rows
+in a release changes nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.matrix import codes, dense
 from pipelines.routers.base import Examples, Floats, Queries
 
 #: Cost measures and their units.
@@ -26,6 +24,20 @@ MEASURES: Mapping[str, str] = {
     "latency": "s per query",
     "params": "10^9 parameters",
 }
+
+
+def first_measure(known: Mapping[str, object], asked: str | None = None) -> str | None:
+    """The cost measure asked for, else the first of `MEASURES` that is known, else None.
+
+    Raises:
+        BadInput: the measure asked for is not known.
+    """
+    if asked is not None and asked not in known:
+        raise BadInput(
+            f"the release knows no cost measure {asked!r} for every model",
+            next_step=f"known: {', '.join(known) or 'none'}",
+        )
+    return asked or next((name for name in MEASURES if name in known), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +62,13 @@ class Core:
             there are none.
         unreadable: share of decided labels that no scorer could read.
         prompts: n prompts.
+        correct: (n, m) the court's decision, 1 right and 0 wrong, NaN where
+            there is no label: `labels.correct`, whose threshold the recipe
+            sets. None only where `labels` is 0 and 1 throughout.
+        sources: (n,) dataset of each query, or None when not known.
+        options: (n,) number of options of each query, 0 where it is open;
+            None when not known.
+        kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
     """
 
     query_ids: tuple[str, ...]
@@ -66,6 +85,49 @@ class Core:
     contested: float | None = None
     unreadable: float | None = None
     prompts: tuple[str, ...] = ()
+    correct: Floats | None = None
+    sources: NDArray[np.str_] | None = None
+    options: NDArray[np.int64] | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def decided(self) -> Floats:
+        """(n, m) 1 right, 0 wrong, NaN without a label.
+
+        Raises:
+            BadInput: labels lie between 0 and 1 and no decision stands beside them.
+        """
+        known = ~np.isnan(self.labels)
+        if self.correct is not None:
+            return np.where(known, self.correct, np.nan)
+        if not np.isin(self.labels[known], (0.0, 1.0)).all():
+            raise BadInput(
+                "labels lie between 0 and 1, and nothing says which of them are right",
+                next_step="hand the decisions over: Core(correct=…), or labels with a "
+                "column 'correct'",
+            )
+        return self.labels
+
+    @property
+    def chance(self) -> Floats:
+        """(n,) accuracy of guessing: one over the number of options, 0 for open questions."""
+        if self.options is None:
+            return np.zeros(self.n_queries)
+        return np.where(self.options > 1, 1 / np.maximum(self.options, 1), 0.0)
+
+    def clusters(self, by: str | None) -> NDArray[np.int64] | None:
+        """(n,) group of each query for a clustered bootstrap; None for single queries.
+
+        Raises:
+            BadInput: `by` is neither None, `duplicates` nor `task`.
+        """
+        if by is None:
+            return None
+        if by == "duplicates":
+            return self.groups
+        if by == "task":
+            return np.unique(self.tasks, return_inverse=True)[1].astype(np.int64)
+        raise BadInput(f"cannot cluster by {by!r}", next_step="known: duplicates, task")
 
     @property
     def n_queries(self) -> int:
@@ -113,6 +175,9 @@ class Core:
             embeddings=None if self.embeddings is None else self.embeddings[rows],
             samples=None if self.samples is None else self.samples[rows],
             prompts=tuple(self.prompts[i] for i in rows) if self.prompts else (),
+            correct=None if self.correct is None else self.correct[rows],
+            sources=None if self.sources is None else self.sources[rows],
+            options=None if self.options is None else self.options[rows],
         )
 
     def with_models(self, keep: tuple[str, ...]) -> Core:
@@ -124,6 +189,7 @@ class Core:
             labels=self.labels[:, at],
             costs={name: cost[:, at] for name, cost in self.costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
+            correct=None if self.correct is None else self.correct[:, at],
         )
 
     def queries(self) -> Queries:
@@ -139,198 +205,3 @@ class Core:
         has_validation = bool(np.any(self.splits[scheme] == "validation"))
         held = self.take(self.rows(scheme, "validation")).examples() if has_validation else None
         return self.take(self.rows(scheme, "train")).examples(held)
-
-
-def from_tables(
-    queries: pa.Table,
-    models: pa.Table,
-    labels: pa.Table,
-    responses: pa.Table | None = None,
-    embeddings: pa.Table | None = None,
-    splits: pa.Table | None = None,
-    duplicates: pa.Table | None = None,
-    *,
-    verdicts: pa.Table | None = None,
-    model_splits: pa.Table | None = None,
-    encoder: str | None = None,
-) -> Core:
-    """Core of a release or of staged tables (contracts in `schemas`).
-
-    Args:
-        labels: the label matrix in long form; rows of queries or models that
-            are not in their tables are ignored.
-        responses: tokens, latency and dollars; without them only the `params`
-            measure can exist.
-        encoder: which embeddings to take when there are several; by default
-            the first name in order.
-        verdicts: needed for the oracle's correction for sampling luck, when
-            responses were sampled more than once.
-
-    Raises:
-        BadInput: no query or no model is left, or embeddings are incomplete.
-    """
-    query_ids = pa.array(sorted(queries.column("query_id").to_pylist()), pa.string())
-    model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
-    n, m = len(query_ids), len(model_ids)
-    if not n or not m:
-        raise BadInput(
-            f"nothing to evaluate: {n} queries and {m} models",
-            next_step="look at `removals` for what took them away",
-        )
-    at = np.argsort(codes(queries.column("query_id"), query_ids), kind="stable")
-    sorted_queries = queries.take(pa.array(at))
-    label_rows = codes(labels.column("query_id"), query_ids)
-    label_columns = codes(labels.column("model_id"), model_ids)
-    decided = labels.filter(pc.is_valid(labels.column("score")))
-    names = tuple(model_ids.to_pylist())
-    return Core(
-        query_ids=tuple(query_ids.to_pylist()),
-        model_ids=names,
-        labels=dense(label_rows, label_columns, labels.column("score"), (n, m)),
-        costs=_costs(models, responses, query_ids, model_ids),
-        tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
-        domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
-        splits=_splits(splits, query_ids),
-        groups=_groups(duplicates, query_ids),
-        unseen=_unseen(model_splits, names),
-        embeddings=_vectors(embeddings, query_ids, encoder),
-        samples=_samples(verdicts, labels, query_ids, model_ids),
-        contested=_share(decided, "contested"),
-        unreadable=_share_of(decided, "decided_by", "unreadable"),
-        prompts=tuple(sorted_queries.column("prompt").to_pylist()),
-    )
-
-
-def _costs(
-    models: pa.Table, responses: pa.Table | None, query_ids: pa.Array, model_ids: pa.Array
-) -> dict[str, Floats]:
-    shape = (len(query_ids), len(model_ids))
-    costs: dict[str, Floats] = {}
-    if responses is not None and responses.num_rows:
-        rows = codes(responses.column("query_id"), query_ids)
-        columns = codes(responses.column("model_id"), model_ids)
-        tokens = pc.add(responses.column("prompt_tokens"), responses.column("completion_tokens"))
-        for name, values in (
-            ("usd", responses.column("cost_usd")),
-            ("tokens", tokens),
-            ("latency", responses.column("latency_s")),
-        ):
-            costs[name] = dense(rows, columns, values, shape)
-    at = codes(models.column("model_id"), model_ids)
-    params = np.full(len(model_ids), np.nan)
-    params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
-    costs["params"] = np.broadcast_to(params, shape).copy()
-    # A column without any value for some model would make that model free of charge.
-    return {
-        name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
-    }
-
-
-def _splits(splits: pa.Table | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
-    found: dict[str, NDArray[np.str_]] = {}
-    if splits is None:
-        return found
-    for scheme in sorted(set(splits.column("scheme").to_pylist())):
-        part = splits.filter(pc.equal(splits.column("scheme"), scheme))
-        at = codes(part.column("query_id"), query_ids)
-        values = np.full(len(query_ids), "", dtype="<U10")
-        names = np.array(part.column("split").to_pylist(), dtype="<U10")
-        values[at[at >= 0]] = names[at >= 0]
-        found[scheme] = values
-    return found
-
-
-def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int64]:
-    """Group number per query; several encoders or thresholds: the first in order counts."""
-    groups = np.arange(len(query_ids), dtype=np.int64)
-    if duplicates is None or not duplicates.num_rows:
-        return groups
-    kind = min(
-        zip(
-            duplicates.column("encoder").to_pylist(),
-            duplicates.column("threshold").to_pylist(),
-            strict=True,
-        )
-    )
-    part = duplicates.filter(
-        pc.and_(
-            pc.equal(duplicates.column("encoder"), kind[0]),
-            pc.equal(duplicates.column("threshold"), kind[1]),
-        )
-    )
-    at = codes(part.column("query_id"), query_ids)
-    names = np.unique(
-        np.array(part.column("group_id").to_pylist(), dtype=np.str_), return_inverse=True
-    )[1]
-    # Numbers of groups start past those of the queries that are in none.
-    groups[at[at >= 0]] = len(groups) + names[at >= 0]
-    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
-
-
-def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    if model_splits is not None:
-        for row in model_splits.to_pylist():
-            found.setdefault(row["scheme"], [])
-            if row["split"] == "unseen" and row["model_id"] in names:
-                found[row["scheme"]].append(row["model_id"])
-    return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
-
-
-def _vectors(
-    embeddings: pa.Table | None, query_ids: pa.Array, encoder: str | None
-) -> NDArray[np.float32] | None:
-    if embeddings is None or not embeddings.num_rows:
-        return None
-    names = sorted(set(embeddings.column("encoder").to_pylist()))
-    chosen = encoder or names[0]
-    part = embeddings.filter(pc.equal(embeddings.column("encoder"), chosen))
-    at = codes(part.column("query_id"), query_ids)
-    part, at = part.filter(pa.array(at >= 0)), at[at >= 0]
-    if len(np.unique(at)) < len(query_ids):
-        raise BadInput(
-            f"encoder {chosen!r} has embeddings for {len(np.unique(at))} of "
-            f"{len(query_ids)} queries",
-            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
-        )
-    column = part.column("vector").combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    vectors = np.empty((len(query_ids), len(flat) // max(len(at), 1)), dtype=np.float32)
-    vectors[at] = flat.reshape(len(at), -1)
-    return vectors
-
-
-def _samples(
-    verdicts: pa.Table | None, labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array
-) -> Floats | None:
-    """(n, m, s) score per sample by the scorer that decided the label."""
-    if verdicts is None or not verdicts.num_rows:
-        return None
-    decided = labels.select(["query_id", "model_id", "decided_by"])
-    decided = decided.rename_columns(["query_id", "model_id", "scorer"])
-    wanted = ["query_id", "model_id", "scorer", "sample", "score"]
-    verdicts = verdicts.select(wanted).join(
-        decided, keys=["query_id", "model_id", "scorer"], join_type="left semi"
-    )
-    if not verdicts.num_rows:
-        return None
-    sample = verdicts.column("sample").to_numpy().astype(np.int64)
-    n_samples = int(sample.max()) + 1
-    if n_samples < 2:
-        return None
-    rows = codes(verdicts.column("query_id"), query_ids)
-    columns = codes(verdicts.column("model_id"), model_ids)
-    m = len(model_ids)
-    cell = np.where(columns >= 0, columns * n_samples + sample, -1)
-    flat = dense(rows, cell, verdicts.column("score"), (len(query_ids), m * n_samples))
-    return flat.reshape(len(query_ids), m, n_samples)
-
-
-def _share(labels: pa.Table, column: str) -> float | None:
-    return float(pc.mean(labels.column(column)).as_py()) if labels.num_rows else None
-
-
-def _share_of(labels: pa.Table, column: str, value: str) -> float | None:
-    if not labels.num_rows:
-        return None
-    return float(pc.mean(pc.equal(labels.column(column), value)).as_py())

@@ -60,7 +60,8 @@ def audc(
         np.einsum("...k,...k->...", width, accuracy[..., 1:])
         + np.einsum("...k,...k->...", width, accuracy[..., :-1])
     )
-    left = x[..., 0] * cheapest
+    # A curve that starts at the cheapest cost needs nothing of the cheapest model.
+    left = np.where(x[..., 0] > 0, x[..., 0] * cheapest, 0.0)
     right = (1 - x[..., -1]) * accuracy[..., -1]
     return np.asarray(inner + left + right)
 

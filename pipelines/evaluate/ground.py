@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.evaluate.baselines import best_single, single_means
 from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.core import Core
+from pipelines.evaluate.core import Core, first_measure
 from pipelines.evaluate.selection import mean_costs
 from pipelines.routers.base import Examples
 
@@ -79,13 +79,7 @@ def prepare(
             f"no question of split {split!r} has a label",
             next_step="label the responses first (`routeyard relabel`)",
         )
-    groups = None
-    if cluster == "duplicates":
-        groups = test.groups
-    elif cluster == "task":
-        groups = np.unique(test.tasks, return_inverse=True)[1].astype(np.int64)
-    elif cluster is not None:
-        raise BadInput(f"cannot cluster by {cluster!r}", next_step="known: duplicates, task")
+    groups = test.clusters(cluster)
     # A measure must be known beforehand (train) and be measurable (test) for every model.
     prices = {
         name: mean_costs(cost)
@@ -94,9 +88,7 @@ def prepare(
         and np.all(np.any(~np.isnan(test.costs[name]), axis=0))
         and np.all(np.any(~np.isnan(test.costs[name]) & ~np.isnan(test.labels), axis=1))
     }
-    measure = next(
-        (name for name in ("usd", "tokens", "latency", "params") if name in prices), None
-    )
+    measure = first_measure(prices)
     price = prices[measure] if measure else np.zeros(core.n_models)
     return Ground(
         split=called or split,

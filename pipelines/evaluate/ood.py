@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.errors import BadInput
 from pipelines.evaluate.baselines import best_single
 from pipelines.evaluate.bootstrap import Draws, interval
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import at_choice, best, mean_costs
-from pipelines.routers.base import Examples, Router
+from pipelines.routers.base import Examples, Queries, Router
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +50,7 @@ def held_out_groups(
     routers: Mapping[str, Callable[[], Router]],
     *,
     by: str = "domain",
+    groups: Mapping[str, Sequence[str]] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
     at_least: int = 20,
@@ -56,27 +59,103 @@ def held_out_groups(
 
     Args:
         by: `domain` or `task`; where there is only one domain, tasks are taken.
-        at_least: groups with fewer test questions are skipped.
+        groups: named groups instead: name → names or patterns (`mmlu_*`) of
+            tasks, domains or sources, in any case. A named group is also shown
+            category by category (`math/gsm8k`, as RouterBench+, Table 5), and
+            the other way round: `not math` is trained on the group alone and
+            tested on the rest (CSCR, appendix D.2.1, STEM and Non-STEM).
+        at_least: groups with fewer test questions are skipped; categories of a
+            named group are never.
+
+    Raises:
+        BadInput: a named group holds no question, or every one.
     """
-    groups = core.domains if by == "domain" else core.tasks
-    if len(np.unique(groups)) < 2:
-        groups = core.tasks
-    test = core.take(core.rows(scheme, "test"))
-    test_groups = groups[core.rows(scheme, "test")]
     inside = {name: _fitted(make, core.training(scheme)) for name, make in routers.items()}
     found = []
-    for group in np.unique(groups):
-        part = test.take(np.flatnonzero(test_groups == group))
-        part = part.take(np.flatnonzero(~np.all(np.isnan(part.labels), axis=1)))
-        rest = core.take(np.flatnonzero(groups != group))
-        if part.n_queries < at_least or not np.any(rest.splits[scheme] == "train"):
+    for part in _parts(core, by, groups):
+        rest = core.take(np.flatnonzero(~part.held))
+        if not np.any(rest.splits[scheme] == "train"):
+            continue
+        tests = [(name, mask) for name, mask, least in part.tests(at_least)
+                 if (_labelled(core, scheme, mask) >= least)]  # fmt: skip
+        if not tests:
             continue
         train = rest.training(scheme)
-        draws = Draws(part.n_queries, resamples, seed)
-        for name, make in routers.items():
-            outside = _fitted(make, train)
-            found.append(_compared(name, str(group), part, train, inside[name], outside, draws))
+        outside = {name: _fitted(make, train) for name, make in routers.items()}
+        for group, mask in tests:
+            test = _test(core, scheme, mask)
+            draws = Draws(test.n_queries, resamples, seed)
+            found += [
+                _compared(name, group, test, train, inside[name], outside[name], draws)
+                for name in routers
+            ]
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A group of questions, and the categories it is shown by."""
+
+    name: str
+    held: NDArray[np.bool_]
+    categories: Mapping[str, NDArray[np.bool_]]
+
+    def tests(self, at_least: int) -> list[tuple[str, NDArray[np.bool_], int]]:
+        """(name, questions, least number of them) of what is tested."""
+        whole = [(self.name, self.held, at_least)]
+        return whole + [(f"{self.name}/{k}", mask, 1) for k, mask in self.categories.items()]
+
+
+def members(core: Core, patterns: Sequence[str]) -> NDArray[np.bool_]:
+    """(n,) questions whose task, domain or source is named or matches a pattern, in any case."""
+    wanted = [pattern.lower() for pattern in patterns]
+    columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
+    hit = np.zeros(core.n_queries, dtype=bool)
+    for column in columns:
+        for value in np.unique(column):
+            if any(fnmatchcase(str(value).lower(), pattern) for pattern in wanted):
+                hit |= column == value
+    return hit
+
+
+def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> list[_Part]:
+    if groups is None:
+        names = core.domains if by == "domain" else core.tasks
+        if len(np.unique(names)) < 2:
+            names = core.tasks
+        return [_Part(str(name), names == name, {}) for name in np.unique(names)]
+    parts = []
+    for name, patterns in groups.items():
+        held = members(core, patterns)
+        if not held.any() or held.all():
+            which = "no question" if not held.any() else "every question"
+            raise BadInput(
+                f"out-of-distribution group {name!r} ({', '.join(patterns)}) holds {which}",
+                next_step=f"tasks: {', '.join(np.unique(core.tasks)[:20])}",
+            )
+        categories = {
+            str(task): held & (core.tasks == task) for task in np.unique(core.tasks[held])
+        }
+        parts += [_Part(name, held, categories), _Part(f"not {name}", ~held, {})]
+    return parts
+
+
+def _test(core: Core, scheme: str, mask: NDArray[np.bool_]) -> Core:
+    rows = core.rows(scheme, "test")
+    test = core.take(rows[mask[rows]])
+    return test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+
+
+def _labelled(core: Core, scheme: str, mask: NDArray[np.bool_]) -> int:
+    return _test(core, scheme, mask).n_queries
+
+
+#: What the models that are asked may be, with the name of the group.
+AMONG = {
+    "seen": "unseen models",
+    "unseen": "unseen models: among unseen",
+    "all": "unseen models: among all",
+}
 
 
 def unseen_models(
@@ -85,29 +164,84 @@ def unseen_models(
     unseen: tuple[str, ...],
     routers: Mapping[str, Callable[[], Router]],
     *,
+    among: Sequence[str] = tuple(AMONG),
     resamples: int = 10_000,
     seed: int = 0,
 ) -> list[OutOfDistribution]:
-    """What it costs not to know some models: trained on the seen ones, it can only ask those.
+    """What it costs not to have known some models while training.
 
-    `ood_accuracy` is that of the router over the seen models; `id_accuracy`
-    that of the same router trained on the whole pool.
+    `id_accuracy` is that of the router trained on the whole pool, asking the
+    same models.
+
+    Args:
+        among: `seen`: trained on the seen models, it can only ask those, and is
+            compared with the whole pool. `unseen` and `all`: the labels of
+            unseen models are hidden on the train questions and known on the
+            validation questions alone (how a new model joins a pool: Universal
+            Model Routing), and it asks the unseen ones only (CSCR, section
+            4.2.1), or any.
     """
     seen = tuple(name for name in core.model_ids if name not in unseen)
-    if not unseen or not seen:
+    new = tuple(name for name in core.model_ids if name in unseen)
+    if not new or not seen:
         return []
-    at = np.array([core.model_ids.index(name) for name in seen])
-    test = core.take(core.rows(scheme, "test"))
-    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels[:, at]), axis=1)))
-    everything, few = core.training(scheme), core.with_models(seen).training(scheme)
-    draws = Draws(test.n_queries, resamples, seed)
-    found = []
-    for name, make in routers.items():
-        all_choice = _choose(_fitted(make, everything), test, everything)
-        few_choice = at[_choose(_fitted(make, few), test.with_models(seen), few)]
+    everything = core.training(scheme)
+    joined = _joined(everything, core.model_ids, new)
+    full = {name: _fitted(make, everything) for name, make in routers.items()}
+    late: dict[str, Router] = {}
+    if joined is not None and {"unseen", "all"} & set(among):
+        late = {name: _fitted(make, joined) for name, make in routers.items()}
+    found: list[OutOfDistribution] = []
+    for which in among:
+        if which not in AMONG:
+            raise BadInput(
+                f"unseen models cannot be routed among {which!r}",
+                next_step=f"known: {', '.join(AMONG)}",
+            )
+        pool = {"seen": seen, "unseen": new, "all": core.model_ids}[which]
+        at = np.array([core.model_ids.index(name) for name in pool])
+        test = _test(core, scheme, ~np.all(np.isnan(core.labels[:, at]), axis=1))
+        draws = Draws(test.n_queries, resamples, seed)
+        few = core.with_models(pool).training(scheme)
         heuristic = int(at[best_single(few.labels, _price(few))])
-        found.append(_row(name, "unseen models", test, all_choice, few_choice, heuristic, draws))
+        for name, make in routers.items():
+            if which == "seen":
+                known = _choose(full[name], test, everything)
+                new_choice = at[_choose(_fitted(make, few), test.with_models(pool), few)]
+            elif name in late:
+                known = _choose(full[name], test, everything, at)
+                new_choice = _choose(late[name], test, everything, at)
+            else:
+                continue
+            found.append(_row(name, AMONG[which], test, known, new_choice, heuristic, draws))
     return found
+
+
+def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Examples | None:
+    """Train questions without labels of new models, then the validation questions with them."""
+    held = train.validation
+    if held is None:
+        return None
+    hidden = train.labels.copy()
+    hidden[:, [names.index(name) for name in new]] = np.nan
+    a, b = train.queries, held.queries
+    vectors = None
+    if a.embeddings is not None and b.embeddings is not None:
+        vectors = np.concatenate([a.embeddings, b.embeddings])
+    return replace(
+        train,
+        queries=Queries(
+            a.query_ids + b.query_ids,
+            np.concatenate([a.tasks, b.tasks]),
+            vectors,
+            a.prompts + b.prompts,
+        ),
+        labels=np.concatenate([hidden, held.labels]),
+        costs={
+            name: np.concatenate([cost, held.costs[name]]) for name, cost in train.costs.items()
+        },
+        validation=None,
+    )
 
 
 def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
@@ -118,7 +252,7 @@ def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
     """
     out = []
     for name in sorted({row.router for row in rows}):
-        mine = [row for row in rows if row.router == name and row.group != "unseen models"]
+        mine = [row for row in rows if row.router == name and _whole(row.group)]
         if not mine:
             continue
         change = float(np.mean([row.change for row in mine]))
@@ -140,6 +274,11 @@ def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
     return out
 
 
+def _whole(group: str) -> bool:
+    """Not one category of a group, nor its reverse, nor unseen models."""
+    return "/" not in group and not group.startswith(("unseen models", "not "))
+
+
 def _fitted(make: Callable[[], Router], train: Examples) -> Router:
     router = make()
     router.fit(train)
@@ -152,8 +291,16 @@ def _price(train: Examples) -> Floats:
     return np.zeros(len(train.model_ids))
 
 
-def _choose(router: Router, test: Core, train: Examples) -> NDArray[np.int64]:
-    return best(router.scores(test.queries()), ~np.isnan(test.labels), _price(train))
+def _choose(
+    router: Router, test: Core, train: Examples, among: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """(n,) choices of all models, or of those at `among` only."""
+    available = ~np.isnan(test.labels)
+    if among is not None:
+        some = np.zeros_like(available)
+        some[:, among] = available[:, among]
+        available = some
+    return best(router.scores(test.queries()), available, _price(train))
 
 
 def _compared(

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 BAND_RESAMPLES = 1000
 
 #: Call rates at which a band is drawn.
-RATES = np.linspace(0.0, 1.0, 101)
+RATES = tradeoff.GRID
 
 #: Cells of one block of resampled polylines: a block of arrays stays in the cache.
 BLOCK_CELLS = 1 << 18
@@ -36,6 +36,7 @@ class Pair:
     Attributes:
         rows: (n,) their positions among the questions of the ground.
         small, large: (n,) labels.
+        correct: (n,) whether the small model is right, 1 or 0.
         names: (small, large) model ids.
     """
 
@@ -43,6 +44,7 @@ class Pair:
     small: Floats
     large: Floats
     names: tuple[str, str]
+    correct: Floats
 
 
 def pair_of(test: Core, small: str, large: str) -> Pair:
@@ -60,7 +62,32 @@ def pair_of(test: Core, small: str, large: str) -> Pair:
             f"{small!r} and {large!r} have no labelled question in common",
             next_step="choose another pair",
         )
-    return Pair(rows, columns[0][rows], columns[1][rows], (small, large))
+    correct = test.decided[rows, test.model_ids.index(small)]
+    return Pair(rows, columns[0][rows], columns[1][rows], (small, large), correct)
+
+
+def wanted_of(scores: Floats, small: int, large: int, by: str) -> Floats:
+    """(n,) how much a router of a whole pool wants the large model.
+
+    Args:
+        by: `confidence`: the less sure it is of the small model, the more
+            (RouterXBench, section 3.3; RouterBench+, appendix I.1: a threshold on
+            the small model's predicted quality). `difference`: the large model's
+            predicted score minus the small one's.
+    """
+    if by == "confidence":
+        return np.asarray(-scores[:, small])
+    if by == "difference":
+        return np.asarray(scores[:, large] - scores[:, small])
+    raise BadInput(f"binary routing cannot go by {by!r}", next_step="known: confidence, difference")
+
+
+def oracle_wanted(pair: Pair) -> Floats:
+    """(n,) what an oracle spends first: what the small model fails on, by what the large gains.
+
+    Its AUROC is 1, and for 0/1 labels no curve is above its own.
+    """
+    return np.asarray(3 * (1 - pair.correct) + pair.large - pair.small)
 
 
 def default_pair(core: Core) -> tuple[str, str] | None:
@@ -123,13 +150,13 @@ def trade(
             xs, ys = tradeoff.polyline(wanted, pair.small, pair.large, counts)
             for name, function in names.items():
                 found[name].append(function(xs, ys))
-            found["auroc"].append(tradeoff.auroc(wanted, pair.small, counts))
+            found["auroc"].append(tradeoff.auroc(wanted, pair.correct, counts))
             if done < BAND_RESAMPLES:
                 band += [np.interp(RATES, a, b) for a, b in zip(xs, ys, strict=True)]
                 done += len(counts)
     replicates = {name: np.concatenate(parts) for name, parts in found.items()}
     values = {name: float(function(x, y)) for name, function in names.items()}
-    values["auroc"] = float(tradeoff.auroc(wanted, pair.small))
+    values["auroc"] = float(tradeoff.auroc(wanted, pair.correct))
     rows = [
         metric(
             router,
@@ -143,7 +170,11 @@ def trade(
         )
         for name, value in values.items()
     ]
-    drawn = curve_rows(
-        router, "tradeoff", None, split, RATES, RATES, np.interp(RATES, x, y), np.array(band)
-    )
+    line, lines = np.interp(RATES, x, y), np.array(band)
+    coded, drawn_coded = tradeoff.as_published(line, bands), tradeoff.as_published(lines, bands)
+    rows += [
+        metric(router, f"{name}_as_published", split, float(coded[name]), drawn_coded[name])
+        for name in coded
+    ]
+    drawn = curve_rows(router, "tradeoff", None, split, RATES, RATES, line, lines)
     return Traded(router, rows, drawn, (values["apgr"], replicates["apgr"]))

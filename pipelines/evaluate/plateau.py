@@ -1,4 +1,8 @@
-"""Why routers stop short of the oracle: hard queries, agreement, exchanged wins, collapse."""
+"""Why routers stop short of the oracle: hard queries, agreement, exchanged wins, collapse.
+
+Where a metric needs right or wrong it takes `correct`, the court's decisions
+(`Core.decided`: 1, 0 and NaN for missing), never a threshold of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,18 @@ from pipelines.evaluate.selection import Choice, at_choice
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-#: A score at or above this counts as right where a metric needs right or wrong.
-RIGHT = 0.5
 
-
-def right(labels: Floats) -> Mask:
+def right(correct: Floats) -> Mask:
     """(n, m) whether the answer is right; a missing label is not right."""
-    return np.asarray(np.nan_to_num(labels, nan=-1.0) >= RIGHT)
+    return np.asarray(np.nan_to_num(correct) > 0)
 
 
-def solvable(labels: Floats) -> Mask:
+def solvable(correct: Floats) -> Mask:
     """(n,) queries that at least one model gets right."""
-    return np.asarray(right(labels).any(axis=1))
+    return np.asarray(right(correct).any(axis=1))
 
 
-def hard_subset(labels: Floats, best: int) -> Mask:
+def hard_subset(correct: Floats, best: int) -> Mask:
     """(n,) solvable queries on which only a few models, and not the global best, are right.
 
     Hard means that exactly one model is right, or that 1 < n ≤ max(8, ⌈K/2⌉)
@@ -38,9 +39,9 @@ def hard_subset(labels: Floats, best: int) -> Mask:
     >>> hard_subset(y, 0)
     array([ True,  True, False, False])
     """
-    n_right = right(labels).sum(axis=1)
-    few = (n_right > 1) & (n_right <= max(8, math.ceil(labels.shape[1] / 2)))
-    best_wrong = ~np.isnan(labels[:, best]) & ~right(labels)[:, best]
+    n_right = right(correct).sum(axis=1)
+    few = (n_right > 1) & (n_right <= max(8, math.ceil(correct.shape[1] / 2)))
+    best_wrong = ~np.isnan(correct[:, best]) & ~right(correct)[:, best]
     return np.asarray((n_right == 1) | (few & best_wrong))
 
 
@@ -60,15 +61,21 @@ class OracleGap:
     share_explained: float | None
 
 
-def oracle_gap(labels: Floats, choice: Choice, best: int) -> OracleGap:
+def oracle_gap(
+    labels: Floats, choice: Choice, best: int, correct: Floats | None = None
+) -> OracleGap:
     """Gap to the oracle on hard and easy solvable queries.
+
+    Args:
+        correct: decisions; by default `labels`, which are then 0 and 1.
 
     >>> y = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 0], [0, 0, 0.0]])
     >>> oracle_gap(y, np.array([0, 0, 0, 0]), 0)
     OracleGap(hard=0.5, easy=0.0, share_explained=1.0)
     """
     gap = np.nanmax(np.where(np.isnan(labels), -np.inf, labels), axis=1) - at_choice(labels, choice)
-    hard, can = hard_subset(labels, best), solvable(labels)
+    decided = labels if correct is None else correct
+    hard, can = hard_subset(decided, best), solvable(decided)
     easy = can & ~hard
     total = float(gap[can].sum())
     return OracleGap(
@@ -88,6 +95,11 @@ class Exchange:
         lost: share that only the second gets right.
         signed: won − lost, the difference in accuracy.
         unsigned: won + lost, how much changes hands.
+        given_disagreement: |ΔY|, the share that changes hands among the
+            queries for which they choose different models (the plateau paper,
+            section 5.2 and Table 4, "conditioned on disagreement"); None when
+            they never disagree.
+        signed_given_disagreement: |ΔY signed|, the same of `signed`, absolute.
     """
 
     disagreement: float
@@ -95,18 +107,33 @@ class Exchange:
     lost: float
     signed: float
     unsigned: float
+    given_disagreement: float | None = None
+    signed_given_disagreement: float | None = None
 
 
-def exchange(labels: Floats, first: Choice, second: Choice) -> Exchange:
+def exchange(correct: Floats, first: Choice, second: Choice) -> Exchange:
     """Pairwise disagreement and exchanged wins.
 
     >>> y = np.array([[1, 0], [0, 1], [1, 1], [1, 0.0]])
-    >>> exchange(y, np.array([0, 0, 0, 0]), np.array([0, 1, 1, 1]))
-    Exchange(disagreement=0.75, won=0.25, lost=0.25, signed=0.0, unsigned=0.5)
+    >>> found = exchange(y, np.array([0, 0, 0, 0]), np.array([0, 1, 1, 1]))
+    >>> found.disagreement, found.won, found.lost, found.signed, found.unsigned
+    (0.75, 0.25, 0.25, 0.0, 0.5)
+    >>> round(found.given_disagreement, 6), found.signed_given_disagreement
+    (0.666667, 0.0)
     """
-    a, b = at_choice(labels, first) >= RIGHT, at_choice(labels, second) >= RIGHT
-    won, lost = float(np.mean(a & ~b)), float(np.mean(b & ~a))
-    return Exchange(float(np.mean(first != second)), won, lost, won - lost, won + lost)
+    a, b = right(at_choice(correct, first)), right(at_choice(correct, second))
+    apart = first != second
+    gain, loss, n_apart = int(np.sum(a & ~b)), int(np.sum(b & ~a)), int(np.sum(apart))
+    won, lost = gain / max(len(a), 1), loss / max(len(a), 1)
+    return Exchange(
+        float(np.mean(apart)),
+        won,
+        lost,
+        won - lost,
+        won + lost,
+        (gain + loss) / n_apart if n_apart else None,
+        abs(gain - loss) / n_apart if n_apart else None,
+    )
 
 
 def selection_profile(choice: Choice, n_models: int) -> Floats:
@@ -130,13 +157,19 @@ def selection_entropy(profile: Floats) -> float:
 OUTCOMES = ("optimal", "too_cheap", "too_expensive", "none_correct")
 
 
-def outcomes(labels: Floats, cost: Floats, choice: Choice) -> NDArray[np.int64]:
+def outcomes(
+    correct: Floats, cost: Floats, choice: Choice, *, as_published: bool = False
+) -> NDArray[np.int64]:
     """(n,) position in `OUTCOMES` of what choosing did on each query.
 
     * none_correct: no model is right.
     * optimal: the chosen model is right and no cheaper one is.
     * too_cheap: it is wrong, and the cheapest right model costs more.
     * too_expensive: a cheaper model is right, whether the chosen one is or not.
+
+    As published (CSCR, appendix D.5.2: "unnecessarily costly … though
+    correct") a wrong choice is never too expensive: it is too cheap whenever
+    some model is right.
 
     Args:
         cost: (n, m) cost of each answer, or (m,) of each model. Where the cost
@@ -145,11 +178,15 @@ def outcomes(labels: Floats, cost: Floats, choice: Choice) -> NDArray[np.int64]:
     >>> y = np.array([[1, 1], [1, 1], [0, 1], [1, 0], [0, 0.0]])
     >>> outcomes(y, np.array([1.0, 2.0]), np.array([0, 1, 0, 1, 0]))
     array([0, 2, 1, 2, 3])
+    >>> outcomes(y, np.array([1.0, 2.0]), np.array([0, 1, 0, 1, 0]), as_published=True)
+    array([0, 2, 1, 1, 3])
     """
-    price = np.broadcast_to(cost, labels.shape)
+    price = np.broadcast_to(cost, correct.shape)
     price = np.where(np.isnan(price), np.inf, price)
-    good = right(labels)
+    good = right(correct)
     cheapest = np.where(good, price, np.inf).min(axis=1)
     paid, is_right = at_choice(price, choice), at_choice(good.astype(np.float64), choice) > 0
     out = np.where(cheapest < paid, 2, np.where(is_right, 0, 1))
+    if as_published:
+        out = np.where(is_right, out, 1)
     return np.where(good.any(axis=1), out, 3)

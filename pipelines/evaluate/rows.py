@@ -52,6 +52,8 @@ COMPARISONS_SCHEMA = pa.schema(
         ("p", pa.float64()),
         ("p_adjusted", pa.float64()),
         ("significant", pa.bool_()),
+        ("n10", pa.int64()),
+        ("n01", pa.int64()),
     ]
 )
 PROFILES_SCHEMA = pa.schema(
@@ -73,6 +75,8 @@ EXCHANGES_SCHEMA = pa.schema(
         ("lost", pa.float64()),
         ("signed", pa.float64()),
         ("unsigned", pa.float64()),
+        ("given_disagreement", pa.float64()),
+        ("signed_given_disagreement", pa.float64()),
     ]
 )
 

@@ -12,7 +12,7 @@ of all resamples in one call. Null is NaN; `why_null` says why.
 
 LPM, HCR and MPM are the scenario measures of RouterXBench (Wu et al., arXiv
 2602.11877), their formulas written out with each function; CPT and APGR are
-RouteLLM's (Ong et al., arXiv 2406.18665, section 2, "Metrics"). The
+RouteLLM's (Ong et al., arXiv 2406.18665, "Metrics"). The
 confidence-driven router paper (Zhang et al., arXiv 2502.11021) words CPT(x) as
 the share of calls needed for x % of the improvement over the small model,
 which is the same quantity: performance Perf_S + x·(Perf_L − Perf_S).
@@ -25,6 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.errors import BadInput
+
 Floats = NDArray[np.float64]
 
 
@@ -36,12 +38,28 @@ class Bands:
         d1_lpm: LPM averages Φ over call rates up to this.
         d1_mpm: MPM starts here.
         low, high: ρ₁ and ρ₂, shares of the gap between the two models.
+
+    As published (`as_published`) LPM averages the grid's call rates from
+    `d1_lpm` to `d1_mpm`, where MPM starts too.
+
+    Raises:
+        BadInput: a bound is outside [0, 1], or the two of a band are in the wrong order.
     """
 
     d1_lpm: float = 0.25
     d1_mpm: float = 0.30
     low: float = 0.85
     high: float = 0.95
+
+    def __post_init__(self) -> None:
+        ordered = 0 < self.d1_lpm <= self.d1_mpm < 1 and 0 <= self.low <= self.high <= 1
+        if not ordered:
+            raise BadInput(
+                f"these are no bands: call rates {self.d1_lpm:g} and {self.d1_mpm:g}, shares "
+                f"{self.low:g} and {self.high:g}",
+                next_step="give 0 < d1_lpm ≤ d1_mpm < 1 and 0 ≤ low ≤ high ≤ 1, such as "
+                "0.25,0.30,0.85,0.95",
+            )
 
 
 def order_groups(scores: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -139,6 +157,37 @@ def mpm(rate: Floats, performance: Floats, bands: Bands | None = None) -> Floats
     return np.asarray(np.where((large > small) & (d2 > bands.d1_mpm), mean, np.nan))
 
 
+#: Call rates at which RouterXBench's code looks at a curve.
+GRID = np.linspace(0.0, 1.0, 101)
+
+
+def as_published(performance: Floats, bands: Bands | None = None) -> dict[str, Floats]:
+    """LPM, MPM and HCR as RouterXBench's code has them, from Φ at `GRID` (..., 101).
+
+    LPM: mean of the points with a call rate from d1_lpm to d1_mpm. HCR: 1 − mean
+    call rate of the points whose performance lies in the high band, 0 without
+    any. MPM: mean performance of the points above that at d1_mpm and below the
+    high band, 0 without any.
+
+    >>> found = as_published(np.linspace(0.6, 0.8, 101))
+    >>> {name: round(float(value), 6) for name, value in found.items()}
+    {'lpm': 0.655, 'mpm': 0.715, 'hcr': 0.1}
+    """
+    bands = bands or Bands()
+    small, large = performance[..., :1], performance[..., -1:]
+    tau1 = small + bands.low * (large - small)
+    tau2 = small + bands.high * (large - small)
+    early = (bands.d1_lpm - 1e-9 <= GRID) & (bands.d1_mpm + 1e-9 >= GRID)
+    lpm_mean = performance[..., early].mean(axis=-1) if early.any() else performance[..., 0] * 0
+    start = performance[..., int(np.flatnonzero(bands.d1_mpm + 1e-9 >= GRID)[-1]), None]
+    middle = (performance > start + 1e-12) & (performance < tau1 - 1e-12)
+    high = (performance >= tau1 - 1e-12) & (performance <= tau2 + 1e-12)
+    n_middle, n_high = middle.sum(axis=-1), high.sum(axis=-1)
+    mean = np.where(middle, performance, 0.0).sum(axis=-1) / np.maximum(n_middle, 1)
+    calls = np.where(high, GRID, 0.0).sum(axis=-1) / np.maximum(n_high, 1)
+    return {"lpm": lpm_mean, "mpm": mean, "hcr": np.where(n_high > 0, 1 - calls, 0.0)}
+
+
 def cpt(rate: Floats, performance: Floats, share: float) -> Floats:
     """CPT(x): least call rate at which the share x of the gap between the models is recovered.
 
@@ -186,19 +235,24 @@ def why_null(name: str, rate: Floats, performance: Floats, bands: Bands | None =
     return "no call rate has a performance within the band"
 
 
-def auroc(scores: Floats, small: Floats, counts: Floats | None = None) -> Floats:
+def auroc(scores: Floats, correct: Floats, counts: Floats | None = None) -> Floats:
     """(...,) area under the ROC curve of predicting that the small model fails.
 
     The chance that a query it gets wrong has a higher score than one it gets
     right; equal scores count one half (Mann-Whitney). NaN where it is always
-    right or always wrong.
+    right or always wrong. RouterXBench, section 3.3: the ground truth is
+    whether the small model answers correctly.
+
+    Args:
+        scores: (n,) how much the large model is wanted.
+        correct: (n,) whether the small model is right, 1 or 0.
 
     >>> float(auroc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([0, 0, 1, 1.0])))
     0.875
     """
     order, starts = order_groups(scores)
     weight = np.ones(len(scores)) if counts is None else counts
-    fails = (small < 0.5).astype(np.float64)
+    fails = (correct <= 0).astype(np.float64)
     bad = np.add.reduceat(weight[..., order] * fails[order], starts, axis=-1)
     good = np.add.reduceat(weight[..., order] * (1 - fails)[order], starts, axis=-1)
     n_bad, n_good = bad.sum(axis=-1), good.sum(axis=-1)

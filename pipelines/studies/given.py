@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from pipelines.curate.matrix import LabelMatrix, label_matrix
 from pipelines.evaluate.bootstrap import interval
-from pipelines.evaluate.core import Core, from_tables
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import Evaluation, evaluate
 from pipelines.routers.base import Router
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.evaluate.core import Core, from_tables
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.reading import from_tables
 
 
 def planted_tables(
@@ -42,6 +43,7 @@ def planted_tables(
                 "query_id": long_q,
                 "model_id": long_m,
                 "score": score.ravel(),
+                "correct": score.ravel() > 0,
                 "contested": [False] * (n * m),
                 "decided_by": ["numeric"] * (n * m),
             }

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import from_tables
 from pipelines.evaluate.matrix import codes, dense
+from pipelines.evaluate.reading import from_tables
 
 
 def test_matrix_equals_a_plain_loop(tables) -> None:

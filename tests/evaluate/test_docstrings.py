@@ -11,7 +11,7 @@ import pytest
 import pipelines.evaluate
 
 MODULES = [
-    f"pipelines.evaluate.{m.name}" for m in pkgutil.iter_modules(pipelines.evaluate.__path__)
+    m.name for m in pkgutil.walk_packages(pipelines.evaluate.__path__, "pipelines.evaluate.")
 ]
 
 #: Families of metrics whose definitions come with an example worked out by hand.
@@ -19,7 +19,10 @@ EXEMPLARY = (
     "audc", "peak_accuracy", "qnc", "lpm", "hcr", "mpm", "cpt", "apgr", "auroc", "realised",
     "hard_subset", "oracle_gap", "exchange", "selection_entropy", "outcomes", "mix_frontier",
     "best_single", "specialist_scores", "resolvable_difference", "dominated", "holm", "mcnemar",
-    "p_value", "cost_penalised", "within_budget",
+    "p_value", "cost_penalised", "within_budget", "aiq", "aiq_as_written", "arena_score",
+    "rci_column", "nauc", "macro", "perf_gain", "cost_save", "pareto_dist", "entropies",
+    "bce_cells", "brier_cells", "ece", "trr", "u_token", "decision_cost", "as_published",
+    "mcnemar_one_sided", "chance_corrected_oracle", "questions_needed",
 )  # fmt: skip
 
 

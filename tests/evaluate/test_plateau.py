@@ -19,15 +19,15 @@ from pipelines.evaluate.baselines import (
     query_oracle,
     task_oracle,
 )
-from pipelines.evaluate.compare import compare, ranking
-from pipelines.evaluate.headroom import (
+from pipelines.evaluate.certificate.headroom import (
     agreement,
     corrected_oracle,
     crossfitted_task_oracle,
     dominated,
-    resolvable_difference,
     specialist_stability,
 )
+from pipelines.evaluate.certificate.power import resolvable_difference
+from pipelines.evaluate.compare import compare, ranking
 from pipelines.evaluate.predictions import Predictions, leaderboard
 from pipelines.routers import Examples, Queries
 

@@ -103,7 +103,7 @@ def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_pat
     assert metrics.schema.names[:6] == ["router", "metric", "split", "value", "low", "high"]
     found = {(r["router"], r["metric"]): r["value"] for r in metrics.to_pylist()}
     assert found["knn", "accuracy"] > 0.75 > found["mine", "accuracy"]
-    assert found["pair-knn", "auroc"] > 0.7
+    assert found["pair-knn[labels]", "auroc"] > 0.7
     for name in (
         "curves.parquet",
         "comparisons.parquet",

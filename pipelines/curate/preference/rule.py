@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -112,42 +113,14 @@ def preference(
     scorer = judge_scorer(verdicts, judge) if "judge" in bases else None
     judged = by_judge(verdicts, names, scorer)
 
-    records: list[dict[str, Any]] = []
-    removed: list[tuple[str, str, str]] = []
-    compared: list[Compared] = []
-    for query in queries.select(["query_id", "prompt"]).to_pylist():
-        query_id = query["query_id"]
-        keys = (query_id, strong), (query_id, weak)
-        groups_here = groups.get(keys[0]), groups.get(keys[1])
-        texts = [None if one is None else one.samples.texts[0] for one in groups_here]
-        sides = Sides(query_id, query["prompt"], strong, weak, texts[0], texts[1])
-        if "semantic_entropy" in bases:
-            found = compare(*groups_here, names=names, estimator=estimator, min_samples=min_samples)
-            if isinstance(found, NoPair):
-                removed.append((f"{query_id}|{strong}|{weak}|semantic_entropy", *found))
-            else:
-                surer = winner_by_entropy(found.strong, found.weak, tau)
-                gap = delta(found.strong, found.weak)
-                entropic = sides.with_entropies(*found, name)
-                records.append(
-                    record(entropic, surer, basis="semantic_entropy", seed=seed, gap=gap)
-                )
-                compared.append(
-                    Compared(found.strong, found.weak, correct.get(keys[0]), correct.get(keys[1]))
-                )
-        for basis_name, scores in (("correctness", correct), (scorer, judged)):
-            if basis_name is None or basis_name.partition(":")[0] not in bases:
-                continue
-            pair = scores.get(keys[0]), scores.get(keys[1])
-            if pair[0] is None or pair[1] is None:
-                without = [m for m, score in zip(names, pair, strict=True) if score is None]
-                detail = f"no {basis_name} score of {' and '.join(without)}"
-                removed.append((f"{query_id}|{strong}|{weak}|{basis_name}", "no_score", detail))
-            else:
-                winner = winner_by_score(float(pair[0]), float(pair[1]))
-                records.append(record(sides, winner, basis=basis_name, seed=seed))
-
-    records.sort(key=lambda row: str(row["id"]))
+    paired = _paired(
+        queries,
+        names,
+        _Grounds(groups, name, estimator, min_samples, tau, seed),
+        bases,
+        (("correctness", correct), (scorer, judged)),
+    )
+    records = sorted(paired.records, key=lambda row: str(row["id"]))
     added = {
         "entropies": entropy_table(measured, name, length_normalised=length_normalised),
         "preferences": PREFERENCES.from_rows(records),
@@ -167,8 +140,8 @@ def preference(
         "estimators": dict(
             sorted(Counter(row["estimator"] for row in records if row["estimator"]).items())
         ),
-        "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
-        "tau_sweep": tau_sweep(compared, taus),
+        "no_pair": dict(sorted(Counter(reason for _, reason, _ in paired.removed).items())),
+        "tau_sweep": tau_sweep(paired.compared, taus),
         "predictive_power": predictive_power(measured),
         "truncated_pairs": getattr(entailment, "truncated", None),
         "entailment_calls": clustering.calls,
@@ -177,7 +150,87 @@ def preference(
             extracted is None for samples in gathered for extracted in samples.extracted
         ),
     }
-    return Curated({"queries": queries}, removals(STAGE, "pair", removed), added, figures)
+    return Curated({"queries": queries}, removals(STAGE, "pair", paired.removed), added, figures)
+
+
+@dataclass(frozen=True)
+class _Grounds:
+    """What entropy decides by: measured samples, backend, estimator, thresholds, seed."""
+
+    groups: Mapping[tuple[str, str], Any]
+    backend: str
+    estimator: str
+    min_samples: int
+    tau: float
+    seed: int
+
+
+@dataclass
+class _Paired:
+    """Records, the pairs that could not be made, and what the τ sweep compares."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[tuple[str, str, str]] = field(default_factory=list)
+    compared: list[Compared] = field(default_factory=list)
+
+
+Scores = Mapping[tuple[str, str], float | bool | None]
+
+
+def _paired(
+    queries: pa.Table,
+    names: tuple[str, str],
+    grounds: _Grounds,
+    bases: Sequence[str],
+    scored: Sequence[tuple[str | None, Scores]],
+) -> _Paired:
+    """Every query on every basis: a record, or the reason why there is none."""
+    out = _Paired()
+    correct = scored[0][1]
+    for query in queries.select(["query_id", "prompt"]).to_pylist():
+        here = [grounds.groups.get((query["query_id"], model)) for model in names]
+        texts = [None if one is None else one.samples.texts[0] for one in here]
+        sides = Sides(query["query_id"], query["prompt"], *names, *texts)
+        if "semantic_entropy" in bases:
+            _by_entropy(out, sides, here, grounds, correct)
+        for basis, scores in scored:
+            if basis is not None and basis.partition(":")[0] in bases:
+                _by_score(out, sides, basis, scores, grounds.seed)
+    return out
+
+
+def _by_entropy(
+    out: _Paired, sides: Sides, here: Sequence[Any], grounds: _Grounds, correct: Scores
+) -> None:
+    names = (sides.strong, sides.weak)
+    found = compare(
+        *here, names=names, estimator=grounds.estimator, min_samples=grounds.min_samples
+    )
+    if isinstance(found, NoPair):
+        key = f"{sides.query_id}|{sides.strong}|{sides.weak}|semantic_entropy"
+        out.removed.append((key, *found))
+        return
+    surer = winner_by_entropy(found.strong, found.weak, grounds.tau)
+    gap = delta(found.strong, found.weak)
+    entropic = sides.with_entropies(*found, grounds.backend)
+    out.records.append(
+        record(entropic, surer, basis="semantic_entropy", seed=grounds.seed, gap=gap)
+    )
+    known = [correct.get((sides.query_id, model)) for model in names]
+    right = [None if one is None else bool(one) for one in known]
+    out.compared.append(Compared(found.strong, found.weak, *right))
+
+
+def _by_score(out: _Paired, sides: Sides, basis: str, scores: Scores, seed: int) -> None:
+    names = (sides.strong, sides.weak)
+    pair = [scores.get((sides.query_id, model)) for model in names]
+    if pair[0] is None or pair[1] is None:
+        without = [m for m, score in zip(names, pair, strict=True) if score is None]
+        key = f"{sides.query_id}|{sides.strong}|{sides.weak}|{basis}"
+        out.removed.append((key, "no_score", f"no {basis} score of {' and '.join(without)}"))
+        return
+    winner = winner_by_score(float(pair[0]), float(pair[1]))
+    out.records.append(record(sides, winner, basis=basis, seed=seed))
 
 
 def _wins(records: Sequence[Mapping[str, Any]], strong: str) -> dict[str, dict[str, int]]:

@@ -82,6 +82,7 @@ def from_preferences(
     *,
     validation: frozenset[str] = frozenset(),
     leave_out: frozenset[str] = frozenset(),
+    basis: str | None = None,
 ) -> Battles:
     """Battles of a `preferences` table (contract in `schemas`).
 
@@ -89,12 +90,16 @@ def from_preferences(
         vectors: embedding of each query_id.
         validation: queries whose battles go to `Battles.validation`.
         leave_out: queries whose battles are not used: those of the test.
+        basis: what decided the battles (`semantic_entropy`, `correctness`,
+            `judge:<name>`, `imported`). Battles of two bases are two opinions of
+            the same questions and never stand in one training set.
 
     Raises:
-        BadInput: a question has no embedding, or no battle is left.
+        BadInput: a question has no embedding, no battle is left, there is no
+            such basis, or there are several and none is named.
     """
     columns = ("query_id", "model_a", "model_b", "winner_model_a", "winner_tie")
-    rows = preferences.select(list(columns)).to_pylist()
+    rows = of_one_basis(preferences, basis).select(list(columns)).to_pylist()
     rows = [row for row in rows if row["query_id"] not in leave_out]
     missing = sorted({row["query_id"] for row in rows} - set(vectors))
     if missing:
@@ -125,6 +130,25 @@ def from_preferences(
             next_step="pair the answers first (`preference` curation rule)",
         )
     return build(train_rows, build(held_rows, None) if held_rows else None)
+
+
+def of_one_basis(preferences: pa.Table, basis: str | None = None) -> pa.Table:
+    """The records that one basis decided; see `from_preferences`."""
+    if "basis" not in preferences.column_names:
+        return preferences
+    column = preferences.column("basis").to_pylist()
+    known = sorted(set(column))
+    if basis is None and len(known) > 1:
+        raise BadInput(
+            f"the preferences were decided on {len(known)} bases: {', '.join(known)}",
+            next_step=f"train on one of them: --basis {known[0]}",
+        )
+    if basis is not None and basis not in known:
+        raise BadInput(
+            f"no preference record was decided on the basis {basis!r}",
+            next_step=f"known: {', '.join(known) or 'none'}",
+        )
+    return preferences.filter(pa.array([one == (basis or one) for one in column], pa.bool_()))
 
 
 def from_labels(examples: Examples, small: str, large: str) -> Battles:

@@ -1,13 +1,12 @@
-"""What there is to gain: sampling luck in the oracle, stability of specialists, power."""
+"""What there is to gain: luck and guessing in the oracle, stability of specialists."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.baselines import single_means
+from pipelines.evaluate.plateau import right
 from pipelines.evaluate.selection import at_choice, mean_costs
 
 Floats = NDArray[np.float64]
@@ -51,6 +50,45 @@ def corrected_oracle(samples: Floats, *, rounds: int = 10, seed: int = 0) -> Flo
             weight += usable
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(weight > 0, total / weight, np.nan)
+
+
+def chance_corrected_oracle(
+    labels: Floats, correct: Floats, tasks: NDArray[np.str_], chance: Floats
+) -> Floats:
+    """(n,) score of an oracle that sees who knows the answer, not who guessed it.
+
+    Among many models that guess between few options one is nearly always right,
+    and an oracle that sees the labels picks it. A model whose accuracy is a on
+    the questions of a task with guessing rate g knows k = (a − g)/(1 − g) of
+    them (at least none); a right answer of its is known with probability k/a.
+    The oracle finds a model that knows with probability P = 1 − Π(1 − k/a) over
+    the models that are right; otherwise it guesses: P + (1 − P)·g. For a pool
+    of one model that is its accuracy again, and for guessers alone it is g. It
+    takes the models' guesses to be independent of each other.
+
+    Args:
+        chance: (n,) g, one over the number of options; 0 where nothing can be
+            guessed, and there the oracle is the raw one.
+
+    >>> y = np.array([[1, 0], [0, 1], [1, 0], [0, 1.0]])
+    >>> chance_corrected_oracle(y, y, np.array(["a"] * 4), np.full(4, 0.5)).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    >>> chance_corrected_oracle(y, y, np.array(["a"] * 4), np.zeros(4)).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    known = ~np.isnan(labels)
+    top = np.where(known, labels, -np.inf).max(axis=1)
+    out = np.where(known.any(axis=1), top, np.nan)
+    good = right(correct)
+    for task in np.unique(tasks):
+        for g in np.unique(chance[(tasks == task) & (chance > 0)]):
+            at = (tasks == task) & (chance == g)
+            accuracy = np.nan_to_num(single_means(correct[at]))
+            knows = np.maximum(accuracy - g, 0.0) / (1 - g) if g < 1 else np.zeros_like(accuracy)
+            surely = np.where(accuracy > 0, knows / np.maximum(accuracy, 1e-300), 0.0)
+            nobody = np.where(good[at], 1 - surely, 1.0).prod(axis=1)
+            out[at] = np.where(known[at].any(axis=1), 1 - nobody + nobody * g, np.nan)
+    return out
 
 
 def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: int = 0) -> Floats:
@@ -129,37 +167,6 @@ def specialist_stability(
     return np.array(found) if found else None
 
 
-def resolvable_difference(
-    labels: Floats, *, top: int = 5, level: float = 0.05, power: float = 0.8
-) -> float | None:
-    """Smallest accuracy difference a paired test on these queries finds with that power.
-
-    (z₁₋α/₂ + z_power)·√(σ²/n), where σ² is the variance of the difference
-    between two models on a query, averaged over pairs of the `top` most
-    accurate models (Card et al., 2020, With Little Power Comes Great
-    Responsibility, section 4, in its normal approximation).
-
-    >>> y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]] * 100, float)
-    >>> round(resolvable_difference(y), 4)
-    0.0991
-    """
-    from scipy.stats import norm
-
-    accuracy = np.nan_to_num(single_means(labels), nan=-1.0)
-    order = np.lexsort((np.arange(len(accuracy)), -accuracy))[:top]
-    found = []
-    for i, a in enumerate(order):
-        for b in order[i + 1 :]:
-            difference = labels[:, a] - labels[:, b]
-            known = difference[~np.isnan(difference)]
-            if len(known) > 1:
-                found.append(float(np.var(known)) / len(known))
-    if not found:
-        return None
-    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
-    return z * math.sqrt(float(np.mean(found)))
-
-
 def dominated(cost: Floats, accuracy: Floats) -> NDArray[np.bool_]:
     """(..., m) models to which another is at least equal in both and better in one.
 
@@ -173,21 +180,21 @@ def dominated(cost: Floats, accuracy: Floats) -> NDArray[np.bool_]:
     return out
 
 
-def agreement(labels: Floats) -> Floats:
+def agreement(correct: Floats) -> Floats:
     """(n,) share of pairs of models that are both right or both wrong; NaN below two labels."""
-    known = ~np.isnan(labels)
+    known = ~np.isnan(correct)
     k = known.sum(axis=1)
-    r = (known & (np.nan_to_num(labels) >= 0.5)).sum(axis=1)
+    r = right(correct).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(k > 1, (r * (r - 1) + (k - r) * (k - r - 1)) / (k * (k - 1)), np.nan)
 
 
 __all__ = [
     "agreement",
+    "chance_corrected_oracle",
     "corrected_oracle",
     "crossfitted_task_oracle",
     "dominated",
-    "resolvable_difference",
     "specialist_scores",
     "specialist_stability",
 ]

@@ -1,0 +1,9 @@
+"""The routability certificate: can this pool and these queries tell routers apart?
+
+Read `issued.py` first: it takes the pool's figures (`pool.py`, `headroom.py`),
+tries the reference routers (`crossfit.py`) and lets `verdict.py` say what follows.
+"""
+
+from pipelines.evaluate.certificate.issued import Certificate, certify, default_scheme
+
+__all__ = ["Certificate", "certify", "default_scheme"]

@@ -1,0 +1,143 @@
+"""Reference routers, cross-fitted over all questions: do they learn, or collapse to one model?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.baselines import best_single
+from pipelines.evaluate.bootstrap import Draws, interval, p_value
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.plateau import selection_entropy, selection_profile
+from pipelines.evaluate.selection import Choice, at_choice, best, mean_costs
+from pipelines.evaluate.significance import holm
+from pipelines.routers import ROUTERS
+from pipelines.routers.base import Router, traits_of
+
+#: Routers whose collapse the certificate reports.
+REFERENCE = ("kmeans", "knn", "mf", "mlp", "task-map")
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """One reference router on all questions, asked without regard to cost.
+
+    Each question is routed by a router that was fitted without its fold.
+
+    Attributes:
+        accuracy: mean score of its choices.
+        gain: accuracy minus that of the single model that is best on the same
+            train questions, with a paired interval and a Holm-corrected p-value.
+        top_model, top_share: the model it asks most, and how often.
+        entropy: selection entropy over log m; 0 is collapse.
+    """
+
+    router: str
+    accuracy: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    p_adjusted: float
+    top_model: str
+    top_share: float
+    entropy: float
+
+
+def fold_of(core: Core, folds: int, seed: int) -> NDArray[np.int64]:
+    """(n,) fold of each question: near-duplicates together, tasks in proportion, seeded.
+
+    Within every task the groups are shuffled and dealt in turn; a group that
+    spans tasks follows its first question.
+    """
+    generator = np.random.default_rng(seed)
+    first = np.unique(core.groups, return_index=True)[1]
+    place = generator.permutation(len(first))
+    order = np.lexsort((place, core.tasks[first]))
+    dealt = np.empty(len(first), dtype=np.int64)
+    dealt[order] = np.arange(len(first)) % folds
+    return np.asarray(dealt[np.searchsorted(core.groups[first], core.groups)])
+
+
+def crossfitted(
+    core: Core, *, routers: Sequence[str] = REFERENCE, folds: int = 5, draws: Draws
+) -> tuple[list[Collapse], str | None]:
+    """Every question routed by routers fitted on the other folds.
+
+    In each turn the next fold's neighbours (one eighth of what is left) serve
+    as validation questions, on which hyperparameters are chosen.
+
+    Args:
+        draws: resamples of the core's questions, for the paired intervals.
+
+    Returns:
+        The routers tried, and why others (or all) were not.
+
+    Raises:
+        BadInput: `folds` is below 2.
+    """
+    if folds < 2:
+        raise BadInput(f"{folds} fold(s) leave nothing to fit on", next_step="give at least 2")
+    if not routers:
+        return [], "no reference router was asked for"
+    blind = core.embeddings is None
+    names = [name for name in routers if not (blind and _reads_embeddings(name))]
+    why_not = "the questions have no embeddings" if len(names) < len(routers) else None
+    if core.n_queries < 4 * folds:
+        return [], f"{core.n_queries} questions are too few for {folds} folds"
+    if not names:
+        return [], why_not
+    fold = fold_of(core, folds, draws.seed)
+    choices = {name: np.zeros(core.n_queries, dtype=np.int64) for name in names}
+    singles = np.zeros(core.n_queries, dtype=np.int64)
+    for k in range(folds):
+        test, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        held = core.take(rest)
+        inner = fold_of(held, 8, draws.seed + 1 + k) == 0
+        train = held.take(np.flatnonzero(~inner)).examples(
+            held.take(np.flatnonzero(inner)).examples()
+        )
+        price = mean_costs(held.costs["usd"]) if "usd" in held.costs else np.zeros(core.n_models)
+        singles[test] = best_single(held.labels, price)
+        part = core.take(test)
+        for name in names:
+            router: Router = ROUTERS.get(name)()
+            router.fit(train)
+            scores = router.scores(part.queries())
+            choices[name][test] = best(scores, ~np.isnan(part.labels), price)
+    return _collapses(core, choices, singles, draws), why_not
+
+
+def _reads_embeddings(name: str) -> bool:
+    return "embeddings" in traits_of(ROUTERS.get(name)).needs
+
+
+def _collapses(
+    core: Core, choices: Mapping[str, Choice], singles: Choice, draws: Draws
+) -> list[Collapse]:
+    names = list(choices)
+    scores = np.stack([at_choice(core.labels, choices[name]) for name in names], axis=1)
+    gains = scores - at_choice(core.labels, singles)[:, None]
+    replicates = draws.means(gains)
+    adjusted = holm([p_value(replicates[:, k]) for k in range(len(names))])
+    found = []
+    for k, name in enumerate(names):
+        low, high = interval(replicates[:, k])
+        profile = selection_profile(choices[name], core.n_models)
+        found.append(
+            Collapse(
+                router=name,
+                accuracy=float(scores[:, k].mean()),
+                gain=float(np.nanmean(gains[:, k])),
+                gain_low=low,
+                gain_high=high,
+                p_adjusted=adjusted[k],
+                top_model=core.model_ids[int(np.argmax(profile))],
+                top_share=float(profile.max()),
+                entropy=selection_entropy(profile),
+            )
+        )
+    return found

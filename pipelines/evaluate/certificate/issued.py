@@ -1,0 +1,165 @@
+"""The certificate itself: figures of the pool, reference routers tried, a verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.baselines import best_single
+from pipelines.evaluate.bootstrap import Draws
+from pipelines.evaluate.certificate.crossfit import REFERENCE, Collapse, crossfitted
+from pipelines.evaluate.certificate.leaks import leaks
+from pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
+from pipelines.evaluate.certificate.power import resolvable_difference
+from pipelines.evaluate.certificate.verdict import RULE, verdict_of
+from pipelines.evaluate.core import Core, first_measure
+from pipelines.evaluate.selection import mean_costs
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """JSON-ready (`to_json`). Accuracies and gaps are shares, not per cent.
+
+    `figures` holds, by name: best_single, uniform_random, cost_matched_mix,
+    task_oracle, task_oracle_crossfitted, query_oracle, query_oracle_corrected,
+    query_oracle_chance_corrected, the gaps gap_task_oracle, gap_query_oracle,
+    gap_query_oracle_corrected, gap_query_oracle_chance_corrected (all against
+    the best single model) and gap_mix (oracle against the mix),
+    specialist_stability, hard_share, unsolved_share, all_right_share,
+    best_covers, dominated_share, redundancy, contested_share,
+    unreadable_share, resolvable_difference (of the test questions) and
+    resolvable_difference_crossfitted (of all questions, as the reference
+    routers are tried).
+    """
+
+    n_queries: int
+    n_test: int | None
+    n_models: int
+    coverage: float
+    scheme: str | None
+    measure: str | None
+    resamples: int
+    seed: int
+    clustered_by: str | None
+    best_single: str
+    figures: Mapping[str, Figure]
+    models: Sequence[ModelFigure]
+    routers: Sequence[Collapse]
+    routers_reason: str | None
+    folds: int | None
+    test_in_train: Mapping[str, int] | None
+    verdict: str
+    words: str
+    rule: str = RULE
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dictionaries, lists and numbers; keys in a fixed order."""
+        return {"format": 1, **asdict(self)}
+
+
+def certify(
+    core: Core,
+    *,
+    scheme: str | None = None,
+    measure: str | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+    cluster: str | None = None,
+    routers: Sequence[str] = REFERENCE,
+    folds: int = 5,
+) -> Certificate:
+    """Certificate of a release or of staged tables.
+
+    Figures of the pool are over all queries with a label; the reference routers
+    are cross-fitted over the same queries, so that all of them count; the
+    resolvable difference is that of the test questions of `scheme`, on which
+    others will compare.
+
+    Args:
+        scheme: split scheme; by default `dense`, else the first in order.
+        measure: cost measure; by default the first known of usd, tokens,
+            latency, params.
+        cluster: `duplicates` or `task` to resample whole groups.
+        routers: reference routers to try, names of `ROUTERS`;
+            none when empty.
+        folds: folds of the cross-fitting.
+
+    Raises:
+        BadInput: no query has a label, or a name is unknown.
+    """
+    usable = np.flatnonzero(~np.all(np.isnan(core.labels), axis=1))
+    if not len(usable):
+        raise BadInput(
+            "no query has a label, so there is nothing to certify",
+            next_step="label the responses first (`routeyard relabel`)",
+        )
+    core = core.take(usable)
+    measure = first_measure(core.costs, measure)
+    scheme = None if scheme is None and not core.splits else default_scheme(core, scheme)
+    cost = core.costs[measure] if measure else None
+    price = mean_costs(cost) if cost is not None else None
+    single = best_single(core.labels, price)
+    draws = Draws(core.n_queries, resamples, seed, core.clusters(cluster))
+    figures, models = pool_figures(core, cost, single, draws)
+    test = _test(core, scheme)
+    for name, among in (
+        ("resolvable_difference", test or core),
+        ("resolvable_difference_crossfitted", core),
+    ):
+        found = resolvable_difference(among.labels)
+        figures[name] = (
+            Figure(None, reason="fewer than two models share questions")
+            if found is None
+            else Figure(found)
+        )
+    tried, why_not = crossfitted(core, routers=routers, folds=folds, draws=draws)
+    how = f"cross-fitted in {folds} folds over all {core.n_queries} questions"
+    verdict, words = verdict_of(core, figures, tried, why_not, single, how)
+    return Certificate(
+        n_queries=core.n_queries,
+        n_test=None if test is None else test.n_queries,
+        n_models=core.n_models,
+        coverage=core.coverage,
+        scheme=scheme,
+        measure=measure,
+        resamples=resamples,
+        seed=seed,
+        clustered_by=cluster,
+        best_single=core.model_ids[single],
+        figures=figures,
+        models=models,
+        routers=tried,
+        routers_reason=why_not,
+        folds=folds if tried else None,
+        test_in_train=None if scheme is None else leaks(core, scheme),
+        verdict=verdict,
+        words=words,
+    )
+
+
+def default_scheme(core: Core, asked: str | None = None) -> str:
+    """The scheme asked for, else `dense`, else the first in order.
+
+    Raises:
+        BadInput: it does not exist, its test is empty, or there is no scheme.
+    """
+    if not core.splits:
+        raise BadInput(
+            "the release has no split into train and test questions",
+            next_step="give the recipe a `split` section",
+        )
+    chosen = asked or ("dense" if "dense" in core.splits else min(core.splits))
+    if asked is not None:
+        core.rows(asked, "test")
+    return chosen
+
+
+def _test(core: Core, scheme: str | None) -> Core | None:
+    if scheme is None:
+        return None
+    rows = np.flatnonzero(core.splits[scheme] == "test")
+    return core.take(rows) if len(rows) else None

@@ -1,0 +1,198 @@
+"""Figures of the pool: single models, oracles, random mixes, redundancy, each with its interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.baselines import mix_weights, query_oracle, random_mean, task_oracle
+from pipelines.evaluate.bootstrap import Draws, interval
+from pipelines.evaluate.certificate.headroom import (
+    agreement,
+    chance_corrected_oracle,
+    corrected_oracle,
+    crossfitted_task_oracle,
+    dominated,
+    specialist_stability,
+)
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.plateau import hard_subset, right, solvable
+from pipelines.evaluate.selection import Choice, at_choice, mean_costs
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value with its 95 % interval; null with a reason where it does not exist."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ModelFigure:
+    """One model: accuracy over the queries it has a label for, and mean cost if known."""
+
+    model_id: str
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    n_labels: int
+    mean_cost: float | None
+    dominated: bool | None
+
+
+def pool_figures(
+    core: Core, cost: Floats | None, single: int, draws: Draws
+) -> tuple[dict[str, Figure], list[ModelFigure]]:
+    """Figures by name, and those of every model.
+
+    Args:
+        cost: (n, m) of the certificate's measure, or None.
+        single: position of the best single model.
+    """
+    y = core.labels
+    columns, reasons = _columns(core, cost, single, draws.seed)
+    names = list(columns)
+    values = np.concatenate([np.stack([columns[name] for name in names], axis=1), y], axis=1)
+    replicates = draws.means(values)
+    figures: dict[str, Figure] = {}
+    for k, name in enumerate(names):
+        figures[name] = _figure(columns[name], replicates[:, k], "no query has a value")
+    figures.update({name: Figure(None, reason=reason) for name, reason in reasons.items()})
+    singles = replicates[:, len(names) :]
+    off = _dominance(cost, mean_costs(y), singles, draws, figures)
+    figures["specialist_stability"] = _stability(core)
+    figures["contested_share"] = _share(core.contested)
+    figures["unreadable_share"] = _share(core.unreadable)
+    return figures, _models(core, cost, singles, off)
+
+
+def _columns(
+    core: Core, cost: Floats | None, single: int, seed: int
+) -> tuple[dict[str, Floats], dict[str, str]]:
+    """(n,) columns whose means are figures, and why the others are absent."""
+    y, decided = core.labels, core.decided
+    oracle = query_oracle(y, cost)
+    top = at_choice(y, oracle)
+    per_task = at_choice(y, task_oracle(y, core.tasks))
+    can = solvable(decided)
+    n_right, n_known = right(decided).sum(axis=1), (~np.isnan(y)).sum(axis=1)
+    by_chance = chance_corrected_oracle(y, decided, core.tasks, core.chance)
+    columns: dict[str, Floats] = {
+        "best_single": y[:, single],
+        "uniform_random": random_mean(y),
+        "task_oracle": per_task,
+        "task_oracle_crossfitted": crossfitted_task_oracle(y, core.tasks, seed=seed),
+        "query_oracle": top,
+        "query_oracle_chance_corrected": by_chance,
+        "gap_task_oracle": per_task - y[:, single],
+        "gap_query_oracle": top - y[:, single],
+        "gap_query_oracle_chance_corrected": by_chance - y[:, single],
+        "hard_share": np.where(can, hard_subset(decided, single).astype(np.float64), np.nan),
+        "unsolved_share": (~can).astype(np.float64),
+        "all_right_share": (n_right == n_known).astype(np.float64),
+        "best_covers": np.where(can & ~np.isnan(y[:, single]), right(decided)[:, single], np.nan),
+        "redundancy": agreement(decided),
+    }
+    reasons = _mix(core, cost, oracle, top, columns)
+    return columns, reasons | _luck(core, single, seed, columns)
+
+
+def _mix(
+    core: Core, cost: Floats | None, oracle: Choice, top: Floats, columns: dict[str, Floats]
+) -> dict[str, str]:
+    """At the oracle's own mean cost: what the same money buys without looking at queries."""
+    if cost is None:
+        why = "no cost measure is known for every model of the pool"
+        return {"cost_matched_mix": why, "gap_mix": why}
+    y = core.labels
+    spent = float(np.nanmean(at_choice(cost, oracle)))
+    weights = mix_weights(mean_costs(cost), np.nan_to_num(mean_costs(y), nan=0.0), spent)
+    known = ~np.isnan(y) * weights
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mixed = (np.where(np.isnan(y), 0.0, y) @ weights) / known.sum(axis=1)
+    columns["cost_matched_mix"], columns["gap_mix"] = mixed, top - mixed
+    return {}
+
+
+def _luck(core: Core, single: int, seed: int, columns: dict[str, Floats]) -> dict[str, str]:
+    """The oracle without sampling luck, where there are samples."""
+    if core.samples is None:
+        why = (
+            "every response was sampled once, so luck cannot be told from skill: "
+            "the oracle is an upper limit"
+        )
+        return {"query_oracle_corrected": why, "gap_query_oracle_corrected": why}
+    corrected = corrected_oracle(core.samples, seed=seed)
+    columns["query_oracle_corrected"] = corrected
+    columns["gap_query_oracle_corrected"] = corrected - core.labels[:, single]
+    return {}
+
+
+def _models(
+    core: Core, cost: Floats | None, singles: Floats, off: NDArray[np.bool_] | None
+) -> list[ModelFigure]:
+    y = core.labels
+    price = mean_costs(cost) if cost is not None else None
+    models = []
+    for k, name in enumerate(core.model_ids):
+        shown = _figure(y[:, k], singles[:, k], "no label")
+        models.append(
+            ModelFigure(
+                model_id=name,
+                accuracy=shown.value,
+                low=shown.low,
+                high=shown.high,
+                n_labels=int((~np.isnan(y[:, k])).sum()),
+                mean_cost=None if price is None else float(price[k]),
+                dominated=None if off is None else bool(off[k]),
+            )
+        )
+    return models
+
+
+def _figure(column: Floats, replicates: Floats, reason: str) -> Figure:
+    if np.isnan(column).all():
+        return Figure(None, reason=reason)
+    low, high = interval(replicates)
+    return Figure(
+        float(np.nanmean(column)),
+        None if math.isnan(low) else low,
+        None if math.isnan(high) else high,
+    )
+
+
+def _dominance(
+    cost: Floats | None, accuracy: Floats, singles: Floats, draws: Draws, figures: dict[str, Figure]
+) -> NDArray[np.bool_] | None:
+    """Share of models that another beats in accuracy at no more cost."""
+    if cost is None:
+        figures["dominated_share"] = Figure(
+            None, reason="no cost measure is known for every model of the pool"
+        )
+        return None
+    off = dominated(mean_costs(cost), np.nan_to_num(accuracy, nan=0.0))
+    shares = dominated(draws.means(cost), np.nan_to_num(singles, nan=0.0)).mean(axis=-1)
+    low, high = interval(shares)
+    figures["dominated_share"] = Figure(float(off.mean()), low, high)
+    return off
+
+
+def _stability(core: Core) -> Figure:
+    found = specialist_stability(core.labels, core.tasks)
+    if found is None:
+        return Figure(None, reason="needs two tasks with at least four queries and two models")
+    # The interval is over random halvings of the same queries.
+    low, high = interval(found)
+    return Figure(float(found.mean()), low, high)
+
+
+def _share(value: float | None) -> Figure:
+    return Figure(None, reason="no label is decided") if value is None else Figure(value)

@@ -1,0 +1,90 @@
+"""Power: which difference these questions can show, and how many a difference needs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.baselines import single_means
+
+Floats = NDArray[np.float64]
+
+
+def resolvable_difference(
+    labels: Floats, *, top: int = 5, level: float = 0.05, power: float = 0.8
+) -> float | None:
+    """Smallest accuracy difference a paired test on these queries finds with that power.
+
+    (z₁₋α/₂ + z_power)·√(σ²/n), where σ² is the variance of the difference
+    between two models on a query, averaged over pairs of the `top` most
+    accurate models (Card et al., 2020, With Little Power Comes Great
+    Responsibility, section 4, in its normal approximation).
+
+    >>> y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]] * 100, float)
+    >>> round(resolvable_difference(y), 4)
+    0.0991
+    """
+    from scipy.stats import norm
+
+    accuracy = np.nan_to_num(single_means(labels), nan=-1.0)
+    order = np.lexsort((np.arange(len(accuracy)), -accuracy))[:top]
+    found = []
+    for i, a in enumerate(order):
+        for b in order[i + 1 :]:
+            difference = labels[:, a] - labels[:, b]
+            known = difference[~np.isnan(difference)]
+            if len(known) > 1:
+                found.append(float(np.var(known)) / len(known))
+    if not found:
+        return None
+    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
+    return z * math.sqrt(float(np.mean(found)))
+
+
+def questions_needed(
+    difference: float, *, discordant: float = 0.2, level: float = 0.05, power: float = 0.8
+) -> int:
+    """Test questions on which a paired test finds a difference in accuracy with that power.
+
+    n = (z₁₋α/₂ + z_power)²·(δ − d²)/d²: the variance of the difference of two
+    0/1 scores is δ − d², δ the share of questions that only one of the two gets
+    right. The inverse of `resolvable_difference`, for planning.
+
+    Args:
+        difference: d, a share (0.02 for two points).
+        discordant: δ; 0.2 is on the large side of what the routing plateau
+            paper finds between routers (its Table 4), so it errs on the safe side.
+
+    Raises:
+        BadInput: the difference is not above 0, or above the discordant share.
+
+    >>> questions_needed(0.02), questions_needed(0.05)
+    (3917, 621)
+    """
+    from scipy.stats import norm
+
+    if not 0 < difference <= discordant <= 1:
+        raise BadInput(
+            f"a difference of {difference:g} cannot come from {discordant:g} of the questions",
+            next_step="give 0 < difference ≤ discordant ≤ 1, as shares",
+        )
+    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
+    return math.ceil(z**2 * (discordant - difference**2) / difference**2)
+
+
+def difference_shown(
+    questions: int, *, discordant: float = 0.2, level: float = 0.05, power: float = 0.8
+) -> float:
+    """Smallest difference in accuracy that so many questions show with that power, as a share.
+
+    >>> round(difference_shown(621), 3)
+    0.05
+    """
+    from scipy.stats import norm
+
+    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
+    # d² = z²(δ − d²)/n, solved for d.
+    return math.sqrt(z**2 * discordant / (questions + z**2)) if questions > 0 else math.inf

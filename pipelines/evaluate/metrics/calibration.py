@@ -1,0 +1,116 @@
+"""BCE, Brier score and ECE: whether predicted scores are the chances they claim to be."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
+
+Floats = NDArray[np.float64]
+
+#: Predictions are kept this far from 0 and 1 in BCE, so that one certain error is not infinite.
+CLIP = 1e-7
+
+#: Bins of equal width of ECE.
+BINS = 15
+
+_NOT = "the scores are no probabilities"
+
+
+def bce_cells(p: Floats, y: Floats) -> Floats:
+    """Cross-entropy −y·ln p − (1−y)·ln(1−p) of each cell, in nats; NaN without a label.
+
+    >>> round(float(bce_cells(np.array(0.5), np.array(1.0))), 6)
+    0.693147
+    """
+    q = np.clip(p, CLIP, 1 - CLIP)
+    return np.asarray(-(y * np.log(q) + (1 - y) * np.log(1 - q)))
+
+
+def brier_cells(p: Floats, y: Floats) -> Floats:
+    """(p − y)² of each cell; NaN without a label.
+
+    >>> float(brier_cells(np.array(0.5), np.array(1.0)))
+    0.25
+    """
+    return np.asarray((p - y) ** 2)
+
+
+def bin_sums(p: Floats, y: Floats) -> Floats:
+    """(n, 2·BINS) per question: Σ(p − y) and the number of labels in every bin of p."""
+    known = ~np.isnan(y)
+    where = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    out = np.zeros((len(p), 2 * BINS))
+    rows = np.broadcast_to(np.arange(len(p))[:, None], p.shape)
+    np.add.at(out, (rows[known], where[known]), (p - y)[known])
+    np.add.at(out, (rows[known], BINS + where[known]), 1.0)
+    return out
+
+
+def ece(sums: Floats) -> Floats:
+    """(...,) Σ_b n_b/n · |mean p − mean y| from the sums of `bin_sums` (..., 2·BINS).
+
+    >>> round(float(ece(bin_sums(np.array([[0.9, 0.2]]), np.array([[1.0, 0.0]])).sum(axis=0))), 6)
+    0.15
+    """
+    n = sums[..., BINS:].sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.abs(sums[..., :BINS]).sum(axis=-1) / n)
+
+
+def _probabilities(shown: Routed) -> bool:
+    return bool(shown.scores.min() >= 0 and shown.scores.max() <= 1)
+
+
+def _mean_of_cells(shown: Routed, cells: Floats) -> Found:
+    if not _probabilities(shown):
+        return Found(float("nan"), None, _NOT)
+    known = ~np.isnan(cells)
+    columns = np.stack([np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1)], axis=1)
+    total, drawn = columns.sum(axis=0), shown.ground.draws.sums(columns.astype(np.float64))
+    return Found(float(total[0] / total[1]), drawn[:, 0] / drawn[:, 1])
+
+
+def _bce(shown: Routed) -> Found:
+    return _mean_of_cells(shown, bce_cells(shown.scores, shown.ground.test.labels))
+
+
+def _brier(shown: Routed) -> Found:
+    return _mean_of_cells(shown, brier_cells(shown.scores, shown.ground.test.labels))
+
+
+def _ece(shown: Routed) -> Found:
+    if not _probabilities(shown):
+        return Found(float("nan"), None, _NOT)
+    sums = bin_sums(shown.scores, shown.ground.test.labels)
+    return Found(float(ece(sums.sum(axis=0))), ece(shown.ground.draws.sums(sums)))
+
+
+BCE = MetricSpec(
+    name="bce",
+    direction="lower",
+    unit="nats",
+    source="the routing plateau (arXiv 2606.07587), section 5.2 and Table 5",
+    says="mean cross-entropy of the predicted scores against the labels, over all labels",
+    needs=("probabilities",),
+    compute=_bce,
+)
+BRIER = MetricSpec(
+    name="brier",
+    direction="lower",
+    unit="squared probability",
+    source="Brier 1950, Verification of Forecasts Expressed in Terms of Probability",
+    says="mean squared difference between predicted score and label, over all labels",
+    needs=("probabilities",),
+    compute=_brier,
+)
+ECE = MetricSpec(
+    name="ece",
+    direction="lower",
+    unit="probability",
+    source="Guo et al. 2017 (arXiv 1706.04599), expected calibration error, 15 bins of equal width",
+    says="mean over bins, by size, of |mean predicted score − mean label|",
+    needs=("probabilities",),
+    compute=_ece,
+)

@@ -1,0 +1,134 @@
+"""PerfGain, CostSave, ParetoDist: a sweep against the best single model and other routers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.metrics.spec import Found, MetricSpec, Swept
+
+Floats = NDArray[np.float64]
+
+_SOURCE = "LLMRouterBench, {}; no code is published, so the definition is this line's"
+
+#: Sums of the same labels in another order must not decide a tie.
+_TIE = 1e-12
+
+
+def perf_gain(accuracy: Floats, best: Floats | float) -> Floats:
+    """(...,) best over settings (..., k) of A/A_best − 1; NaN where A_best is 0.
+
+    >>> round(float(perf_gain(np.array([0.4, 0.9]), 0.75)), 6)
+    0.2
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(np.asarray(best) > 0, accuracy.max(axis=-1) / best - 1, np.nan)
+
+
+def cost_save(
+    cost: Floats, accuracy: Floats, best: Floats | float, best_cost: Floats | float
+) -> Floats:
+    """(...,) greatest 1 − c/c_best over settings at least as accurate as the best single model.
+
+    NaN where no setting is; negative where only dearer ones are.
+
+    >>> float(cost_save(np.array([1.0, 2.0, 5.0]), np.array([0.4, 0.8, 0.9]), 0.8, 4.0))
+    0.5
+    """
+    goal = np.asarray(best)[..., None]
+    cheapest = np.where(accuracy >= goal - _TIE, cost, np.inf).min(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = 1 - cheapest / best_cost
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def pareto_points(cost: Floats, accuracy: Floats) -> tuple[Floats, Floats]:
+    """Points that no other point equals or beats at the same cost or less, cheapest first.
+
+    >>> pareto_points(np.array([2.0, 1.0, 3.0]), np.array([0.5, 0.5, 0.9]))
+    (array([1., 3.]), array([0.5, 0.9]))
+    """
+    order = np.lexsort((-accuracy, cost))
+    best = np.maximum.accumulate(accuracy[order])
+    keep = np.concatenate([[True], best[1:] > best[:-1]])
+    return cost[order][keep], accuracy[order][keep]
+
+
+def pareto_dist(
+    cost: Floats, accuracy: Floats, frontier: tuple[Floats, Floats], low: float, high: float
+) -> float:
+    """Mean distance of a router's settings to the nearest point of the joint frontier.
+
+    Euclidean in (cost, accuracy), cost scaled so that the cheapest single
+    model is at 0 and the dearest at 1.
+
+    >>> f = (np.array([1.0, 5.0]), np.array([0.4, 0.8]))
+    >>> round(pareto_dist(np.array([1.0, 5.0]), np.array([0.4, 0.6]), f, 1.0, 5.0), 6)
+    0.1
+    """
+    if not high > low:
+        return float("nan")
+    dx = (cost[:, None] - frontier[0][None, :]) / (high - low)
+    dy = accuracy[:, None] - frontier[1][None, :]
+    return float(np.sqrt(dx**2 + dy**2).min(axis=1).mean())
+
+
+def _perf_gain(shown: Swept) -> Found:
+    return Found(
+        float(perf_gain(shown.accuracy, shown.best)),
+        perf_gain(shown.accuracies, shown.bests),
+        "the best single model is never right",
+    )
+
+
+def _cost_save(shown: Swept) -> Found:
+    return Found(
+        float(cost_save(shown.cost, shown.accuracy, shown.best, shown.best_cost)),
+        cost_save(shown.costs, shown.accuracies, shown.bests, shown.best_costs),
+        "no setting is as accurate as the best single model",
+    )
+
+
+def _pareto_dist(shown: Swept) -> Found | None:
+    joint = shown.routed.rivals.frontier.get(shown.measure)
+    if joint is None:
+        return None
+    value = pareto_dist(shown.cost, shown.accuracy, joint, shown.low, shown.high)
+    # The frontier is held as it is: the interval is that of this router's settings.
+    drawn = [
+        pareto_dist(c, a, joint, shown.low, shown.high)
+        for c, a in zip(shown.costs, shown.accuracies, strict=True)
+    ]
+    return Found(value, np.array(drawn), "all single models cost the same")
+
+
+PERF_GAIN = MetricSpec(
+    name="perf_gain",
+    direction="higher",
+    unit="share of the best single model's accuracy",
+    source=_SOURCE.format("PerfGain"),
+    says="best over the sweep's settings of accuracy over that of the best single model, minus 1",
+    needs=("costs",),
+    per="measure",
+    compute=_perf_gain,
+)
+COST_SAVE = MetricSpec(
+    name="cost_save",
+    direction="higher",
+    unit="share of the best single model's cost",
+    source=_SOURCE.format("CostSave"),
+    says="greatest saving over settings that are at least as accurate as the best single model",
+    needs=("costs",),
+    per="measure",
+    compute=_cost_save,
+)
+PARETO_DIST = MetricSpec(
+    name="pareto_dist",
+    direction="lower",
+    unit="scaled cost and accuracy",
+    source=_SOURCE.format("ParetoDist"),
+    says="mean distance of the sweep's settings to the nearest point of the joint frontier",
+    needs=("costs",),
+    per="measure",
+    compute=_pareto_dist,
+)

@@ -1,0 +1,53 @@
+"""RCI: how often a router calls a model it did not need to call, or misses the best answer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
+from pipelines.evaluate.selection import Choice, at_choice, mean_costs
+
+Floats = NDArray[np.float64]
+
+
+def rci_column(labels: Floats, mean_cost: Floats, choice: Choice) -> Floats:
+    """(n,) 0 where the choice was in order, 1 where it was not.
+
+    In order: the chosen answer is as good as any and its model is not the
+    dearest of the pool, or it is as good as any and only dearest models are.
+
+    Args:
+        labels: (n, m) scores; NaN is missing and never the best.
+        mean_cost: (m,) mean cost of every model; the dearest may be several.
+
+    >>> y = np.array([[1, 1], [0, 1], [1, 0], [0, 0.0]])
+    >>> rci_column(y, np.array([1.0, 9.0]), np.array([1, 1, 1, 0])).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+    y = np.where(np.isnan(labels), -np.inf, labels)
+    top = y == y.max(axis=1, keepdims=True)
+    dearest = mean_cost == np.nanmax(mean_cost)
+    good = np.asarray(at_choice(top.astype(np.float64), choice)) > 0
+    only_dearest = ~(top & ~dearest).any(axis=1)
+    return np.where(good & (~dearest[choice] | only_dearest), 0.0, 1.0)
+
+
+def _compute(shown: Routed) -> Found | None:
+    measure = shown.ground.measure
+    if measure is None:
+        return None
+    cost = mean_costs(shown.ground.test.costs[measure])
+    return shown.mean(rci_column(shown.ground.test.labels, cost, shown.choice))
+
+
+RCI = MetricSpec(
+    name="rci",
+    direction="lower",
+    unit="share of questions",
+    source="EquiRouter (routing collapse index), at the largest budget",
+    says="1 − share of questions on which the chosen answer is as good as any and, unless only "
+    "the dearest model could give it, not the dearest model's",
+    needs=("costs",),
+    compute=_compute,
+)

@@ -1,0 +1,90 @@
+"""TRR and U_token: what routing between a plain and a reasoning model saves in tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
+from pipelines.evaluate.selection import best
+
+Floats = NDArray[np.float64]
+
+
+def trr(spent: Floats | float, strong: Floats | float) -> Floats:
+    """TRR = 1 − tokens of the router/tokens of the strong model; NaN where those are 0.
+
+    >>> float(trr(30.0, 100.0))
+    0.7
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(np.asarray(strong) > 0, 1 - np.asarray(spent) / strong, np.nan)
+
+
+def u_token(accuracy: Floats | float, small: Floats | float, saved: Floats | float) -> Floats:
+    """U_token = (Acc − Acc_LLM)/(1 − TRR): accuracy gained per share of the strong one's tokens.
+
+    >>> round(float(u_token(0.75, 0.6, 0.7)), 6)
+    0.5
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (np.asarray(accuracy) - small) / (1 - np.asarray(saved))
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _columns(shown: Routed) -> Floats | None:
+    """(n, 4) score and tokens of the choice, score of the small model, tokens of the large one.
+
+    Questions on which either model lacks a label or its tokens are left out (NaN rows).
+    """
+    pair, test = shown.rivals.pair, shown.ground.test
+    if pair is None or "tokens" not in test.costs:
+        return None
+    at = np.array(pair)
+    y, tokens = test.labels[:, at], test.costs["tokens"][:, at]
+    chosen = best(shown.scores[:, at], np.ones(y.shape, dtype=bool), np.arange(2.0))
+    rows = np.arange(len(y))
+    out = np.stack([y[rows, chosen], tokens[rows, chosen], y[:, 0], tokens[:, 1]], axis=1)
+    out[np.isnan(y).any(axis=1) | np.isnan(tokens).any(axis=1)] = np.nan
+    return out
+
+
+def _found(shown: Routed, useful: bool) -> Found | None:
+    columns = _columns(shown)
+    if columns is None:
+        return None
+    if np.isnan(columns).all():
+        return Found(float("nan"), None, "no question has labels and tokens of both models")
+    drawn = np.vstack([np.nanmean(columns, axis=0), shown.ground.draws.means(columns)])
+    values = trr(drawn[:, 1], drawn[:, 3])
+    if useful:
+        values = u_token(drawn[:, 0], drawn[:, 2], values)
+    return Found(float(values[0]), values[1:], "no token is spent")
+
+
+def _trr(shown: Routed) -> Found | None:
+    return _found(shown, useful=False)
+
+
+def _u_token(shown: Routed) -> Found | None:
+    return _found(shown, useful=True)
+
+
+TRR = MetricSpec(
+    name="trr",
+    direction="higher",
+    unit="share of the large model's tokens",
+    source="CP-Router, token reduction ratio",
+    says="1 − tokens spent between small and large, over those of always asking the large model",
+    needs=("pair", "tokens"),
+    compute=_trr,
+)
+U_TOKEN = MetricSpec(
+    name="u_token",
+    direction="higher",
+    unit="accuracy per share of tokens",
+    source="CP-Router, U_token",
+    says="(accuracy − accuracy of the small model)/(1 − TRR)",
+    needs=("pair", "tokens"),
+    compute=_u_token,
+)

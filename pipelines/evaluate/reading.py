@@ -1,0 +1,242 @@
+"""Reading: the evaluation core of a release's tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.matrix import codes, dense
+from pipelines.routers.base import Floats
+
+
+def from_tables(
+    queries: pa.Table,
+    models: pa.Table,
+    labels: pa.Table,
+    responses: pa.Table | None = None,
+    embeddings: pa.Table | None = None,
+    splits: pa.Table | None = None,
+    duplicates: pa.Table | None = None,
+    *,
+    verdicts: pa.Table | None = None,
+    model_splits: pa.Table | None = None,
+    encoder: str | None = None,
+) -> Core:
+    """Core of a release or of staged tables (contracts in `schemas`).
+
+    Args:
+        labels: the label matrix in long form; rows of queries or models that
+            are not in their tables are ignored.
+        responses: tokens, latency and dollars; without them only the `params`
+            measure can exist.
+        encoder: which embeddings to take when there are several; by default
+            the first name in order.
+        verdicts: needed for the oracle's correction for sampling luck, when
+            responses were sampled more than once.
+
+    Raises:
+        BadInput: no query or no model is left, or embeddings are incomplete.
+    """
+    query_ids = pa.array(sorted(queries.column("query_id").to_pylist()), pa.string())
+    model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
+    n, m = len(query_ids), len(model_ids)
+    if not n or not m:
+        raise BadInput(
+            f"nothing to evaluate: {n} queries and {m} models",
+            next_step="look at `removals` for what took them away",
+        )
+    at = np.argsort(codes(queries.column("query_id"), query_ids), kind="stable")
+    sorted_queries = queries.take(pa.array(at))
+    label_rows = codes(labels.column("query_id"), query_ids)
+    label_columns = codes(labels.column("model_id"), model_ids)
+    decided = labels.filter(pc.is_valid(labels.column("score")))
+    names = tuple(model_ids.to_pylist())
+    return Core(
+        query_ids=tuple(query_ids.to_pylist()),
+        model_ids=names,
+        labels=dense(label_rows, label_columns, labels.column("score"), (n, m)),
+        costs=_costs(models, responses, query_ids, model_ids),
+        tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
+        domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
+        splits=_splits(splits, query_ids),
+        groups=_groups(duplicates, query_ids),
+        unseen=_unseen(model_splits, names),
+        embeddings=_vectors(embeddings, query_ids, encoder),
+        samples=_samples(verdicts, labels, query_ids, model_ids),
+        contested=_share(decided, "contested"),
+        unreadable=_share_of(decided, "decided_by", "unreadable"),
+        prompts=tuple(sorted_queries.column("prompt").to_pylist()),
+        correct=_decisions(labels, label_rows, label_columns, (n, m)),
+        sources=_column(sorted_queries, "source"),
+        options=_options(sorted_queries),
+        kinds=_kinds(models),
+    )
+
+
+def _options(queries: pa.Table) -> NDArray[np.int64] | None:
+    if "choices" not in queries.column_names:
+        return None
+    lengths = pc.fill_null(pc.list_value_length(queries.column("choices")), 0)
+    return np.asarray(lengths.to_numpy(), dtype=np.int64)
+
+
+def _decisions(
+    labels: pa.Table,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    shape: tuple[int, int],
+) -> Floats | None:
+    if "correct" not in labels.column_names:
+        return None
+    return dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
+
+
+def _column(queries: pa.Table, name: str) -> NDArray[np.str_] | None:
+    if name not in queries.column_names:
+        return None
+    return np.array([value or "" for value in queries.column(name).to_pylist()], dtype=np.str_)
+
+
+def _kinds(models: pa.Table) -> dict[str, str]:
+    if "kind" not in models.column_names:
+        return {}
+    return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
+
+
+def _costs(
+    models: pa.Table, responses: pa.Table | None, query_ids: pa.Array, model_ids: pa.Array
+) -> dict[str, Floats]:
+    shape = (len(query_ids), len(model_ids))
+    costs: dict[str, Floats] = {}
+    if responses is not None and responses.num_rows:
+        rows = codes(responses.column("query_id"), query_ids)
+        columns = codes(responses.column("model_id"), model_ids)
+        tokens = pc.add(responses.column("prompt_tokens"), responses.column("completion_tokens"))
+        for name, values in (
+            ("usd", responses.column("cost_usd")),
+            ("tokens", tokens),
+            ("latency", responses.column("latency_s")),
+        ):
+            costs[name] = dense(rows, columns, values, shape)
+    at = codes(models.column("model_id"), model_ids)
+    params = np.full(len(model_ids), np.nan)
+    params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    costs["params"] = np.broadcast_to(params, shape).copy()
+    # A column without any value for some model would make that model free of charge.
+    return {
+        name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
+    }
+
+
+def _splits(splits: pa.Table | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
+    found: dict[str, NDArray[np.str_]] = {}
+    if splits is None:
+        return found
+    for scheme in sorted(set(splits.column("scheme").to_pylist())):
+        part = splits.filter(pc.equal(splits.column("scheme"), scheme))
+        at = codes(part.column("query_id"), query_ids)
+        values = np.full(len(query_ids), "", dtype="<U10")
+        names = np.array(part.column("split").to_pylist(), dtype="<U10")
+        values[at[at >= 0]] = names[at >= 0]
+        found[scheme] = values
+    return found
+
+
+def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int64]:
+    """Group number per query; several encoders or thresholds: the first in order counts."""
+    groups = np.arange(len(query_ids), dtype=np.int64)
+    if duplicates is None or not duplicates.num_rows:
+        return groups
+    kind = min(
+        zip(
+            duplicates.column("encoder").to_pylist(),
+            duplicates.column("threshold").to_pylist(),
+            strict=True,
+        )
+    )
+    part = duplicates.filter(
+        pc.and_(
+            pc.equal(duplicates.column("encoder"), kind[0]),
+            pc.equal(duplicates.column("threshold"), kind[1]),
+        )
+    )
+    at = codes(part.column("query_id"), query_ids)
+    names = np.unique(
+        np.array(part.column("group_id").to_pylist(), dtype=np.str_), return_inverse=True
+    )[1]
+    # Numbers of groups start past those of the queries that are in none.
+    groups[at[at >= 0]] = len(groups) + names[at >= 0]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    if model_splits is not None:
+        for row in model_splits.to_pylist():
+            found.setdefault(row["scheme"], [])
+            if row["split"] == "unseen" and row["model_id"] in names:
+                found[row["scheme"]].append(row["model_id"])
+    return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
+
+
+def _vectors(
+    embeddings: pa.Table | None, query_ids: pa.Array, encoder: str | None
+) -> NDArray[np.float32] | None:
+    if embeddings is None or not embeddings.num_rows:
+        return None
+    names = sorted(set(embeddings.column("encoder").to_pylist()))
+    chosen = encoder or names[0]
+    part = embeddings.filter(pc.equal(embeddings.column("encoder"), chosen))
+    at = codes(part.column("query_id"), query_ids)
+    part, at = part.filter(pa.array(at >= 0)), at[at >= 0]
+    if len(np.unique(at)) < len(query_ids):
+        raise BadInput(
+            f"encoder {chosen!r} has embeddings for {len(np.unique(at))} of "
+            f"{len(query_ids)} queries",
+            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
+        )
+    column = part.column("vector").combine_chunks()
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    vectors = np.empty((len(query_ids), len(flat) // max(len(at), 1)), dtype=np.float32)
+    vectors[at] = flat.reshape(len(at), -1)
+    return vectors
+
+
+def _samples(
+    verdicts: pa.Table | None, labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array
+) -> Floats | None:
+    """(n, m, s) score per sample by the scorer that decided the label."""
+    if verdicts is None or not verdicts.num_rows:
+        return None
+    decided = labels.select(["query_id", "model_id", "decided_by"])
+    decided = decided.rename_columns(["query_id", "model_id", "scorer"])
+    wanted = ["query_id", "model_id", "scorer", "sample", "score"]
+    verdicts = verdicts.select(wanted).join(
+        decided, keys=["query_id", "model_id", "scorer"], join_type="left semi"
+    )
+    if not verdicts.num_rows:
+        return None
+    sample = verdicts.column("sample").to_numpy().astype(np.int64)
+    n_samples = int(sample.max()) + 1
+    if n_samples < 2:
+        return None
+    rows = codes(verdicts.column("query_id"), query_ids)
+    columns = codes(verdicts.column("model_id"), model_ids)
+    m = len(model_ids)
+    cell = np.where(columns >= 0, columns * n_samples + sample, -1)
+    flat = dense(rows, cell, verdicts.column("score"), (len(query_ids), m * n_samples))
+    return flat.reshape(len(query_ids), m, n_samples)
+
+
+def _share(labels: pa.Table, column: str) -> float | None:
+    return float(pc.mean(labels.column(column)).as_py()) if labels.num_rows else None
+
+
+def _share_of(labels: pa.Table, column: str, value: str) -> float | None:
+    if not labels.num_rows:
+        return None
+    return float(pc.mean(pc.equal(labels.column(column), value)).as_py())

@@ -1,0 +1,210 @@
+"""One evaluation: routers and references on the test questions of one split scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.compare import compare, ranking
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.ground import Ground, prepare
+from pipelines.evaluate.measured import measure
+from pipelines.evaluate.metrics.spec import Field
+from pipelines.evaluate.pairs import default_pair, pair_of
+from pipelines.evaluate.rows import (
+    COMPARISONS_SCHEMA,
+    CURVES_SCHEMA,
+    METRICS_SCHEMA,
+    Metric,
+    table,
+)
+from pipelines.evaluate.run.between import comparisons, pair_levels, traded
+from pipelines.evaluate.run.fitted import Fitted, Maker, fitted
+from pipelines.evaluate.run.references import agreement, plain_references, reference_scores
+from pipelines.evaluate.run.shift import ood_metrics, ood_rows
+from pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
+from pipelines.evaluate.selection import at_choice
+from pipelines.evaluate.sweep import joint, mix_curve
+from pipelines.evaluate.tradeoff import Bands
+from pipelines.routers.base import Queries
+
+Floats = NDArray[np.float64]
+
+#: Reference names that no router may take.
+REFERENCES = ("oracle", "task oracle", "best single")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Tables of one evaluation, and figures for the report.
+
+    Attributes:
+        metrics: router, metric, split, value, low, high, reason.
+        curves: points of deferral, budget and trade-off curves with bands.
+        comparisons: all pairs, with p-values corrected for their number.
+        profiles: share of questions each router sends to each model.
+        exchanges: disagreement and exchanged wins of every pair of routers.
+        ood: one row per router and held-out group; None when not asked for.
+        choices: query_id, router, model_id, score: what each router chose.
+        ranking: routers by accuracy with the places that remain open.
+        facts: JSON-ready words about what was done.
+    """
+
+    metrics: pa.Table
+    curves: pa.Table
+    comparisons: pa.Table
+    profiles: pa.Table
+    exchanges: pa.Table
+    ood: pa.Table | None
+    choices: pa.Table
+    ranking: Sequence[Mapping[str, Any]]
+    facts: Mapping[str, Any]
+
+
+def evaluate(
+    core: Core,
+    routers: Mapping[str, Maker],
+    *,
+    scheme: str = "dense",
+    split: str = "test",
+    resamples: int = 10_000,
+    seed: int = 0,
+    seeds: int = 1,
+    cluster: str | None = None,
+    points: int = 100,
+    scaling: str = "min-max",
+    pair: tuple[str, str] | None = None,
+    pair_routers: Mapping[str, Callable[[Queries], Floats]] | None = None,
+    bands: Bands | None = None,
+    binary_by: str = "confidence",
+    ood: bool = False,
+    ood_groups: Mapping[str, Sequence[str]] | None = None,
+    clock: Callable[[], float] | None = None,
+    embed_seconds: float = 0.0,
+    usd_per_hour: float | None = None,
+    reference: str | None = None,
+    picks: Mapping[str, Mapping[str, float]] | None = None,
+) -> Evaluation:
+    """Fit routers on train, choose on validation, measure on test.
+
+    Args:
+        routers: name → maker of a fresh router for a seed.
+        seeds: fits per router; metrics are of the first, and with more than one
+            `accuracy_seed_mean` and `accuracy_seed_sd` are added.
+        pair: (small, large) for the trade-off metrics; by default the two
+            models of a pool of two, else none.
+        pair_routers: name → function from questions to how much the large
+            model is wanted, already trained on preferences.
+        bands: where LPM, MPM and HCR look.
+        binary_by: how a router of a whole pool routes between the two models:
+            by the small one's `confidence`, or by the `difference` of both.
+        ood: also retrain without each task group (and without the models the
+            release calls unseen).
+        ood_groups: name → tasks, patterns of tasks or sources of each group;
+            by default every domain is one.
+        clock: for `decision_time`; None leaves it out.
+        embed_seconds: seconds it takes to embed one question, added to it.
+        usd_per_hour: price of the machine that routes, for `decision_cost`.
+        reference: model that `v_r` compares with; by default the best on train.
+        picks: router → query → 1 where a judge preferred its answer, 0 where
+            not, for `answer_quality`.
+
+    Raises:
+        BadInput: a split is empty, a name is taken, or a router's scores have
+            the wrong shape or are not finite.
+    """
+    taken = sorted(set(routers) & set(REFERENCES))
+    if taken:
+        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+    ground = prepare(core, scheme, split=split, resamples=resamples, seed=seed, cluster=cluster)
+    chosen = pair or default_pair(core)
+    done = fitted(ground, routers, seeds, clock)
+    scores = done.scores
+    rivals = _rivals(
+        ground, done, points, chosen, embed_seconds, usd_per_hour, reference, picks or {}
+    )
+    measured, references = (
+        [
+            measure(ground, name, found, points=points, scaling=scaling, rivals=rivals)
+            for name, found in group.items()
+        ]
+        for group in (scores, reference_scores(ground))
+    )
+    rows: list[Metric] = [row for one in [*measured, *references] for row in one.metrics]
+    rows += done.spread + plain_references(ground)
+    rows += agreement(ground, measured)
+    curves = [row for one in [*measured, *references] for row in one.curves]
+    for name in ground.prices:
+        curves += mix_curve(ground, name)
+    compared = comparisons(ground, measured)
+    if chosen is not None:
+        on = pair_of(ground.test, *chosen)
+        duels = traded(ground, on, scores, pair_routers or {}, bands, binary_by)
+        rows += [row for one in duels for row in one.metrics] + pair_levels(ground, on)
+        curves += [row for one in duels for row in one.curves]
+        compared += compare(
+            "apgr",
+            ground.split,
+            {one.router: one.apgr for one in duels if one.router not in REFERENCES},
+        )
+    found_ood = (
+        ood_rows(core, scheme, routers, resamples, seed, ood_groups) if ood or ood_groups else None
+    )
+    if found_ood is not None:
+        rows += ood_metrics(found_ood)
+    accuracy = {
+        one.router: float(at_choice(ground.test.labels, one.choice).mean()) for one in measured
+    }
+    return Evaluation(
+        metrics=table(rows, METRICS_SCHEMA),
+        curves=table(curves, CURVES_SCHEMA),
+        comparisons=table(compared, COMPARISONS_SCHEMA),
+        profiles=profiles(ground, [*measured, *references]),
+        exchanges=exchanges(ground, measured),
+        ood=None if found_ood is None else pa.Table.from_pylist(found_ood),
+        choices=choices(ground, [*measured, *references]),
+        ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
+        facts=facts(core, ground, scheme, resamples, seed, cluster, chosen),
+    )
+
+
+def _rivals(
+    ground: Ground,
+    done: Fitted,
+    points: int,
+    pair: tuple[str, str] | None,
+    embed_seconds: float,
+    usd_per_hour: float | None,
+    reference: str | None,
+    picks: Mapping[str, Mapping[str, float]],
+) -> Field:
+    """What every router is shown of the others and of the circumstances."""
+    largest, frontier = joint(ground, done.scores, points)
+    ids = ground.test.query_ids
+    return Field(
+        largest=largest,
+        frontier=frontier,
+        pair=None if pair is None else (_at(ground, pair[0]), _at(ground, pair[1])),
+        reference=None if reference is None else _at(ground, reference),
+        seconds={name: one + embed_seconds for name, one in done.seconds.items()},
+        usd_per_hour=usd_per_hour,
+        picks={
+            router: np.array([judged.get(query, np.nan) for query in ids])
+            for router, judged in picks.items()
+        },
+    )
+
+
+def _at(ground: Ground, model: str) -> int:
+    if model not in ground.test.model_ids:
+        raise BadInput(
+            f"model {model!r} is not in the release",
+            next_step=f"known models: {', '.join(ground.test.model_ids)}",
+        )
+    return ground.test.model_ids.index(model)

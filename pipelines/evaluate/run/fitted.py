@@ -1,0 +1,82 @@
+"""Routers fitted and asked: scores on the test questions, spread over seeds, time per decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.ground import Ground
+from pipelines.evaluate.rows import Metric, metric
+from pipelines.evaluate.selection import at_choice, best
+from pipelines.evaluate.significance import seed_spread
+from pipelines.routers.base import Router
+
+Floats = NDArray[np.float64]
+
+#: Makes a fresh router for a seed.
+Maker = Callable[[int], Router]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Scores (n, m) by router, of the first seed; rows over seeds; seconds per decision."""
+
+    scores: dict[str, Floats]
+    spread: list[Metric]
+    seconds: dict[str, float]
+
+
+def fitted(
+    ground: Ground,
+    routers: Mapping[str, Maker],
+    seeds: int,
+    clock: Callable[[], float] | None = None,
+) -> Fitted:
+    """Fit every router on train and ask it about the test questions.
+
+    Args:
+        clock: seconds of a clock that only goes forward; None times nothing.
+
+    Raises:
+        BadInput: a router's scores have the wrong shape or are not finite.
+    """
+    queries, shape = ground.test.queries(), (ground.test.n_queries, ground.test.n_models)
+    scores: dict[str, Floats] = {}
+    spread: list[Metric] = []
+    seconds: dict[str, float] = {}
+    for name, make in routers.items():
+        reached = []
+        for seed in range(seeds):
+            router = make(seed)
+            router.fit(ground.train)
+            before = clock() if clock is not None else 0.0
+            found = np.asarray(router.scores(queries), dtype=np.float64)
+            if clock is not None:
+                seconds.setdefault(name, (clock() - before) / max(shape[0], 1))
+            if found.shape != shape or not np.isfinite(found).all():
+                wrong = "are not finite" if found.shape == shape else f"have shape {found.shape}"
+                raise BadInput(
+                    f"the scores of router {name!r} {wrong}",
+                    next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
+                    "columns in the order of `train.model_ids`",
+                )
+            scores.setdefault(name, found)
+            if seeds > 1:
+                reached.append(_accuracy(ground, found))
+        if reached:
+            mean, deviation = seed_spread(reached)
+            spread += [
+                metric(name, "accuracy_seed_mean", ground.split, mean),
+                metric(name, "accuracy_seed_sd", ground.split, deviation),
+            ]
+    return Fitted(scores, spread, seconds)
+
+
+def _accuracy(ground: Ground, scores: Floats) -> float:
+    """Accuracy of the highest score, cost disregarded."""
+    choice = best(scores, ground.available(), ground.price)
+    return float(at_choice(ground.test.labels, choice).mean())

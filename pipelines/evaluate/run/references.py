@@ -1,0 +1,94 @@
+"""What routers are compared with, measured like them: oracles, single models, chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.baselines import random_mean, single_means
+from pipelines.evaluate.ground import Ground
+from pipelines.evaluate.measured import Measured
+from pipelines.evaluate.rows import Metric, metric
+
+Floats = NDArray[np.float64]
+
+
+def reference_scores(ground: Ground) -> dict[str, Floats]:
+    """(n, m) scores of the per-query and of the per-task oracle."""
+    test = ground.test
+    per_task = np.zeros_like(test.labels)
+    for task in np.unique(test.tasks):
+        at = test.tasks == task
+        per_task[at] = np.nan_to_num(single_means(test.labels[at]), nan=-1.0)
+    return {"oracle": np.nan_to_num(test.labels, nan=-1.0), "task oracle": per_task}
+
+
+def plain_references(ground: Ground) -> list[Metric]:
+    """Accuracy and cost of every single model, of the best of them, and of uniform chance."""
+    y, split, ids = ground.test.labels, ground.split, ground.test.model_ids
+    columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
+    columns["best single"] = y[:, ground.single]
+    columns["uniform random"] = random_mean(y)
+    replicates = ground.draws.means(np.stack(list(columns.values()), axis=1))
+    rows = [
+        metric(name, "accuracy", split, _mean(column), replicates[:, k], "no label in the split")
+        for k, (name, column) in enumerate(columns.items())
+    ]
+    for name in ground.prices:
+        cost = ground.test.costs[name]
+        paid = ground.draws.means(cost)
+        for k, model in enumerate(ids):
+            rows.append(
+                metric(
+                    f"single:{model}", f"mean_cost[{name}]", split, _mean(cost[:, k]), paid[:, k]
+                )
+            )
+        k = ground.single
+        rows.append(
+            metric("best single", f"mean_cost[{name}]", split, _mean(cost[:, k]), paid[:, k])
+        )
+    return rows
+
+
+def _mean(column: Floats) -> float:
+    return float("nan") if np.isnan(column).all() else float(np.nanmean(column))
+
+
+def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
+    """Share of questions on which a router chooses the best generalist; 1 is collapse onto it."""
+    rows = []
+    for one in measured:
+        same = (one.choice == ground.single).astype(np.float64)[:, None]
+        rows.append(
+            metric(
+                one.router,
+                "agreement_with_generalist",
+                ground.split,
+                float(same.mean()),
+                ground.draws.means(same)[:, 0],
+            )
+        )
+        rows += _by_task(ground, one.router, same[:, 0])
+    return rows
+
+
+def _by_task(ground: Ground, router: str, same: Floats) -> list[Metric]:
+    """The same within every task (RouterBench+, Table 4); nothing to add where there is one."""
+    tasks = ground.test.tasks
+    names = np.unique(tasks)
+    if len(names) < 2:
+        return []
+    columns = np.where(tasks[:, None] == names[None, :], same[:, None], np.nan)
+    drawn = ground.draws.means(columns)
+    return [
+        metric(
+            router,
+            f"agreement_with_generalist[{name}]",
+            ground.split,
+            float(np.nanmean(columns[:, k])),
+            drawn[:, k],
+        )
+        for k, name in enumerate(names)
+    ]

@@ -1,0 +1,99 @@
+"""Tables of an evaluation beside its metrics: profiles, exchanges, choices, facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.evaluate.baselines import query_oracle, task_oracle
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.ground import Ground
+from pipelines.evaluate.measured import Measured
+from pipelines.evaluate.plateau import exchange
+from pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
+from pipelines.evaluate.selection import at_choice
+
+
+def profiles(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
+    return table(
+        (
+            {
+                "router": one.router,
+                "split": ground.split,
+                "model_id": name,
+                "share": float(one.profile[k]),
+            }
+            for one in measured
+            for k, name in enumerate(ground.test.model_ids)
+        ),
+        PROFILES_SCHEMA,
+    )
+
+
+def exchanges(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
+    ordered = sorted(measured, key=lambda one: one.router)
+    return table(
+        (
+            {
+                "first": a.router,
+                "second": b.router,
+                "split": ground.split,
+                **asdict(exchange(ground.test.decided, a.choice, b.choice)),
+            }
+            for a, b in combinations(ordered, 2)
+        ),
+        EXCHANGES_SCHEMA,
+    )
+
+
+def choices(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
+    ids = np.array(ground.test.model_ids)
+    parts = [
+        pa.table(
+            {
+                "query_id": pa.array(ground.test.query_ids, pa.string()),
+                "router": pa.array([one.router] * ground.test.n_queries, pa.string()),
+                "model_id": pa.array(ids[one.choice].tolist(), pa.string()),
+                "score": pa.array(at_choice(ground.test.labels, one.choice)),
+            }
+        )
+        for one in measured
+    ]
+    return pa.concat_tables(parts)
+
+
+def facts(
+    core: Core,
+    ground: Ground,
+    scheme: str,
+    resamples: int,
+    seed: int,
+    cluster: str | None,
+    pair: tuple[str, str] | None,
+) -> dict[str, Any]:
+    y = ground.test.labels
+    return {
+        "scheme": scheme,
+        "split": ground.split,
+        "n_train": len(ground.train.queries),
+        "n_validation": 0
+        if ground.train.validation is None
+        else len(ground.train.validation.queries),
+        "n_test": ground.test.n_queries,
+        "n_models": core.n_models,
+        "coverage": ground.test.coverage,
+        "measures": list(ground.prices),
+        "best_single": core.model_ids[ground.single],
+        "best_on_test": core.model_ids[ground.best_on_test],
+        "oracle_accuracy": float(at_choice(y, query_oracle(y)).mean()),
+        "task_oracle_accuracy": float(at_choice(y, task_oracle(y, ground.test.tasks)).mean()),
+        "resamples": resamples,
+        "seed": seed,
+        "clustered_by": cluster,
+        "pair": None if pair is None else {"small": pair[0], "large": pair[1]},
+    }

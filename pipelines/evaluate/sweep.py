@@ -1,0 +1,206 @@
+"""One router's sweep over a cost measure: deferral curves, what is read off them, utility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.baselines import mix_frontier, single_means
+from pipelines.evaluate.deferral import audc, curve_columns, peak_accuracy, qnc
+from pipelines.evaluate.ground import Ground, cheapest_and_dearest
+from pipelines.evaluate.metrics.frontier import pareto_points
+from pipelines.evaluate.metrics.spec import Routed, Swept
+from pipelines.evaluate.rows import Metric, curve_rows, metric
+from pipelines.evaluate.selection import (
+    Choice,
+    cost_penalised,
+    mean_costs,
+    penalties,
+    within_budget,
+)
+from pipelines.evaluate.utility import SCALINGS, WEIGHTS, choose, realised
+
+Floats = NDArray[np.float64]
+
+#: Resamples behind the interval of a metric that is computed curve by curve.
+CURVE_RESAMPLES = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Deferral:
+    """Rows of one router over one measure.
+
+    Attributes:
+        area: (value, replicates) of its AUDC.
+        swept: the curve as metrics see it.
+        choices: (n, k) choice at every setting.
+    """
+
+    metrics: list[Metric]
+    curves: list[dict[str, Any]]
+    area: tuple[float, Floats]
+    swept: Swept
+    choices: Choice
+
+
+def swept_choices(ground: Ground, scores: Floats, name: str, points: int) -> Choice:
+    """(n, k) choice at every weight of cost, cheapest setting first."""
+    can, price = ground.available(name), ground.prices[name]
+    return cost_penalised(scores, can, price, penalties(points))
+
+
+def joint(
+    ground: Ground, scores: dict[str, Floats], points: int
+) -> tuple[dict[str, float], dict[str, tuple[Floats, Floats]]]:
+    """measure → largest mean cost of any router's sweep, and points of their joint frontier."""
+    largest: dict[str, float] = {}
+    frontier: dict[str, tuple[Floats, Floats]] = {}
+    for name in ground.prices:
+        paid, right = [], []
+        for found in scores.values():
+            choices = swept_choices(ground, found, name, points)
+            paid.append(curve_columns(ground.test.costs[name], choices).mean(axis=0))
+            right.append(curve_columns(ground.test.labels, choices).mean(axis=0))
+        if paid:
+            largest[name] = float(max(one.max() for one in paid))
+            frontier[name] = pareto_points(np.concatenate(paid), np.concatenate(right))
+    return largest, frontier
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Columns of both curves and of the single models they are compared with: value, replicates."""
+
+    value: Floats
+    replicates: Floats
+    single_value: Floats
+    single: Floats
+
+
+def _draw(ground: Ground, name: str, swept: Choice, bought: Choice, cheapest: int) -> _Drawn:
+    y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
+    points = swept.shape[1]
+    # Single models can lack a label or cost on some question; routed choices cannot.
+    singles = np.stack([y[:, cheapest], y[:, goal], cost[:, goal]], axis=1)
+    columns = np.concatenate(
+        [curve_columns(y, swept), curve_columns(cost, swept), curve_columns(y, bought)], axis=1
+    )
+    unit = _exact_unit(columns[:, points : 2 * points])
+    columns[:, points : 2 * points] = np.rint(columns[:, points : 2 * points] / unit)
+    replicates, single = ground.draws.means(columns), ground.draws.means(singles)
+    replicates[:, points : 2 * points] *= unit
+    value = columns.mean(axis=0)
+    value[points : 2 * points] *= unit
+    return _Drawn(value, replicates, mean_costs(singles), single)
+
+
+def deferral(shown: Routed, name: str, points: int) -> Deferral:
+    """Curves against realised mean cost and against a budget, with what is read off them."""
+    ground, router, split = shown.ground, shown.router, shown.ground.split
+    cheapest, low, high = cheapest_and_dearest(ground, name)
+    budgets = np.linspace(low, high, points)
+    swept = swept_choices(ground, shown.scores, name, points)
+    bought = within_budget(shown.scores, ground.available(name), ground.prices[name], budgets)
+    drawn = _draw(ground, name, swept, bought, cheapest)
+    value, replicates, first, firsts = (
+        drawn.value, drawn.replicates, drawn.single_value, drawn.single,
+    )  # fmt: skip
+    acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
+    area = float(audc(value[paid], value[acc], low, high, first[0]))
+    areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts[:, 0])
+    flat = np.broadcast_to(budgets, (len(replicates), points))
+    flat_area = float(audc(budgets, value[within], low, high, first[0]))
+    flat_areas = audc(flat, replicates[:, within], low, high, firsts[:, 0])
+    neutral = float(qnc(value[paid], value[acc], first[1], first[2]))
+    neutrals = qnc(replicates[:, paid], replicates[:, acc], firsts[:, 1], firsts[:, 2])
+    peak, peaks = float(peak_accuracy(value[acc])), peak_accuracy(replicates[:, acc])
+    same = (
+        "all single models cost the same, so there is no trade-off"
+        if not high > low
+        else "the cheapest single model has no label in the split"
+    )
+    never = "the curve never matches the most accurate single model"
+    rows = [
+        metric(router, f"audc[{name}]", split, area, areas, same),
+        metric(router, f"audc_budget[{name}]", split, flat_area, flat_areas, same),
+        metric(router, f"peak_accuracy[{name}]", split, peak, peaks),
+        metric(router, f"qnc[{name}]", split, neutral, neutrals, never),
+        metric(
+            router, f"mean_cost[{name}]", split, float(value[paid][-1]), replicates[:, paid][:, -1]
+        ),
+    ]
+    weights = penalties(points)
+    curves = curve_rows(
+        router, "deferral", name, split, weights, value[paid], value[acc], replicates[:, acc]
+    )
+    curves += curve_rows(
+        router, "budget", name, split, budgets, budgets, value[within], replicates[:, within]
+    )
+    some = slice(0, CURVE_RESAMPLES)
+    view = Swept(
+        shown, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
+        low, high, float(first[0]), firsts[some, 0],
+        float(first[1]), float(first[2]), firsts[some, 1], firsts[some, 2],
+    )  # fmt: skip
+    return Deferral(rows, curves, (area, areas), view, swept)
+
+
+def at_budget(ground: Ground, scores: Floats, points: int) -> Choice:
+    """(n,) choices of the last setting whose mean cost is within the best single model's.
+
+    All routers are held to the same money; where even the cheapest setting
+    costs more, that one is taken.
+    """
+    name = ground.measure or ""
+    cost = ground.test.costs[name]
+    swept = cost_penalised(scores, ground.available(name), ground.prices[name], penalties(points))
+    paid = curve_columns(cost, swept).mean(axis=0)
+    budget = float(single_means(cost)[ground.best_on_test]) * (1 + 1e-12)
+    within = np.flatnonzero(paid <= budget)
+    return np.asarray(swept[:, within[-1] if len(within) else 0])
+
+
+def _exact_unit(costs: Floats) -> float:
+    """Unit in which costs are rounded to whole numbers, so that sums are exact.
+
+    10⁻⁹ of the measure (nano-dollars), coarser only where a sum over the
+    questions could pass 2^53.
+    """
+    largest = float(np.abs(costs).max()) * max(len(costs), 1) * 64
+    return max(1e-9, float(10.0 ** np.ceil(np.log10(max(largest, 1e-300) / 2.0**53))))
+
+
+def utilities(ground: Ground, router: str, scores: Floats, name: str, scaling: str) -> list[Metric]:
+    """Utility at every weight, chosen by mean train costs and by what each answer costs."""
+    scale = SCALINGS[scaling](ground.train.costs[name])
+    paid = scale(ground.test.costs[name])
+    can = ground.available(name)
+    rows = []
+    for called, expected in (
+        ("utility", scale(ground.prices[name])),
+        ("utility_per_query", np.where(can, paid, 0.0)),
+    ):
+        columns = np.stack(
+            [
+                realised(ground.test.labels, paid, choose(scores, can, expected, weight), weight)
+                for weight in WEIGHTS
+            ],
+            axis=1,
+        )
+        drawn = ground.draws.means(columns)
+        for k, weight in enumerate(WEIGHTS):
+            value = float(columns[:, k].mean())
+            rows.append(
+                metric(router, f"{called}[{name},{weight:g}]", ground.split, value, drawn[:, k])
+            )
+    return rows
+
+
+def mix_curve(ground: Ground, name: str) -> list[dict[str, Any]]:
+    """Best random mixes of single models on test: the line a router has to be above."""
+    cost = single_means(ground.test.costs[name])
+    xs, ys = mix_frontier(cost, np.nan_to_num(single_means(ground.test.labels), nan=0.0))
+    return curve_rows("random mix", "deferral", name, ground.split, xs, xs, ys, None)

@@ -1,0 +1,193 @@
+"""Every metric is listed, documented and tested, and equals a plain loop on awkward matrices."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pipelines.evaluate.metrics
+from pipelines.evaluate import METRICS
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.metrics.arena import arena_score
+from pipelines.evaluate.metrics.spec import MetricSpec
+from pipelines.evaluate.run import evaluate
+from pipelines.evaluate.selection import penalties
+
+sys.path.insert(0, str(Path(__file__).parent))
+from plain_loops import PLAIN, Case
+
+README = Path(importlib.import_module("pipelines.evaluate").__file__ or "").parent / "README.md"
+
+#: Metrics that only exist in an evaluation over seeds or held-out groups: test_evaluate and
+#: test_ood hold them against loops of their own.
+ELSEWHERE = {
+    "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
+    "agreement",
+}  # fmt: skip
+POINTS = 7
+
+
+def row_of(spec: MetricSpec) -> str:
+    needs = ", ".join(spec.needs) or "–"
+    cells = (f"`{spec.name}`", spec.direction, spec.unit, spec.says, needs, spec.source)
+    return f"| {' | '.join(cells)} |"
+
+
+def test_every_spec_in_the_folder_is_listed() -> None:
+    listed = set(METRICS.builtin.values())
+    for module in pkgutil.iter_modules(pipelines.evaluate.metrics.__path__):
+        name = f"pipelines.evaluate.metrics.{module.name}"
+        for attribute, value in vars(importlib.import_module(name)).items():
+            if isinstance(value, MetricSpec):
+                assert f"{name}:{attribute}" in listed, (
+                    f"metric {value.name!r} is not listed: add "
+                    f'"{value.name}": _HERE + "{module.name}:{attribute}" to METRICS in '
+                    "pipelines/evaluate/__init__.py"
+                )
+
+
+@pytest.mark.parametrize("name", sorted(METRICS.builtin))
+def test_every_metric_is_documented_and_tested(name: str) -> None:
+    spec = METRICS.get(name)
+    assert spec.name == name, f"the registry calls {spec.name!r} {name!r}: use one name"
+    assert all((spec.unit, spec.source, spec.says)), "unit, source and says are to be given"
+    assert spec.compute is not None or spec.per == "family"
+    assert row_of(spec) in README.read_text(encoding="utf-8").splitlines(), (
+        f"metric {name!r} is not documented: put this row into the table of "
+        f"pipelines/evaluate/README.md\n{row_of(spec)}"
+    )
+    assert name in PLAIN or name in ELSEWHERE, (
+        f"metric {name!r} is not tested: add a plain loop of it to PLAIN in "
+        "tests/evaluate/metrics/plain_loops.py"
+    )
+
+
+def test_readme_has_no_row_of_a_metric_that_is_gone() -> None:
+    rows = [line.split("`")[1] for line in README.read_text().splitlines() if line[:3] == "| `"]
+    assert sorted(rows) == sorted(METRICS.builtin)
+
+
+def awkward(seed: int, n: int, m: int) -> Core:
+    """Ties in scores, costs and labels, graded labels with another threshold, holes."""
+    rng = np.random.default_rng(seed)
+    total = n + 6
+    y = rng.choice([0.0, 0.0, 0.25, 0.7, 1.0, 1.0], (total, m))
+    # A threshold of 0.8: what a 0.5 written into the code would call right is wrong here.
+    right = (y >= 0.8).astype(float)
+    holes = rng.random((total, m)) < 0.15
+    holes[np.arange(total), rng.integers(0, m, total)] = False
+    holes[:6] = False
+    y[holes] = right[holes] = np.nan
+    usd = rng.choice([1.0, 2.0, 4.0], (total, m)) * 1e-3 * (1 + np.arange(m) % 3)
+    tokens = rng.integers(1, 50, (total, m)).astype(float)
+    return Core(
+        query_ids=tuple(f"q{i:03}" for i in range(total)),
+        model_ids=tuple(f"m{k}" for k in range(m)),
+        labels=y,
+        correct=right,
+        costs={"usd": usd, "tokens": tokens},
+        tasks=np.array([f"t{i % 3}" for i in range(total)]),
+        domains=np.array(["d"] * total),
+        splits={"dense": np.array(["train"] * 6 + ["test"] * n)},
+        groups=np.arange(total),
+    )
+
+
+class Fixed:
+    """Scores with ties, as probabilities."""
+
+    def __init__(self, salt: int):
+        self.salt = salt
+
+    def fit(self, train) -> None:
+        self.m = len(train.model_ids)
+
+    def scores(self, queries):
+        return np.random.default_rng(self.salt).integers(0, 5, (len(queries), self.m)) / 4
+
+
+SHAPES = [(0, 12, 4), (1, 12, 2), (2, 1, 3), (3, 8, 1), (4, 1, 1), (5, 20, 5), (6, 15, 2)]
+
+
+@pytest.mark.parametrize(("seed", "n", "m"), SHAPES)
+def test_every_metric_equals_its_plain_loop(seed: int, n: int, m: int) -> None:
+    core = awkward(seed, n, m)
+    # With one question the two may share none: then there is no pair.
+    met = m > 1 and bool((~np.isnan(core.labels[6:, :2])).all(axis=1).any())
+    pair = ("m0", "m1") if met else None
+    picks = {f"q{i:03}": float(i % 2) for i in range(6, 6 + n, 3)}
+    ticks = iter([0.0, 0.002] * 2)
+    done = evaluate(
+        core,
+        {"a": lambda s: Fixed(seed), "b": lambda s: Fixed(seed + 100)},
+        resamples=20,
+        points=POINTS,
+        pair=pair,
+        clock=lambda: next(ticks),
+        usd_per_hour=3.0,
+        picks={"a": picks},
+    )
+    found = {
+        row["metric"]: row["value"]
+        for row in done.metrics.to_pylist()
+        if row["router"] == "a" and row["split"] == "test"
+    }
+    train, test = slice(0, 6), slice(6, None)
+    fixed = {salt: Fixed(salt) for salt in (seed, seed + 100)}
+    for one in fixed.values():
+        one.m = m
+    case = Case(
+        y=core.labels[test].tolist(),
+        right=core.correct[test].tolist(),
+        cost={x: c[test].tolist() for x, c in core.costs.items()},
+        train_cost={x: c[train].tolist() for x, c in core.costs.items()},
+        train_y=core.labels[train].tolist(),
+        tasks=core.tasks[test].tolist(),
+        scores=fixed[seed].scores(range(n)).tolist(),
+        settings=penalties(POINTS).tolist(),
+        pair=(0, 1) if met else None,
+        others=[fixed[seed + 100].scores(range(n)).tolist()],
+        picks=[picks.get(f"q{i:03}") for i in range(6, 6 + n)],
+    )
+    for name, plain in PLAIN.items():
+        for row, value in plain(case).items():
+            assert row in found, f"{row} has no row"
+            if value is None:
+                assert found[row] is None, (row, found[row])
+            else:
+                assert found[row] == pytest.approx(value, abs=1e-9, rel=1e-9), row
+        assert {r for r in found if r.split("[")[0] == name} == set(plain(case))
+
+
+def test_published_arena_scores_come_out() -> None:
+    # Rows of the public leaderboard: accuracy, USD per 1,000 queries, score.
+    assert float(arena_score(0.7518957671, 8.5434721952)) == pytest.approx(0.6586468316, abs=1e-10)
+    for accuracy, usd, score in (
+        (0.7814, 0.30, 0.7614), (0.7534, 0.08, 0.7512), (0.6880, 0.63, 0.6709),
+    ):  # fmt: skip
+        # Printed to four digits, with inputs of three and four: half a unit of the last.
+        assert float(arena_score(accuracy, usd)) == pytest.approx(score, abs=5e-4)
+
+
+def test_a_metric_of_another_package_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = MetricSpec(
+        name="share_of_m0",
+        direction="neither",
+        unit="share",
+        source="a test",
+        says="share of questions sent to the first model",
+        compute=lambda shown: shown.mean((shown.choice == 0).astype(float)),
+    )
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "OTHER", spec, raising=False)
+    monkeypatch.setitem(METRICS.targets, "share_of_m0", f"{__name__}:OTHER")
+    done = evaluate(awkward(0, 12, 3), {"a": lambda s: Fixed(0)}, resamples=20, points=POINTS)
+    rows = {r["metric"]: r for r in done.metrics.to_pylist() if r["router"] == "a"}
+    chosen = [r["model_id"] for r in done.choices.to_pylist() if r["router"] == "a"]
+    assert rows["share_of_m0"]["value"] == pytest.approx(chosen.count("m0") / 12)
+    assert rows["share_of_m0"]["low"] is not None
