@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.evaluate import reference
+from flows.actions.entrants import reference
 from flows.cli import run
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
