@@ -62,7 +62,8 @@ def tables() -> Iterator[str]:
         for one in contract.columns:
             null = "yes" if one.nullable else ""
             kind = str(one.type).replace("|", "\\|")
-            yield f"| `{one.name}` | {kind} | {one.unit or ''} | {null} | {_cell(one.description)} |"
+            says = _cell(one.description)
+            yield f"| `{one.name}` | {kind} | {one.unit or ''} | {null} | {says} |"
         yield ""
 
 
