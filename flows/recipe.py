@@ -48,11 +48,11 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
     content = read_yaml(path)
     pool = content.get("pool")
     if isinstance(pool, dict) and isinstance(pool.get("file"), str):
-        content["pool"] = _with_file(pool, path)
+        content["pool"] = merged_pool(pool, path)
     try:
         checked = Recipe.model_validate(content)
     except ValidationError as error:
-        raise explain(error, path) from error
+        raise explain(error, path, content) from error
     return _check_names(_with_prices(checked, path), path), path.parent.absolute()
 
 
@@ -78,7 +78,7 @@ def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
             recipe.collect.model_dump(exclude_unset=True) | dict(changes)
         )
     except ValidationError as error:
-        raise explain(error, Path("command line")) from error
+        raise explain(error, Path("command line"), dict(changes)) from error
     return recipe.model_copy(update={"collect": collect})
 
 
@@ -118,21 +118,22 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def explain(error: ValidationError, path: Path) -> RecipeError:
-    """A pydantic error in plain words: first problem, where it stands, how many more."""
-    problems = error.errors(include_url=False)
-    first = problems[0]
-    place = ".".join(str(part) for part in first["loc"]) or "recipe"
-    what = first["msg"].removeprefix("Value error, ")
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+def explain(error: ValidationError, path: Path, content: object = None) -> RecipeError:
+    """A pydantic error in plain words: first fault, line and name, how many more."""
+    from flows.recipe_faults import of_validation
+
+    found = of_validation(error, path, content)
+    first = found[0]
+    more = f" (and {len(found) - 1} more: `routeyard recipe check`)" if len(found) > 1 else ""
+    line = f":{first.line}" if first.line else ""
     return RecipeError(
-        f"{what}{more}",
-        where=f"{path}: {place}",
-        next_step=f"correct {place!r}; `routeyard recipe show RECIPE` lists every key and default",
+        f"{first.says}{more}",
+        where=f"{path}{line}: {first.place}",
+        next_step=f"correct {first.place!r}; `routeyard recipe schema --page` explains every key",
     )
 
 
-def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
+def merged_pool(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
     """Pool file first, then what the recipe itself says."""
     path = recipe.parent / str(pool["file"])
     if not path.is_file():
@@ -142,9 +143,10 @@ def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
             next_step="correct the path",
         )
     try:
-        from_file = Pool.model_validate(read_yaml(path))
+        said = read_yaml(path)
+        from_file = Pool.model_validate(said)
     except ValidationError as error:
-        raise explain(error, path) from error
+        raise explain(error, path, said) from error
     merged = from_file.model_dump(exclude_unset=True)
     merged["models"] = merged.get("models", []) + list(pool.get("models", []))
     merged["providers"] = merged.get("providers", []) + list(pool.get("providers", []))
@@ -153,13 +155,15 @@ def _with_file(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
 
 def _check_names(recipe: Recipe, path: Path) -> Recipe:
     """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
+    from flows.recipe_faults import line_of
     from pipelines.curate import RULES
     from pipelines.scorers import SCORERS
 
     for number, rule in enumerate(recipe.curate):
-        where = f"{path}: curate.{number}"
+        where = f"{path}:{line_of(path, ('curate', number))}: rule {rule.rule!r}"
         RULES.get(rule.rule, where=where).check(rule.parameters, where=where)
     for number, source in enumerate(recipe.sources):
         if source.scorer not in (None, "none"):
-            SCORERS.get(source.scorer, where=f"{path}: sources.{number}.scorer")
+            line = line_of(path, ("sources", number, "scorer"))
+            SCORERS.get(source.scorer, where=f"{path}:{line}: source {source.name!r}, scorer")
     return recipe

@@ -1,9 +1,9 @@
-"""What every key of a recipe means: the `#:` comment above it, once, for schema and reference.
+"""What every key of a recipe means: the `#:` comment above it, or its line in `meanings`.
 
     schema = json_schema()    # what `routeyard recipe schema` prints
     text = reference()        # the same as a page
 
-A key without a comment has no description, and a test fails.
+A key without either has no description, and a test fails.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from schemas.recipe import Recipe
+from schemas.recipe.meanings import MEANINGS
 
 #: Where the schema of the newest version would be found; editors only compare it.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -120,6 +121,7 @@ def _describe(part: dict[str, Any], model: type[BaseModel]) -> None:
     for key, shown in part.get("properties", {}).items():
         shown.pop("title", None)
         text = model.model_fields[key].description or said.get(key)
+        text = text or MEANINGS.get(model.__name__, {}).get(key)
         if text:
             shown["description"] = text
 

@@ -110,6 +110,7 @@ def test_completion_for_each_shell(shell: str) -> None:
         "COMP_WORDS": "routeyard au",
         "COMP_CWORD": "1",
         "_TYPER_COMPLETE_ARGS": "routeyard au",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
     done = subprocess.run(
         [str(Path(sys.executable).parent / "routeyard")],

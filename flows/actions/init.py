@@ -1,0 +1,355 @@
+"""`routeyard init`: a commented recipe for someone's own questions, that builds as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import BadInput, SourceError
+from pipelines.ingest.guess import Guess, guess_columns, values
+from pipelines.ingest.suggest import Suggested, suggest
+
+#: Rows that the guess looks at.
+LOOKED_AT = 200
+#: Models taken from a provider's list when nobody names some.
+MODELS = 5
+_ENDINGS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv")
+#: Variable with a key → address of the provider it is for.
+_KNOWN = {
+    "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
+    "OPENAI_API_KEY": "https://api.openai.com/v1",
+}
+
+
+@dataclass(frozen=True)
+class Started:
+    """What was guessed and written; `lacks` says what a person has to add before it builds."""
+
+    recipe: Path
+    rows: int
+    guess: Guess
+    scorer: Suggested
+    pool: str
+    lacks: list[str]
+
+
+def start_recipe(
+    recipe: Path,
+    origin: str,
+    *,
+    given: Mapping[str, str],
+    scorer: str | None = None,
+    provider: str | None = None,
+    key_env: str | None = None,
+    models: Sequence[str] = (),
+    config: str | None = None,
+    split: str | None = None,
+) -> Started:
+    """Look at the questions, guess, and write the recipe.
+
+    Args:
+        origin: A file, a folder of files of one kind, or the id of a hub dataset.
+        given: field → column, where a person knows better.
+        provider: Address of an OpenAI-compatible provider; its model list fills the pool.
+
+    Raises:
+        BadInput: the recipe exists, nothing can be read, or a column does not exist.
+    """
+    if recipe.exists():
+        raise BadInput(
+            f"{recipe} exists already and is not overwritten",
+            where=str(recipe),
+            next_step="name another file, or remove it",
+        )
+    source, rows = _look(origin, recipe, config, split)
+    known = {str(name) for row in rows for name in row}
+    for name, column in given.items():
+        if column not in known and "{{" not in column:
+            raise BadInput(
+                f"there is no column {column!r}",
+                where=f"{origin}, --{name}",
+                next_step="columns: " + ", ".join(sorted(known)),
+            )
+    guess = guess_columns(rows, given)
+    suggested = _scorer(guess, rows, scorer)
+    pool, words = _pool(provider, key_env, models)
+    lacks = _lacks(guess, suggested, known)
+    source["scorer"] = suggested.scorer
+    source["fields"] = guess.fields
+    empty = _without_reference(guess, suggested, rows)
+    if empty:
+        source["missing_reference"] = "remove"
+    name = re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
+    text = _text(name, source, pool, guess, suggested, words, lacks, empty, len(rows))
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    recipe.write_text(text, encoding="utf-8", newline="\n")
+    return Started(recipe, len(rows), guess, suggested, words, lacks)
+
+
+def _look(
+    origin: str, recipe: Path, config: str | None, split: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The source as a recipe names it, and its first rows."""
+    from pipelines import files
+
+    path = Path(origin).expanduser()
+    if path.is_dir():
+        found = {e: sorted(path.glob(f"**/*.{e}")) for e in _ENDINGS}
+        kinds = {ending: paths for ending, paths in found.items() if paths}
+        if not kinds:
+            raise SourceError(
+                "the folder holds no file of questions",
+                where=str(path),
+                next_step="files that are read: " + ", ".join(f"*.{e}" for e in _ENDINGS),
+            )
+        ending = max(kinds, key=lambda e: sum(p.stat().st_size for p in kinds[e]))
+        if len(kinds[ending]) == 1:
+            return _look(str(kinds[ending][0]), recipe, config, split)
+        deep = any(p.parent != path for p in kinds[ending])
+        place = path / ("**" if deep else "") / f"*.{ending}"
+        rows = [r for p in kinds[ending] for r in islice(files.rows(p), LOOKED_AT)][:LOOKED_AT]
+        return {"name": _name(path.name), "path": _relative(place, recipe)}, rows
+    if path.is_file():
+        rows = list(islice(files.rows(path), LOOKED_AT))
+        if not rows:
+            raise SourceError("the file holds no row", where=str(path))
+        return {"name": _name(path.name.split(".")[0]), "path": _relative(path, recipe)}, rows
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", origin) and path.suffix[1:] not in _ENDINGS:
+        return _look_at_hub(origin, config, split)
+    raise SourceError(
+        f"there is no file or folder {origin}",
+        where=str(path.absolute()),
+        next_step="name a file, a folder, or a hub dataset as owner/name",
+    )
+
+
+def _look_at_hub(
+    hub_id: str, config: str | None, split: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    from pipelines.ingest import hub
+
+    where = f"source {hub_id!r}"
+    commit = hub.resolve(hub_id, None, where=where)
+    taken = split or "test"
+    rows = hub.rows(
+        hub_id, config=config, split=taken, revision=commit, streaming=True, where=where
+    )
+    source = {"name": _name(hub_id.rpartition("/")[2]), "kind": "hub", "hub_id": hub_id}
+    source |= {"split": taken, "revision": commit, **({"config": config} if config else {})}
+    return source, list(islice(rows, LOOKED_AT))
+
+
+def _relative(path: Path, recipe: Path) -> str:
+    """The path as seen from the recipe's folder; `$` would be read as a variable."""
+    return os.path.relpath(path.absolute(), recipe.absolute().parent)
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "questions"
+
+
+def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Suggested:
+    if named is not None:
+        from pipelines.scorers import SCORERS
+
+        if named != "none":
+            SCORERS.get(named, where="--scorer")
+        return Suggested(named, "as given")
+    if "question" not in guess.fields or "references" not in guess.fields:
+        return Suggested("none", "no column holds the answers")
+    questions = [str(v or "") for v in values(guess.fields["question"], rows)]
+    references = [_texts(v) for v in values(guess.fields["references"], rows)]
+    mapped = guess.fields.get("choices")
+    choices = [_texts(v) for v in values(mapped, rows)] if mapped else [[] for _ in rows]
+    return suggest(questions, references, choices)
+
+
+def _texts(value: Any) -> list[str]:
+    if value is None:
+        return []
+    listed = value if isinstance(value, list | tuple) else [value]
+    return [str(one) for one in listed if one is not None]
+
+
+def _without_reference(guess: Guess, scorer: Suggested, rows: list[dict[str, Any]]) -> int:
+    if scorer.scorer == "none" or "references" not in guess.fields:
+        return 0
+    found = [_texts(v) for v in values(guess.fields["references"], rows)]
+    return sum(not any(text.strip() for text in texts) for texts in found)
+
+
+def _lacks(guess: Guess, scorer: Suggested, columns: set[str]) -> list[str]:
+    told = ", ".join(sorted(columns))
+    found = [f"a look at {doubt}" for doubt in guess.doubts]
+    if "question" in guess.lacks:
+        found.append(f"no column looks like questions: name it with --question ({told})")
+    if scorer.scorer == "none":
+        found.append(
+            f"no column holds the answers: name it with --references ({told}), or a judge under "
+            "label.judges and label.default.then"
+        )
+    if scorer.scorer == "mcq" and scorer.tried and scorer.right < scorer.tried * 0.9:
+        found.append(
+            f"the answers are not the letters of the options ({scorer.right} of {scorer.tried} "
+            "fit): map fields.references to the letter"
+        )
+    return found
+
+
+def _pool(
+    address: str | None, key_env: str | None, models: Sequence[str]
+) -> tuple[dict[str, Any], str]:
+    """The pool, and where it comes from in words."""
+    if address is None:
+        address = os.environ.get("OPENAI_BASE_URL")
+        if address is None:
+            key_env = next((name for name in _KNOWN if os.environ.get(name)), None)
+            address = _KNOWN.get(key_env) if key_env else None
+    if address is None:
+        return _simulated(), (
+            "a SIMULATED pool that answers on this machine; --provider URL takes real models"
+        )
+    if key_env is None and os.environ.get("OPENAI_API_KEY"):
+        key_env = "OPENAI_API_KEY"
+    from pipelines.calls.model_list import listed
+    from pipelines.metering.price_tables import fetch_prices
+    from schemas.recipe import Provider
+
+    provider = Provider(name="provider", base_url=address, api_key_env=key_env)
+    today = datetime.now(UTC).date().isoformat()
+    prices = None
+    with contextlib.suppress(BadInput):  # not every provider lists prices
+        prices = fetch_prices(provider, read_on=today)
+    found = listed(provider)
+    if found.models is None and not models:
+        raise BadInput(
+            f"the provider lists no models: {found.why}",
+            where=address,
+            next_step="name them with --model (again for more), and the key with --key-env",
+        )
+    entries = []
+    for name in _choose(sorted(found.models or ()), prices, models):
+        price = prices.find(name) if prices else None
+        entry: dict[str, Any] = {"model_id": name, "provider": "provider"}
+        if price is not None and price.input is not None and price.output is not None:
+            entry |= {"price_in": price.input, "price_out": price.output, "price_date": today}
+            entry["price_source"] = str(price.source or address)
+        entries.append(entry)
+    said = {"name": "provider", "base_url": address}
+    if key_env:
+        said["api_key_env"] = key_env
+    if prices is not None:
+        said["price_list"] = "openrouter"
+    unpriced = sum("price_in" not in entry for entry in entries)
+    words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
+    words += f", {unpriced} of them without a price" if unpriced else ", with its prices of today"
+    return {"providers": [said], "models": entries}, words
+
+
+def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
+    """Those that were named, else some from the cheapest to the dearest."""
+    if wanted:
+        unknown = [name for name in wanted if names and name not in names]
+        if unknown:
+            from pipelines.errors import did_you_mean
+
+            raise BadInput(
+                f"the provider lists no model {unknown[0]!r}",
+                next_step=did_you_mean(unknown[0], names),
+            )
+        return list(wanted)
+
+    def price(name: str) -> tuple[bool, float, str]:
+        found = prices.find(name) if prices else None
+        known = found is not None and found.output is not None
+        return (not known, float(found.output) if known else 0.0, name)
+
+    ordered = sorted(names, key=price)
+    if len(ordered) <= MODELS:
+        return ordered
+    step = (len(ordered) - 1) / (MODELS - 1)
+    return [ordered[round(i * step)] for i in range(MODELS)]
+
+
+def _simulated() -> dict[str, Any]:
+    from flows.recipe import load
+
+    pool = load("demo")[0].pool
+    keep = ("model_id", "provider", "family", "price_in", "price_out", "price_date",
+            "price_source", "context_window", "simulated")  # fmt: skip
+    models = [m.model_dump(mode="json", include=set(keep)) for m in pool.models]
+    chosen = [models[0], models[len(models) // 2], models[-1]]
+    address = "${ROUTEYARD_DEMO_URL}"
+    return {"providers": [{"name": "demo", "base_url": address}], "models": chosen}
+
+
+def _text(
+    name: str,
+    source: Mapping[str, Any],
+    pool: Mapping[str, Any],
+    guess: Guess,
+    scorer: Suggested,
+    words: str,
+    lacks: Sequence[str],
+    empty: int,
+    rows: int,
+) -> str:
+    """The recipe with what was guessed as comments."""
+    simulated = any(model.get("simulated") for model in pool["models"])
+    head = [
+        "# Written by `routeyard init`. `routeyard recipe schema --page` explains every key.",
+        "# Next: routeyard recipe check FILE; routeyard plan FILE; routeyard build FILE",
+        *(f"# LACKS: {one}" for one in lacks),
+    ]
+    about = [f"# {name}: {why}." for name, why in guess.reasons.items()]
+    tried = (
+        f" ({scorer.right} of {scorer.tried} references read as right answers to their own "
+        f"question, {scorer.wrong} to another's)"
+        if scorer.tried
+        else ""
+    )
+    about.append(f"# scorer {scorer.scorer}: {scorer.why}{tried}.")
+    if empty:
+        about.append(f"# {empty} of {rows} rows looked at have no answer: left out, and listed.")
+    waivers = []
+    if any(model.get("price_in") is None for model in pool["models"]):
+        reason = "The provider lists no prices; fill in price_in and price_out to know the cost."
+        waivers = [{"gate": "metering:price_unknown", "reason": reason}]
+    if simulated:
+        reason = "The simulated pool answers on this machine; its figures say nothing of models."
+        waivers = [{"gate": "metering:latency", "reason": reason}]
+    release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
+    release |= {"waivers": waivers} if waivers else {}
+    parts = [
+        "\n".join(head),
+        _yaml({"name": name, "version": "1.0.0"}),
+        "# Where the questions come from. What the columns were taken for:\n"
+        + "\n".join(about)
+        + "\n"
+        + _yaml({"sources": [dict(source)]}),
+        f"# Which models are asked: {words}.\n" + _yaml({"pool": dict(pool)}),
+        "# How they are asked. `routeyard plan FILE` says what it will cost.\n"
+        + _yaml({"collect": {"max_tokens": 1024, "temperature": 0.0, "seed": 0}}),
+        "# Questions that nearly repeat each other stay in one split and are told.\n"
+        + _yaml({"curate": [{"rule": "dedup", "threshold": 0.999}]}),
+        _yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),
+        "# What the card says. State the licence of your questions.\n"
+        + _yaml({"release": release}),
+    ]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _yaml(content: Any) -> str:
+    import yaml
+
+    return yaml.safe_dump(
+        json.loads(json.dumps(content)), sort_keys=False, allow_unicode=True, width=96
+    )

@@ -1,0 +1,38 @@
+"""`routeyard recipe check`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def command(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the faults as JSON.")] = False,
+) -> None:
+    """Say all faults of a recipe at once, each with its line. Exits 2 when there are any.
+
+    Keys and values, rules and scorers, the pool file, and local sources: a file that is
+    not there, a column that does not exist, a `where` that matches nothing. Hub datasets
+    and providers are not asked.
+
+    Example:
+
+        routeyard recipe check my_benchmark.yaml
+    """
+    from flows.recipe_check import faults
+
+    found = faults(recipe)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        print(json.dumps([asdict(fault) for fault in found], ensure_ascii=False))
+    else:
+        for fault in found:
+            print(fault)
+        counted = f"{len(found)} fault" + ("s" if len(found) != 1 else "")
+        print(f"{recipe}: {counted if found else 'no fault'}")
+    if found:
+        raise typer.Exit(2)

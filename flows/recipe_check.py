@@ -1,0 +1,140 @@
+"""Every fault of a recipe at once: its keys, its names, its pool file and its local sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from flows.recipe import find, merged_pool, read_yaml
+from flows.recipe_faults import Fault, line_of, of_validation, words_of
+from pipelines.errors import BadInput
+from schemas.recipe import Pool, Recipe, Source
+
+
+def faults(recipe: str) -> list[Fault]:
+    """All faults of a recipe file, in the order of its lines; none when it can be built.
+
+    Reads local sources (a column that does not exist, a `where` that matches nothing) and
+    asks nothing of anyone: hub datasets and providers are not looked at.
+    """
+    path = find(recipe)
+    try:
+        content = read_yaml(path)
+    except BadInput as error:
+        return [_of(error, path, (), {})]
+    found = list(_pool_file(content, path))
+    whole = dict(content)
+    if isinstance(content.get("pool"), dict):
+        whole["pool"] = {k: v for k, v in content["pool"].items() if k != "file"}
+    try:
+        Recipe.model_validate(whole)
+    except ValidationError as error:
+        found += of_validation(error, path, content)
+    found += _names(content, path)
+    with _around(content):
+        found += _sources(content, path)
+    return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
+
+
+@contextmanager
+def _around(content: dict[str, Any]) -> Iterator[None]:
+    """The files that a shipped recipe leaves to the environment, made for as long as needed."""
+    from tempfile import TemporaryDirectory
+
+    from flows.workspace.surroundings import surroundings
+
+    try:
+        checked = Recipe.model_validate(content)
+    except ValidationError:
+        yield
+        return
+    with TemporaryDirectory() as folder, surroundings(checked, Path(folder), serve=False):
+        yield
+
+
+def _pool_file(content: dict[str, Any], path: Path) -> Iterator[Fault]:
+    pool = content.get("pool")
+    if not isinstance(pool, dict) or not isinstance(pool.get("file"), str):
+        return
+    file = path.parent / pool["file"]
+    try:
+        said = read_yaml(file) if file.is_file() else None
+        if said is None:
+            merged_pool(pool, path)
+            return
+    except BadInput as error:
+        yield _of(error, path, ("pool", "file"), content)
+        return
+    try:
+        Pool.model_validate(said)
+    except ValidationError as error:
+        yield from of_validation(error, file, said)
+
+
+def _names(content: dict[str, Any], path: Path) -> Iterator[Fault]:
+    """Rules and scorers that exist, and parameters that a rule has."""
+    from pipelines.curate import RULES
+    from pipelines.scorers import SCORERS
+
+    for number, rule in enumerate(_entries(content, "curate")):
+        if not isinstance(rule.get("rule"), str):
+            continue
+        parameters = rule.get("parameters")
+        if not isinstance(parameters, dict):
+            parameters = {k: v for k, v in rule.items() if k != "rule"}
+        try:
+            RULES.get(rule["rule"]).check(parameters, where="curate")
+        except BadInput as error:
+            yield _of(error, path, ("curate", number), content)
+    for number, source in enumerate(_entries(content, "sources")):
+        if isinstance(source.get("scorer"), str) and source["scorer"] != "none":
+            try:
+                SCORERS.get(source["scorer"])
+            except BadInput as error:
+                yield _of(error, path, ("sources", number, "scorer"), content)
+
+
+def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:
+    """Local sources are read as a build would read them."""
+    from pipelines.ingest import ingest
+    from pipelines.ingest.catalog import from_catalog
+
+    for number, said in enumerate(_entries(content, "sources")):
+        try:
+            source = Source.model_validate(said)
+        except ValidationError:
+            continue  # said already
+        try:
+            source = from_catalog(source)
+            if source.kind == "files":
+                ingest([source], base=path.parent.absolute())
+        except BadInput as error:
+            place = _within(error, said)
+            yield _of(error, path, ("sources", number, *place), content)
+
+
+def _within(error: BadInput, source: dict[str, Any]) -> tuple[str | int, ...]:
+    """The key of a source that an error names."""
+    where = str(error.where)
+    for key in ("where", "exclude"):
+        if f", {key}." in where:
+            return (key, where.rpartition(f", {key}.")[2])
+    if ", fields." in where:
+        return ("fields", where.rpartition(", fields.")[2].split(",")[0])
+    if "there is no file" in error.what or "environment variable" in error.what:
+        return ("path",)
+    return ()
+
+
+def _entries(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    said = content.get(key)
+    return [one if isinstance(one, dict) else {} for one in said] if isinstance(said, list) else []
+
+
+def _of(error: BadInput, path: Path, place: tuple[str | int, ...], content: Any) -> Fault:
+    words = words_of(place, content)
+    return Fault(str(path), line_of(path, place), words, error.what, error.next_step or "")

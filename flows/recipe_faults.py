@@ -1,0 +1,182 @@
+"""What is wrong with a recipe, in words: line of the file, name of the source, what to write.
+
+    for fault in faults("my.yaml"):    # all of them at once
+        print(fault)
+
+`flows.recipe.load` stops at the first fault and words it in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from schemas.errors import did_you_mean
+
+#: Regular expressions of the schema, in words.
+_IN_WORDS = {
+    r"^[a-z0-9][a-z0-9_.-]*$": "small letters, digits, '.', '_' and '-', the first a letter or "
+    "a digit",
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]*$": "letters, digits, '.', '_' and '-', the first a letter or a "
+    "digit",
+    r"^\d+\.\d+\.\d+$": "three numbers with dots between them, such as 1.0.0",
+}
+#: Lists of a recipe whose entries have a name: key → (what one is, key of its name).
+_NAMED = {
+    "sources": ("source", "name"),
+    "compared_with": ("compared dataset", "name"),
+    "models": ("model", "model_id"),
+    "providers": ("provider", "name"),
+    "curate": ("rule", "rule"),
+    "verifiers": ("verifier", "name"),
+    "judges": ("judge", "name"),
+    "waivers": ("waiver", "gate"),
+}
+_KINDS = {
+    "int_parsing": "a whole number is expected",
+    "int_type": "a whole number is expected",
+    "int_from_float": "a whole number is expected",
+    "float_parsing": "a number is expected",
+    "float_type": "a number is expected",
+    "bool_parsing": "true or false is expected",
+    "bool_type": "true or false is expected",
+    "string_type": "a text is expected (put it in quotes)",
+    "list_type": "a list is expected (lines that start with '- ')",
+    "dict_type": "keys and values are expected",
+    "model_type": "keys and values are expected",
+    "model_attributes_type": "keys and values are expected",
+}
+
+Place = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: `place` is its path of keys, `line` counts from 1 (0: not known)."""
+
+    file: str
+    line: int
+    place: str
+    says: str
+    next: str = ""
+
+    def __str__(self) -> str:
+        at = f"{self.file}:{self.line}" if self.line else self.file
+        text = f"{at}: {self.place}: {self.says}"
+        return f"{text}\n  next:  {self.next}" if self.next else text
+
+
+def of_validation(error: ValidationError, path: Path, content: Any) -> list[Fault]:
+    """The faults that pydantic found, in the order of the file."""
+    lines = _Lines(path)
+    found = []
+    for problem in error.errors(include_url=False):
+        place = _real(problem["loc"], content)
+        says = in_words(problem)
+        found.append(Fault(str(path), lines.of(place), words_of(place, content), says))
+    return sorted(found, key=lambda fault: fault.line)
+
+
+def in_words(problem: Mapping[str, Any]) -> str:
+    """One problem of pydantic as a sentence without its vocabulary."""
+    kind, given, told = problem["type"], problem.get("input"), problem.get("ctx") or {}
+    shown = repr(given)[:60]
+    if kind == "missing":
+        return f"{problem['loc'][-1]!r} is missing"
+    if kind == "string_pattern_mismatch":
+        pattern = str(told.get("pattern"))
+        return f"{shown} does not fit: {_IN_WORDS.get(pattern, 'other signs are expected')}"
+    if kind == "literal_error":
+        choices = str(told.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
+        return f"{shown} is not known; {did_you_mean(str(given), choices)}"
+    if kind in _KINDS:
+        return f"{_KINDS[kind]}, not {shown}"
+    if kind == "too_short":
+        return "at least one entry is needed"
+    limits = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than"),
+              "less_than_equal": ("le", "at most"), "less_than": ("lt", "less than")}  # fmt: skip
+    if kind in limits:
+        key, word = limits[kind]
+        return f"{shown} does not fit: {word} {told.get(key)}"
+    if kind == "string_too_short":
+        return f"{shown} is too short: at least {told.get('min_length')} characters"
+    return str(problem["msg"]).removeprefix("Value error, ")
+
+
+def words_of(place: Sequence[str | int], content: Any) -> str:
+    """`source 'gsm8k', fields.question` for `sources.0.fields.question`."""
+    names: list[str] = []
+    keys: list[str] = []
+    here, last = content, ""
+    for part in place:
+        try:
+            here = here[part]
+        except (KeyError, IndexError, TypeError):
+            here = None
+        if isinstance(part, int) and last in _NAMED:
+            what, key = _NAMED[last]
+            named = here.get(key) if isinstance(here, dict) else None
+            names.append(f"{what} {named!r}" if named else f"{what} number {part + 1}")
+            keys = []
+        else:
+            keys.append(str(part))
+        last = str(part)
+    return ", ".join([*names, ".".join(keys)]).strip(", ") or "recipe"
+
+
+def line_of(path: Path, place: Sequence[str | int]) -> int:
+    """Line of a key of a YAML file, counted from 1; of the nearest key above when it is absent."""
+    return _Lines(path).of(place)
+
+
+class _Lines:
+    """Lines of the keys of one YAML file."""
+
+    def __init__(self, path: Path):
+        try:
+            self._root: yaml.Node | None = yaml.compose(
+                path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader
+            )
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            self._root = None
+
+    def of(self, place: Sequence[str | int]) -> int:
+        node, line = self._root, 1 if self._root is not None else 0
+        for part in place:
+            found = _step(node, part)
+            if found is None:
+                break
+            key, node = found
+            line = key.start_mark.line + 1
+        return line
+
+
+def _step(node: yaml.Node | None, part: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if getattr(key, "value", None) == str(part):
+                return key, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part], node.value[part]
+    return None
+
+
+def _real(place: Sequence[str | int], content: Any) -> Place:
+    """A place without the parts that pydantic adds for the branches of a union."""
+    kept: list[str | int] = []
+    here = content
+    for number, part in enumerate(place):
+        inside = (isinstance(here, dict) and part in here) or (
+            isinstance(here, list) and isinstance(part, int) and part < len(here)
+        )
+        if inside:
+            here = here[part]
+            kept.append(part)
+        elif number == len(place) - 1 and isinstance(here, dict):
+            kept.append(part)
+    return tuple(kept)

@@ -1,0 +1,183 @@
+"""`routeyard init`: tables become recipes that can be built; what it cannot know it says."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.actions.init import start_recipe
+from flows.cli import run
+from flows.recipe import load
+from flows.recipe_check import faults
+from pipelines.errors import BadInput
+from pipelines.ingest import ingest
+from tests.flows.model_endpoint import endpoint
+
+CAPITALS = {"France": "Paris", "Italy": "Rome", "Norway": "Oslo", "Greece": "Athens",
+            "Poland": "Warsaw", "Portugal": "Lisbon"}  # fmt: skip
+Rows = list[dict[str, Any]]
+
+#: name → (rows, file ending, scorer, references of the first question)
+CASES: dict[str, tuple[Rows, str, str, list[str]]] = {
+    "plain": (
+        [{"question": f"Capital of {k}?", "answer": v} for k, v in CAPITALS.items()],
+        "csv", "em", ["Paris"],
+    ),
+    "gsm": (
+        [{"question": f"{i} apples and {i} more?", "answer": f"{i}+{i}\n#### {2 * i}"}
+         for i in range(1, 9)],
+        "jsonl", "numeric", ["2"],
+    ),
+    "option_columns": (
+        [{"Question": f"What is {i} + 1?", "A": str(i), "B": str(i + 1), "C": "0", "Answer": "B"}
+         for i in range(1, 9)],
+        "csv", "mcq", ["B"],
+    ),
+    "index_from_one": (
+        [{"stem": f"Which is {i} doubled?", "options": [str(2 * i), "7", "9"], "label": 1 + i % 3}
+         for i in range(1, 9)],
+        "parquet", "mcq", ["B"],
+    ),
+    "index_from_zero": (
+        [{"stem": f"Which is {i} doubled?", "options": [str(2 * i), "7", "9"], "label": i % 3}
+         for i in range(1, 9)],
+        "parquet", "mcq", ["B"],
+    ),
+    "text_of_the_option": (
+        [{"query": f"Which is {i} doubled?", "options": json.dumps([str(i), str(2 * i)]),
+          "correct answer": str(2 * i)} for i in range(1, 9)],
+        "csv", "mcq", ["B"],
+    ),
+    "code": (
+        [{"task_id": f"t/{i}", "prompt": f"Write add{i}(x).", "canonical_solution": "…",
+          "test_list": [f"assert add{i}(1) == {i + 1}"]} for i in range(6)],
+        "jsonl", "code", ["assert add0(1) == 1"],
+    ),
+    "german": (
+        [{"Nr": i, "Frage": f"Wie viel ist {i} mal 2?", "Antwort": str(2 * i)} for i in range(6)],
+        "csv", "numeric", ["0"],
+    ),
+    "chinese": (
+        [{"编号": i, "问题": f"{k}的首都是哪里？（第{i}题）", "答案": v}
+         for i, (k, v) in enumerate(CAPITALS.items())],
+        "jsonl", "em", ["Paris"],
+    ),
+    "odd_names": (
+        [{"col1": i, "the_user_text": f"In which year did event {i} happen?",
+          "zz": str(1900 + i * i)} for i in range(6)],
+        "csv", "numeric", ["1900"],
+    ),
+    "boxed": (
+        [{"problem": f"Simplify x^{i + 2} / x.", "solution": f"It is \\boxed{{x^{{{i + 1}}}}}."}
+         for i in range(6)],
+        "json", "math", ["x^{1}"],
+    ),
+}  # fmt: skip
+
+
+def write(folder: Path, name: str) -> Path:
+    rows, ending, *_ = CASES[name]
+    path = folder / f"{name}.{ending}"
+    if ending == "csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            sign = ";" if name == "german" else ","
+            writer = csv.DictWriter(file, list(rows[0]), delimiter=sign)
+            writer.writeheader()
+            writer.writerows(rows)
+    elif ending == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif ending == "json":
+        path.write_text(json.dumps({"version": 1, "data": rows}, indent=2))
+    else:
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_table_becomes_a_recipe_without_a_fault(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, name)
+    recipe = tmp_path / "recipes" / "mine.yaml"
+    done = start_recipe(recipe, str(path), given={})
+    rows, _, scorer, first = CASES[name]
+    assert done.lacks == []
+    assert faults(str(recipe)) == []
+    checked, base = load(str(recipe))
+    assert checked.sources[0].scorer == scorer
+    queries = ingest(checked.sources, base=base).queries.to_pylist()
+    assert len(queries) == len(rows)
+    assert queries[0]["references"] == first
+    assert done.scorer.right == done.scorer.tried
+    assert done.scorer.wrong == 0
+
+
+def test_what_cannot_be_known_is_said_and_not_made_up(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    story = [{"question": f"Tell me a story about {k}."} for k in CAPITALS]
+    path.write_text("".join(json.dumps(row) + "\n" for row in story))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert done.scorer.scorer == "none"
+    assert "no column holds the answers" in done.lacks[0]
+    assert "LACKS: no column holds the answers" in done.recipe.read_text()
+    # Neither 0 nor 3 occurs: it may count from either, and a wrong guess mislabels every row.
+    rows = [{"question": f"Which of these is it, {i}?", "options": ["a", "b", "c"], "label": 1}
+            for i in range(6)]  # fmt: skip
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "b.yaml", str(path), given={})
+    assert "from 0 or from 1" in done.lacks[0]
+
+
+def test_a_person_knows_better(tmp_path: Path) -> None:
+    path = write(tmp_path, "plain")
+    given = {"question": "answer", "references": "question"}
+    done = start_recipe(tmp_path / "a.yaml", str(path), given=given, scorer="f1")
+    assert done.guess.fields["question"] == "answer"
+    assert load(str(tmp_path / "a.yaml"))[0].sources[0].scorer == "f1"
+    with pytest.raises(BadInput, match="no column 'anwser'"):
+        start_recipe(tmp_path / "b.yaml", str(path), given={"references": "anwser"})
+    with pytest.raises(BadInput, match="exists already"):
+        start_recipe(tmp_path / "a.yaml", str(path), given={})
+
+
+def test_the_pool_comes_from_the_providers_own_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "plain")
+    with endpoint(*(f"m{i}" for i in range(9))) as served:
+        done = start_recipe(tmp_path / "a.yaml", str(path), given={}, provider=served.url)
+        monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+        start_recipe(tmp_path / "b.yaml", str(path), given={}, models=["m3"])
+        with pytest.raises(BadInput, match="lists no model 'm33'"):
+            start_recipe(tmp_path / "c.yaml", str(path), given={}, models=["m33"])
+    pool = load(str(tmp_path / "a.yaml"))[0].pool
+    assert len(pool.models) == 5
+    assert all(model.price_in is None for model in pool.models)  # it lists none: not free
+    assert "without a price" in done.pool
+    assert [m.model_id for m in load(str(tmp_path / "b.yaml"))[0].pool.models] == ["m3"]
+
+
+def test_the_command_asks_nothing_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, "chinese")
+    recipe = tmp_path / "mine.yaml"
+    assert run(["init", str(recipe), "--from", str(path)]) == 0
+    assert "问题" in capsys.readouterr().out
+    assert recipe.is_file()
+    assert run(["init", str(tmp_path / "b.yaml")]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_recipe_builds_unedited(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path, name)
+    recipe = tmp_path / "mine.yaml"
+    assert run(["init", str(recipe), "--from", str(path)]) == 0
+    assert run(["build", str(recipe), "--workspace", str(tmp_path / "yard")]) == 0
+    assert (tmp_path / "yard" / "releases" / "mine" / "1.0.0" / "manifest.json").is_file()

@@ -1,0 +1,148 @@
+"""All faults at once, with lines, names and words; every key has a meaning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.cli import run
+from flows.recipe import load, shipped
+from flows.recipe_check import faults
+from pipelines.errors import RouteyardError
+from schemas.recipe.described import json_schema, reference
+
+BAD = """\
+name: My Bench
+version: "1.0"
+sources:
+  - name: sums
+    path: nowhere.jsonl
+    scorer: numerik
+    fields: {question: question, refs: answer}
+pool:
+  models:
+    - model_id: a
+      price_in: cheap
+      price_date: yesterday
+collect: {temprature: 1, samples: 0}
+curate:
+  - {rule: dedup, treshold: 0.9}
+"""
+
+
+def test_all_faults_are_said_at_once_with_line_and_name(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(BAD)
+    found = {(fault.line, fault.place): fault for fault in faults(str(path))}
+    assert set(found) == {
+        (1, "name"),
+        (2, "version"),
+        (6, "source 'sums', scorer"),
+        (7, "source 'sums', fields.refs"),
+        (11, "model 'a', price_in"),
+        (12, "model 'a', price_date"),
+        (13, "collect.samples"),
+        (13, "collect.temprature"),
+        (15, "rule 'dedup'"),
+    }
+    text = "\n".join(map(str, found.values()))
+    assert "^[a-z" not in text
+    assert r"\d" not in text
+    assert "such as 1.0.0" in text
+    assert "did you mean 'temperature'" in text
+    assert "did you mean 'numeric'" in text
+    assert "did you mean 'threshold'" in text
+
+
+def test_loading_says_the_first_fault_in_the_same_words(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(BAD)
+    with pytest.raises(RouteyardError) as caught:
+        load(str(path))
+    assert "bad.yaml:1: name" in str(caught.value.where)
+    assert "recipe check" in str(caught.value)
+    assert "small letters" in str(caught.value)
+
+
+def test_sources_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"question": "1+1?", "answer": "2", "k": "a"}))
+    text = BAD.replace("numerik", "numeric").replace("nowhere", "q").replace("refs", "references")
+    text = text.replace("My Bench", "bench").replace('"1.0"', "1.0.0").replace("cheap", "1")
+    text = text.replace("yesterday", "2026-11-01").replace("temprature", "temperature")
+    text = text.replace("samples: 0", "samples: 1").replace("treshold", "threshold")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    assert run(["recipe", "check", str(path)]) == 0
+    path.write_text(text.replace("    fields:", "    where: {k: b}\n    fields:"))
+    assert run(["recipe", "check", str(path)]) == 2
+    shown = capsys.readouterr().out
+    assert (
+        "recipe.yaml:7: source 'sums', where.k: 'where' of source 'sums' matches nothing" in shown
+    )
+    # `plan` stops at it too.
+    assert run(["plan", str(path), "--workspace", str(tmp_path / "yard")]) == 2
+    path.write_text(text.replace("references: answer", "references: anwser"))
+    assert "did you mean 'answer'" in str(faults(str(path))[0])
+
+
+@pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "01.11.2026"])
+def test_a_price_date_is_a_day(tmp_path: Path, day: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(BAD.replace("yesterday", f'"{day}"'))
+    assert any(f.place == "model 'a', price_date" for f in faults(str(path)))
+    path.write_text(BAD.replace("yesterday", "2026-11-01"))  # YAML reads it as a date
+    assert not any(f.place == "model 'a', price_date" for f in faults(str(path)))
+
+
+def test_every_key_has_a_meaning_in_schema_and_reference() -> None:
+    schema = json_schema()
+    parts = {"Recipe": schema, **schema["$defs"]}
+    without = [
+        f"{name}.{key}"
+        for name, part in parts.items()
+        for key, said in part.get("properties", {}).items()
+        if not said.get("description")
+    ]
+    assert without == []  # a `#:` comment above the key, or a line in schemas/recipe/meanings.py
+    page = reference()
+    for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
+        assert f"| `{key}` |" in page
+
+
+def test_the_schema_takes_what_loads_and_refuses_what_does_not() -> None:
+    from jsonschema import Draft202012Validator
+
+    schema = json_schema()
+    Draft202012Validator.check_schema(schema)
+    check = Draft202012Validator(schema)
+    good = {
+        "name": "b",
+        "version": "1.0.0",
+        "sources": [{"name": "s", "path": "q.csv", "fields": {"question": "q"}}],
+        "pool": {"models": [{"model_id": "m"}]},
+        "curate": [{"rule": "dedup", "threshold": 0.9}],
+    }
+    assert check.is_valid(good)
+    assert not check.is_valid(good | {"sorces": []})
+    assert not check.is_valid(good | {"version": "1"})
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_shipped_recipes_point_editors_at_the_schema(name: str) -> None:
+    from flows.recipe import find
+
+    assert "yaml-language-server: $schema=" in find(name).read_text()
+
+
+def test_the_schemas_beside_the_recipes_are_those_of_the_code() -> None:
+    # Written by `routeyard recipe schema [--pool] --out flows/recipes/<name>.schema.json`.
+    from importlib.resources import files
+
+    from schemas.recipe.described import pool_schema
+
+    folder = files("flows").joinpath("recipes")
+    for name, schema in (("recipe", json_schema()), ("pool", pool_schema())):
+        there = json.loads(folder.joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
+        assert there == schema, f"run `routeyard recipe schema` again for {name}.schema.json"
