@@ -269,8 +269,9 @@ def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
 
     def price(name: str) -> tuple[bool, float, str]:
         found = prices.find(name) if prices else None
-        known = found is not None and found.output is not None
-        return (not known, float(found.output) if known else 0.0, name)
+        if found is None or found.output is None:
+            return (True, 0.0, name)
+        return (False, float(found.output), name)
 
     ordered = sorted(names, key=price)
     if len(ordered) <= MODELS:

@@ -84,10 +84,10 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     for name in ("question", "tests", "references", "choices", "id", "task"):
         if name in found.fields:
             continue
-        column = _by_name(name, [c for c in columns if c not in used], rows)
-        if column is not None:
-            found.say(name, reach(column), f"by its name, {column!r}")
-            used.add(column)
+        named = _by_name(name, [c for c in columns if c not in used], rows)
+        if named is not None:
+            found.say(name, reach(named), f"by its name, {named!r}")
+            used.add(named)
     _by_content(found, columns, used, rows)
     if len(options) >= 2 and "choices" not in found.fields:
         found.say("choices", [reach(c) for c in options], f"one column each: {', '.join(options)}")
