@@ -110,7 +110,7 @@ class _Questions:
             questions = [Question(*values) for values in zip(*wanted.values(), strict=True)]
             columns = (part.column(name).to_pylist() for name in _RESPONSE_COLUMNS)
             rows = [
-                Row(at, query_id, model_id, sample, text, graded)
+                Row(at, query_id, model_id, sample, text, graded, status == "truncated")
                 for at, query_id, model_id, sample, status, text, given, graded in zip(
                     local, *columns, strict=True
                 )

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ class Row(NamedTuple):
     sample: int
     text: str | None
     graded_against: list[str] | None
+    #: The response was cut at its token limit.
+    truncated: bool = False
 
 
 class Shard(NamedTuple):
@@ -106,6 +109,8 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
                 about = asked.get(row.question) or asked.setdefault(
                     row.question, _asked(question, question.references, options)
                 )
+            if row.truncated:
+                about = replace(about, truncated=True)
             read.append(_plain(scorer.read(about, row.text)))
         except Unsafe:
             raise  # a refusal to run is the person's to settle, not a row's

@@ -12,11 +12,13 @@ SCORERS = Registry(
     kind="scorer",
     group="routeyard.scorers",
     builtin={
+        "auto": "pipelines.scorers.auto:SCORER",
         "bartscore": "pipelines.scorers.bartscore:SCORER",
         "em": "pipelines.scorers.em:SCORER",
         "f1": "pipelines.scorers.f1:SCORER",
         "given": "pipelines.scorers.given:SCORER",
         "code": "pipelines.scorers.code:SCORER",
+        "literal": "pipelines.scorers.literal:SCORER",
         "math": "pipelines.scorers.math:SCORER",
         "mcq": "pipelines.scorers.mcq:SCORER",
         "meteor": "pipelines.scorers.meteor:SCORER",

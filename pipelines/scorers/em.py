@@ -1,4 +1,13 @@
-"""`em`: exact match after SQuAD normalisation, against any of several references."""
+"""`em`: exact match after SQuAD normalisation, against any of several references.
+
+Folded are: case, the articles a, an and the, punctuation (but not operators and
+decimal points), quotes, markdown and LaTeX text macros around the answer,
+thousands separators, runs of space, and Unicode's compatible forms. Where any of
+these carries meaning (program output, data), `literal` is the scorer.
+
+An empty reference is an error, unless the source means it
+(`metadata["empty_reference"]`: the right answer is to answer nothing).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +26,12 @@ def _normal(reference: str) -> str:
 def read(asked: Asked, output: str) -> Reading:
     """Correct when the short answer equals a reference, both normalised."""
     known = [normal for reference in asked.references if (normal := _normal(reference))]
-    if not known:
+    empty = asked.metadata.get("empty_reference") is True and "" in asked.references
+    if empty and not output.strip():
+        return Reading("correct", 1.0, "", (0, 0), "nothing, which is the reference")
+    if not known and not empty:
         return Reading("error", reason="no reference has any word left after normalisation")
-    found = short_answer(output)
+    found = short_answer(output, truncated=asked.truncated)
     if found is None:
         return Reading("abstain", reason="no short answer")
     answer, span, conflict = found
@@ -40,7 +52,7 @@ def read(asked: Asked, output: str) -> Reading:
 
 SCORER = Scorer(
     "em",
-    "1",
+    "2",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",

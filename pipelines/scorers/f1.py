@@ -21,13 +21,13 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def read(asked: Asked, output: str) -> Reading:
-    """Scores the short answer (`short.short_answer`) against every reference."""
+    """Scores the short answer (`answers.short_answer`) against every reference."""
     return graded(asked, output, token_f1, tokens, THRESHOLD, "F1")
 
 
 SCORER = Scorer(
     "f1",
-    "1",
+    "2",
     read,
     threshold=THRESHOLD,
     instruction=(

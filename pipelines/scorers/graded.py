@@ -34,7 +34,7 @@ def graded(
     wanted = [words for one in asked.references if (words := tokens(one))]
     if not wanted:
         return Reading("error", reason="no reference has any word left after normalisation")
-    found = whole_answer(output) if whole else short_answer(output)
+    found = whole_answer(output) if whole else short_answer(output, truncated=asked.truncated)
     if found is None:
         return Reading("abstain", reason="no answer to compare")
     answer, span, conflict = found

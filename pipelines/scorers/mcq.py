@@ -19,8 +19,11 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+from pipelines.scorers.answers.commitment import breaks_off
+from pipelines.scorers.answers.marks import HEAD, MOST_READ, after_draft
 from pipelines.scorers.answers.option_marks import Choice, Options, commitments
 from pipelines.scorers.answers.plain import option
+from pipelines.scorers.answers.plain_option import plainly
 from pipelines.scorers.answers.run_on import end_of_answer
 from pipelines.scorers.answers.words import normalise
 from pipelines.scorers.scorer import Asked, Reading, Scorer
@@ -33,7 +36,9 @@ _BARE = re.compile(
     r"[\s*_`\"'$(（\[\\]{0,6}(?P<letter>[A-Za-z])"
     r"(?P<close>[*_`\"'$)）\]]{0,6}(?:[.:)、-]|\s|$))"
 )
-_BRACKETED = re.compile(r"\(([A-Z])\)")
+_DENIED = re.compile(
+    r"(?:is|was|would be|seems) (?:wrong|incorrect|false|not|unlikely)|isnt|and|or\b"
+)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
     r"incorrect\w*|re-?(?:check|calculat|evaluat|consider|comput|examin|visit|think|read|assess)"
@@ -55,15 +60,19 @@ def read(asked: Asked, output: str) -> Reading:
     if not wanted:
         return Reading("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
+    output, shift = _readable(output)
     end = end_of_answer(output)
-    found = commitments(output, end, LETTERS[:count], options) or _bare_output(
-        output, end, LETTERS[:count], options
+    allowed = LETTERS[:count]
+    found = commitments(output, end, allowed, options) or _bare_output(
+        output, end, allowed, options
     )
+    if not found and not breaks_off(output, truncated=asked.truncated):
+        found = _plain(output, end, allowed)
     if not found:
         return Reading("abstain", reason="no option is named")
     last = _before_summary(found, output) if len(found) > 1 else found[0]
     conflict = _conflicting(found, output)
-    span = (last.start, last.end)
+    span = (last.start + shift, last.end + shift)
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
     if len(last.letters) > 1:
@@ -75,6 +84,27 @@ def read(asked: Asked, output: str) -> Reading:
         reason += f"; commits to several options: {listed}"
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
     return Reading(outcome, score, last.letters, span, reason, conflict)  # type: ignore[arg-type]
+
+
+# Letters of other alphabets that look the same, where they stand alone ("Ответ: С").
+_ALIKE = str.maketrans("АВСЕНＡＢＣＤＥＦＧＨＩＪ", "ABCEHABCDEFGHIJ")
+_STRANGE = re.compile(r"(?<!\w)[АВСЕН](?!\w)|[Ａ-Ｊ](?!\w)")
+
+
+def _readable(output: str) -> tuple[str, int]:
+    """The part that is searched, its letters made Latin, and where it begins in the output."""
+    shift = after_draft(output, len(output))
+    if len(output) - shift > MOST_READ and end_of_answer(output[:HEAD]) == HEAD:
+        shift = len(output) - (MOST_READ - HEAD)
+    text = output[shift : shift + MOST_READ]
+    if not text.isascii():
+        text = _STRANGE.sub(lambda m: m[0].translate(_ALIKE), text)
+    return text, shift
+
+
+def _plain(text: str, end: int, allowed: str) -> list[Choice]:
+    named = plainly(text, 0, end, allowed)
+    return [Choice(*named, "plain statement", True)] if named else []
 
 
 def _before_summary(found: list[Choice], output: str) -> Choice:
@@ -101,10 +131,6 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Ch
         whole = len(body) - start <= 600 and _bare(
             text, start, len(body), allowed, options, "whole output"
         )
-        named = set(_BRACKETED.findall(body)) if len(body) - start <= 80 else set()
-        found = _BRACKETED.search(text, start) if not whole and len(named) == 1 else None
-        if found and found[1] in allowed:  # "It is (B)."
-            return [Choice(found[1], found.start(1), found.end(1), "whole output", True)]
         return [whole] if whole else []
     if len(body) - line > 400:
         return []
@@ -123,6 +149,7 @@ def _bare(
         rest = normalise(text[bare.end() : stop])
         content = dict(options).get(letter, "")
         listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
+        listed = listed and not _DENIED.match(rest)
         if not rest or listed or (content and rest.startswith(content)):
             return Choice(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
@@ -148,7 +175,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "1",
+    "2",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

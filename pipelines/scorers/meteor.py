@@ -3,7 +3,7 @@
 Banerjee & Lavie 2005 with the parameters of Lavie & Agarwal 2007 that NLTK
 uses: α = 0.9, β = 3, γ = 0.5. Stems are Porter's; synonyms are words of a
 common synset of WordNet 3.1 (see `synonyms`). The version says which resource
-was there: `1+wordnet3.1`, or `1+stem` for exact and stem matches only.
+was there: `2+wordnet3.1`, or `2+stem` for exact and stem matches only.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def meteor(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def read(asked: Asked, output: str) -> Reading:
-    """Scores the whole output against every reference."""
+    """Scores the marked answer, else the whole output, against every reference."""
     return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
 
 
-VERSION = "1+wordnet3.1" if wordnet_file() else "1+stem"
+VERSION = "2+wordnet3.1" if wordnet_file() else "2+stem"
 SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -37,8 +37,8 @@ def rouge_l(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def read(asked: Asked, output: str) -> Reading:
-    """Scores the whole output against every reference."""
+    """Scores the marked answer, else the whole output, against every reference."""
     return graded(asked, output, rouge_l, all_tokens, THRESHOLD, "ROUGE-L", whole=True)
 
 
-SCORER = Scorer("rouge_l", "1", read, threshold=THRESHOLD, instruction=BARE_TEXT)
+SCORER = Scorer("rouge_l", "2", read, threshold=THRESHOLD, instruction=BARE_TEXT)

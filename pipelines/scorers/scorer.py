@@ -19,6 +19,8 @@ class Asked:
     metadata: Mapping[str, object] = field(default_factory=dict)
     #: Settings of the run (never filled from data), such as `run_code_without_isolation`.
     options: Mapping[str, object] = field(default_factory=dict)
+    #: The response reached its token limit: what it does not mark, it did not get to say.
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _classified(task: str) -> Scorer:
         wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
         if not wanted:
             return Reading("error", reason=f"no reference is a class of {task}")
-        found = short_answer(output)
+        found = short_answer(output, truncated=asked.truncated)
         got = class_of(task, found[0][:400], asked.choices) if found else None
         if found is None or got is None:
             return Reading("abstain", reason=f"names no single class of {task}")
@@ -91,7 +91,7 @@ def _classified(task: str) -> Scorer:
         outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
         return Reading(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
 
-    return Scorer(f"superglue_{task}", "1", read, instruction=_INSTRUCTIONS[task])
+    return Scorer(f"superglue_{task}", "2", read, instruction=_INSTRUCTIONS[task])
 
 
 def _record(asked: Asked, output: str) -> Reading:
@@ -99,7 +99,7 @@ def _record(asked: Asked, output: str) -> Reading:
     wanted = [one for one in asked.references if normalise(one)]
     if not wanted:
         return Reading("error", reason="no reference names an entity")
-    found = short_answer(output)
+    found = short_answer(output, truncated=asked.truncated)
     if found is None:
         return Reading("abstain", reason="no answer to compare")
     answer, span, conflict = found
@@ -161,7 +161,7 @@ WIC = _classified("wic")
 WSC = _classified("wsc")
 RECORD = Scorer(
     "superglue_record",
-    "1",
+    "2",
     _record,
     instruction='End with one line of the form "Answer: ...", naming the one entity.',
 )

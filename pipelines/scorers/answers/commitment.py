@@ -1,182 +1,154 @@
-"""Where an output commits to an answer.
+"""What was answered: of all that an output marks as its answer, the one that counts.
 
-An output may commit more than once: in a JSON field, in `\\boxed{}`, after
-`####`, on an `Answer:` line, or in a sentence ("the answer is …"). The
-commitments are returned in the order of the text, each with its span; the
-scorers take the last, because a later answer corrects an earlier one, and
-report a conflict when they differ.
+Every scorer asks here. `marks` finds the marks, `TRUST` says how far each kind
+is believed, and `settle` applies it; a scorer brings its own reading of a mark's
+text, because a mark that it cannot read is none.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
-from pipelines.scorers.answers.keywords import lowered, occurrences
-from pipelines.scorers.answers.run_on import end_of_answer
+from pipelines.scorers.answers.marks import Committed
 
-#: A stated answer is read no further than this, but for the digits of one long
-#: number; longer texts are prose.
-LONGEST = 2000
-#: Only the last commitments are kept: repetitive outputs state thousands.
-MOST = 40
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """One commitment: `text[start:end]`, and how it was marked.
+class Trust:
+    """A kind of mark.
 
-    `kind` is `field`, `boxed`, `hash`, `label` or `stated`.
+    `firm`: yields only to a later firm mark, a later `Answer:` line, or a later
+    answer that says it corrects. `overrides`: counts against an earlier firm one.
     """
 
     kind: str
-    start: int
-    end: int
-    text: str
+    firm: bool
+    overrides: bool
+    reason: str
 
 
-_HOW = (
-    r"\**\s{1,3}(?:(?:to|for|of)\s[^\n.:]{1,80}?\s)?"
-    r"(?:is|was|would be|should be|must be|will be|equals|comes (?:out )?to|=)(?!\w)"
-    r"(?!\s{1,3}(?:not|n't|never|incorrect|wrong)\b)"
-    r"(?:\s{1,3}(?:therefore|thus|simply|then|approximately|about|exactly|just)\b)?\s{0,3}[:：]?"
+#: The order of trust. Within a level the last mark counts: later answers correct earlier ones.
+TRUST: tuple[Trust, ...] = (
+    Trust(
+        "field", True, True, "a JSON field or a tag was asked for by name and holds nothing else"
+    ),
+    Trust("boxed", True, True, "a box is put around one thing only, the answer"),
+    Trust(
+        "hash", True, True, "`####` is the mark of a training set, written once, before the answer"
+    ),
+    Trust("final", True, True, "'final answer' announces that no other answer follows"),
+    Trust("label", False, True, "an `Answer:` line sums up what is above it, but may also head it"),
+    Trust("stated", False, False, "'the answer is' may state the answer of a step"),
+    Trust(
+        "bold", False, False, "a bold last line is the answer unless something above says so better"
+    ),
 )
-# Keyword → (kind, pattern that matches from the keyword on), in order of preference.
-_MARKS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
-    keyword: tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in marks)
-    for keyword, marks in {
-        "answer": (
-            ("field", r"answer\\?[\"'] {0,4}:"),
-            ("label", r"answer(?: \([^)\n]{0,40}\))?[*_]{0,3} {0,2}[:：=][*_]{0,3}"),
-            ("stated", "answer" + _HOW),
-        ),
-        "result": (("stated", "result" + _HOW),),
-        "solution": (("stated", "solution" + _HOW),),
-        "boxed": (("boxed", r"boxed(?:\s{0,3}\{| (?=[0-9A-Za-z]))"),),
-        "fbox": (("boxed", r"fbox\s{0,3}\{"),),
-        "####": (("hash", r"#{4}(?!#)(?= {0,3}[^\s#A-Za-z])"),),
-        "ans:": (("label", "ans:"),),
-        "a:": (("label", "a:"),),
-        "答案": (("label", "答案(?:是|为|：|:)"),),
-    }.items()
-}
-_DIGITS = re.compile(r"[\d,]*")
-_IF = re.compile(r"\b(?:if|in which case|had|were)\b", re.IGNORECASE)
-# A JSON string, and one whose quotes are themselves escaped because it stands in another.
-_QUOTED = re.compile(r'\s{0,40}"((?:[^"\\]|\\.)*)', re.DOTALL)
-_QUOTED_TWICE = re.compile(r'\s{0,40}\\"((?:[^"\\\n]|\\[^"\n])*)')
-_QUOTED_SINGLE = re.compile(r"\s{0,40}'([^'\n]*)'")
-_BARE = re.compile(r"\s{0,40}([^\n}\"]*)")
+_FIRM = frozenset(row.kind for row in TRUST if row.firm)
+_OVERRIDES = frozenset(row.kind for row in TRUST if row.overrides)
+
+#: Words that make a later answer a correction of an earlier one, with the subject or verb that
+#: keeps "correct to two decimals" and "let me check" out.
+CORRECTS = re.compile(
+    r"\b(?:wait|actually|oops|correction|scratch that|apolog\w+|sorry|i was wrong|misread|"
+    r"mis-?calculated|"
+    r"on (?:second thoughts?|(?:further )?reflection|closer (?:look|inspection))|"
+    r"i(?:'ve|’ve| have)? made (?:a|an) \w{0,12} ?(?:mistake|error)|"
+    r"(?:a|an|the|my) (?:mistake|error)|(?:correct(?:ed)?|right) answer|should (?:actually )?be|"
+    r"re-?(?:calculat|evaluat|consider|comput|examin|vis)\w+|instead)\b|更正|等等|不对",
+    re.IGNORECASE,
+)
+#: Words between two different answers that show the change was meant; wider than `CORRECTS`,
+#: because here they only keep a conflict from being reported.
+CHANGES = re.compile(
+    r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|incorrect\w*|"
+    r"re-?(?:check|calculat|evaluat|consider|comput|examin|vis|do)\w*|instead|let me|let's|however|"
+    r"upon|should be|misunder\w+|misread\w*|mis-?calculat\w*|clarif\w+|adjust\w*|revis\w+)\b",
+    re.IGNORECASE,
+)
+#: A correction is short; a longer text is another sentence that merely follows.
+SHORT = 160
+_ANSWER = re.compile(
+    r"answer|antwort|r[ée]ponse|resp[ou]|risposta|ответ|答|답|الإجابة", re.IGNORECASE
+)
 
 
-def committed(text: str) -> list[Committed]:
-    """Commitments in the order of the text; run-on questions are left out."""
-    end = end_of_answer(text)
-    found: deque[Committed] = deque(maxlen=MOST)
-    floor = 0
-    for position, keyword in occurrences(lowered(text), _MARKS, end):
-        if position < floor or not _starts_word(text, position, keyword):
-            continue
-        for kind, pattern in _MARKS[keyword]:
-            mark = pattern.match(text, position, end)
-            if mark is None:
-                continue
-            start, stop = _extent(kind, text, mark.end(), end)
-            if start < stop and not (kind == "stated" and _hypothetical(text, position)):
-                found.append(Committed(kind, start, stop, text[start:stop]))
-                # A field or box is read as a whole; sentences may hold a further mark.
-                floor = stop if kind in ("field", "boxed") else mark.end()
-            break
-    return list(found)
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The index of the mark that counts, and whether others contradict it."""
+
+    index: int
+    conflict: bool
 
 
-def _starts_word(text: str, position: int, keyword: str) -> bool:
-    before = text[position - 1 : position]
-    if keyword == "a:":  # only at the beginning of a line: "A: 45"
-        return text[position] == "A" and not text[max(0, position - 8) : position].rpartition("\n")[
-            2
-        ].strip(" \t*_")
-    return not before.isalnum() if keyword.isascii() else True
+def settle(
+    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+) -> Settled:
+    """Which of the readable marks counts (at least one).
+
+    Args:
+        found: Marks in the order of the text, each with the scorer's reading.
+        same: Whether two readings are one answer.
+    """
+    firm = [i for i, (one, _) in enumerate(found) if one.kind in _FIRM]
+    chosen = firm[-1] if firm else len(found) - 1
+    for index in range(chosen + 1, len(found)) if firm else ():
+        one = found[index][0]
+        corrects = len(one.text) <= SHORT and CORRECTS.search(text, found[chosen][0].end, one.start)
+        if one.kind in _OVERRIDES or corrects:
+            chosen = index
+    counted = [
+        (one, value)
+        for index, (one, value) in enumerate(found)
+        if index <= chosen or (len(one.text) <= SHORT and _says_answer(one, text))
+    ]
+    return Settled(chosen, _contradicts(counted, text, same))
 
 
-def _hypothetical(text: str, start: int) -> bool:
-    """Whether the statement stands under an "if" or "in which case" of its own sentence."""
-    before = text[max(0, start - 240) : start]
-    return bool(_IF.search(before[before.rfind(". ") + 1 :].rpartition("\n")[2]))
+def _says_answer(one: Committed, text: str) -> bool:
+    return bool(_ANSWER.search(text, max(0, one.start - 60), one.start))
 
 
-def _extent(kind: str, text: str, start: int, end: int) -> tuple[int, int]:
-    if kind == "field":
-        return _field_extent(text, start, end)
-    if kind == "boxed":
-        if text[start - 1] == " ":  # \\boxed 5
-            return start, start + 1
-        stop = closing_brace(text, start, end)
-        return trim(text, start, stop if stop is not None else _line_end(text, start, end))
-    stop = _line_end(text, start, end)
-    if not text[start:stop].strip(" \t*_:$"):
-        # "Answer:" alone on its line: the answer is the next line that says something.
-        start, stop = _next_line(text, stop, end)
-    return trim(text, start, stop)
+def _contradicts(
+    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+) -> bool:
+    """Whether differing answers stand side by side without a word of correction between."""
+    return any(
+        not same(one, other) and not CHANGES.search(text, first.start, second.start)
+        for (first, one), (second, other) in pairwise(found[-8:])
+    )
 
 
-def _field_extent(text: str, start: int, end: int) -> tuple[int, int]:
-    for pattern in (_QUOTED, _QUOTED_TWICE, _QUOTED_SINGLE, _BARE):
-        if found := pattern.match(text, start, min(end, start + LONGEST)):
-            first, last = found.span(1)
-            if text.startswith('\\"', first) and text.endswith('\\"', first + 2, last):
-                first, last = first + 2, last - 2  # "answer": "\\"18\\""
-            if first < last and text[first:last].strip():
-                return trim(text, first, last)
-    return start, start
+# A word or sign that no sentence ends with.
+_DANGLING = re.compile(
+    r"(?:\b(?:for|the|an?|of|to|and|or|with|in|by|at|is|are|was|were|that|from|on|than|then|because|"
+    r"if|as|but|which|their|his|her|your|its|have|has|will|would|into|per|each of)|[=+(,×])\s*$"
+)
+#: So many characters at the end, repeated, are a loop.
+_PERIOD, _TAIL = 30, 1500
 
 
-def closing_brace(text: str, start: int, end: int) -> int | None:
-    """Index of the brace that closes the one before `start`; None when it never closes."""
-    first = text.find("}", start, min(end, start + 20_000))
-    if first < 0 or text.find("{", start, first) < 0:
-        return first if first >= 0 else None
-    depth = 1
-    index = start
-    stop = min(end, start + LONGEST)
-    while index < stop:
-        sign = text[index]
-        if sign == "\\":
-            index += 2
-            continue
-        if sign == "{":
-            depth += 1
-        elif sign == "}":
-            depth -= 1
-            if depth == 0:
-                return index
-        index += 1
-    return None
+def breaks_off(text: str, *, truncated: bool = False) -> bool:
+    """Whether an output was cut or runs in circles: it then says no more than it marks.
+
+    Args:
+        truncated: The response is known to have reached its token limit.
+    """
+    if truncated or _DANGLING.search(text, max(0, len(text) - 40)):
+        return True
+    tail = text[-_TAIL:].rstrip()
+    last = tail[-_PERIOD:]
+    if len(set(last)) < 3 or len(last) < _PERIOD:
+        return False
+    before = tail.rfind(last, 0, len(tail) - 1)
+    return before >= 0 and tail.rfind(last, 0, before + len(last) - 1) >= 0
 
 
-def _line_end(text: str, start: int, end: int) -> int:
-    cut = min(start + LONGEST, end)
-    stop = text.find("\n", start, cut)
-    return stop if stop >= 0 else _DIGITS.match(text, cut, end).end()  # type: ignore[union-attr]
-
-
-def _next_line(text: str, start: int, end: int) -> tuple[int, int]:
-    index = start
-    while index < end and text[index] in " \t\r\n*_":
-        index += 1
-    stop = _line_end(text, index, end)
-    line = text[index:stop].strip()
-    if line in ("\\[", "$$", "\\("):  # a display formula opens on a line of its own
-        inner = stop + 1
-        return inner, _line_end(text, inner, end)
-    return index, stop
-
-
-def trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without surrounding white space."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
+def cut_within(one: Committed, text: str, *, truncated: bool) -> bool:
+    """Whether the mark's own text was cut by the end of the output: "The answer is 1"."""
+    ends = not text[one.end :].strip(" \t\r\n$*")
+    return ends and ((truncated and one.kind != "field") or not one.closed)

@@ -7,58 +7,37 @@ answers equal (a set and its sum, an open and a closed interval, `x=5` and
 `y=5`, the tail of an equation).
 """
 
+# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-_NOISE = re.compile(
-    r"\\(?:left|right|displaystyle|textstyle|limits|big[lr]?|Big[lr]?|bigg[lr]?)(?![A-Za-z])"
-    r"|\\[!,;:>](?!\d{3})|\\quad|\\qquad|\$|\\\(|\\\)|\\\[|\\\]|~"
+from pipelines.scorers.answers.math_tidy import tidy
+
+_TEXT = re.compile(
+    r"\\(?:text|textbf|textit|mbox|textrm|textnormal|textsf|operatorname)\s{0,2}\{([^{}]{0,200})\}"
 )
-_ROOT = re.compile(
-    r"√\s?(\d+|[a-zA-Z])|√\s?\(([^()]{1,80})\)|(?<![A-Za-z\\])sqrt\s?\(([^()]{1,80})\)"
-)
-_SAME = [
-    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
-    (re.compile(r"\{,\}|(?<=\d)\\[,!;: ]\s?(?=\d{3}(?!\d))"), ","),
-    (re.compile(r"\\(?:math(?:rm|bf|bb|it|cal)|boldsymbol|bf|rm)\s{0,2}\{([^{}]{1,60})\}"), r"\1"),
-    (re.compile(r"\\(?:leq|leqslant)(?![A-Za-z])|≤|<="), r"\\le "),
-    (re.compile(r"\\(?:geq|geqslant)(?![A-Za-z])|≥|>="), r"\\ge "),
-    (re.compile(r"\\lt(?![A-Za-z])"), "<"),
-    (re.compile(r"\\gt(?![A-Za-z])"), ">"),
-    (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),
-    (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
-    (re.compile(r"\\(?:cdotp|bullet)(?![A-Za-z])|·|⋅|∙"), r"\\cdot "),
-    (re.compile(r"×"), r"\\times "),
-    (re.compile(r"÷"), r"\\div "),
-    (re.compile(r"π"), r"\\pi "),
-    (re.compile(r"∞"), r"\\infty "),
-    (re.compile(r"∪"), r"\\cup "),
-    (re.compile(r"∈"), r"\\in "),
-    (re.compile(r"±"), r"\\pm "),
-    (re.compile(r"∅"), r"\\emptyset "),
-    (re.compile(r"\\varnothing"), r"\\emptyset "),
-    (re.compile(r"[−–]"), "-"),
-    (_ROOT, None),
-    (re.compile(r"\\sqrt\s?(\d|[a-zA-Z])(?!\w)"), r"\\sqrt{\1}"),
-    (re.compile(r"\\frac\s?(\d)\s?(\d)(?!\d)"), r"\\frac{\1}{\2}"),
-    (re.compile(r"\\frac\s?\{([^{}]{1,60})\}\s?(\d)(?!\d)"), r"\\frac{\1}{\2}"),
-    (re.compile(r"(?:\^\s?\\circ|\^\s?\{\s?\\circ\s?\}|°|\\degree)"), ""),
-    (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
-    (re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp)(?=[\s(^_])"), r"\\\1"),
-    (re.compile(r"\*\*"), "^"),
-    (re.compile(r"(?<=[\w)}\]])\s?\*\s?(?=[\w(\\{])"), r"\\cdot "),
-    (re.compile(r"\^\(([^()]{1,40})\)"), r"^{\1}"),
-]  # fmt: skip
-_SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_SUPERS = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_TEXT = re.compile(r"\\(?:text|textbf|textit|mbox|textrm|operatorname)\s{0,2}\{([^{}]{0,200})\}")
 _MATRIX = re.compile(
-    r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]+\})?(.{0,2000}?)\\end\{\1\}", re.DOTALL
+    r"(?P<bar>\|)?[(\[]?\s?\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|\s]+\})?((?:(?!\\begin).){0,2000}?)"
+    r"\\end\{\2\}\s?[)\]]?\|?",
+    re.DOTALL,
 )
-_NAME = re.compile(r"[A-Za-z](?:_\{?\w{1,4}\}?)?(?:'|\([a-zA-Z](?:,[a-zA-Z])*\))?|\\[a-z]+")
-_CHAIN = re.compile(r"(?<![<>])(\\le|\\ge|<|>)(?![<>])")
+_LABELLED = re.compile(
+    r"(?:the )?(?:final )?(?:answer|ans|result)\s?(?:is|:|=)\s?(.+)", re.IGNORECASE
+)
+# What an equation may name: a letter, a function, a segment AB, an angle, |AB|, a ratio of such.
+_LETTER = (
+    r"(?:[A-Za-z]|\\[a-z]{2,10}\s?)(?:_\s?\{?\w{1,6}\}?)?'?(?:\s?\([a-zA-Z\d](?:,[a-zA-Z])*\))?"
+)
+_SEGMENT = r"(?:m\s?)?(?:\\(?:angle|triangle|overline|arc|widehat|vec|overrightarrow)\s?)?\{?[A-Z]{1,4}\}?(?:_\s?\{?\w{1,6}\}?)?"
+_THING = rf"(?:\|?(?:{_LETTER}|{_SEGMENT})\|?|[A-Za-z]\\\^\{{?-1\}}?\([a-z]\))"
+_NAME = re.compile(
+    rf"{_THING}|\\frac\s?\{{{_THING}\}}\s?\{{{_THING}\}}|{_THING}\s?[:/]\s?{_THING}|\\text\s?\{{[^{{}}\d]{{1,40}}\}}"
+)
+_NAMES = re.compile(rf"\(\s?({_THING}(?:\s?,\s?{_THING})+)\s?\)")
+_LETTERS = re.compile(r"(?<![\\A-Za-z])[A-Za-z](?![A-Za-z]*\s?\})")
+_CHAIN = re.compile(r"(?<![<>])(\\le(?![a-z])|\\ge(?![a-z])|<|>)(?![<>])")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -67,7 +46,8 @@ class Form:
     """One answer's form.
 
     `kind`: `scalar`, `text`, `set`, `list`, `ordered`, `matrix`, `union`,
-    `equation` or `relation`. `name` is a bracket pair (`(]`), a matrix
+    `equation`, `relation`, `named` (a tuple with the names of its parts) or
+    `ratio`. `name` is a bracket pair (`(]`), a matrix
     shape, or the left side of an equation; `parts` are the elements.
     """
 
@@ -75,20 +55,8 @@ class Form:
     text: str
     parts: tuple[Form, ...] = ()
     name: str = ""
-
-
-def tidy(text: str) -> str:
-    """One spelling for what has many: fractions, operators, brackets, spaces."""
-    text = text.strip().strip("*_`").strip()
-    text = _NOISE.sub(" ", text) if ("\\" in text or "$" in text or "~" in text) else text
-    text = _SUPERS.sub(lambda m: "^{" + m[0].translate(_SUPER) + "}", text)
-    for pattern, replacement in _SAME:
-        if replacement is None:
-            text = pattern.sub(lambda m: "\\sqrt{" + (m[1] or m[2] or m[3]) + "}", text)
-        else:
-            text = pattern.sub(replacement, text)
-    text = " ".join(text.split()).rstrip(".,;: ")
-    return text
+    #: The relation that an interval was read from; empty when it was written as one.
+    source: str = ""
 
 
 def form_of(text: str) -> Form:
@@ -106,6 +74,8 @@ def _form(text: str, depth: int) -> Form:
     plain = _TEXT.sub(r"\1", text).strip()
     if re.fullmatch(r"\\emptyset|\\\{\s?\\\}|no (?:real )?solutions?|none", plain, re.IGNORECASE):
         return Form("set", text)
+    if labelled := _LABELLED.fullmatch(plain):
+        return _form(labelled[1], depth + 1)
     word = _TEXT.fullmatch(text) and len(plain.strip(" ()")) > 1 and not re.search(r"\d", plain)
     if word or re.fullmatch(r"[A-Za-z][a-z' -]{2,}", plain):
         return Form("text", plain.casefold().strip(" .()"))
@@ -133,6 +103,9 @@ def _form(text: str, depth: int) -> Form:
     if len(sides) >= 2 and all(one.strip() for one in sides):
         return _equation(text, sides, depth)
     bracketed = _bracketed(text, depth)
+    ratio = _split(text, (":",)) if bracketed is None and ":" in text else []
+    if len(ratio) > 1 and all(one.strip() for one in ratio):
+        return Form("ratio", text, tuple(_form(one, depth + 1) for one in ratio))
     return bracketed if bracketed is not None else Form("scalar", _without_unit(text))
 
 
@@ -147,11 +120,11 @@ def _unwrapped(text: str) -> str:
 
 
 def _matrix(found: re.Match[str], depth: int) -> Form:
-    rows = [row for row in re.split(r"\\\\|\\cr", found[2]) if row.strip()]
+    rows = [row for row in re.split(r"\\\\|\\cr", found[3]) if row.strip()]
     cells = [row.split("&") for row in rows]
     shape = "x".join(str(len(row)) for row in cells)
     # Round and square brackets mean the same matrix; bars mean its determinant.
-    bars = "det" if found[1] in ("vmatrix", "Vmatrix") else ""
+    bars = "det" if found[2] in ("vmatrix", "Vmatrix") or found["bar"] else ""
     parts = tuple(_form(cell, depth + 1) for row in cells for cell in row)
     return Form("matrix", found[0], parts, bars + shape)
 
@@ -167,8 +140,10 @@ def _relation(text: str, depth: int) -> Form | None:
         if not _NAME.fullmatch(left):
             return Form("relation", text)
         if sign in ("<", r"\le"):
-            return _interval(r"-\infty", right, "(", "]" if sign == r"\le" else ")", depth)
-        return _interval(right, r"\infty", "[" if sign == r"\ge" else "(", ")", depth)
+            made = _interval(r"-\infty", right, "(", "]" if sign == r"\le" else ")", depth)
+        else:
+            made = _interval(right, r"\infty", "[" if sign == r"\ge" else "(", ")", depth)
+        return Form("ordered", made.text, made.parts, made.name, text)
     if len(pieces) == 5 and _NAME.fullmatch(pieces[2].strip()):
         low, first, _, second, high = (one.strip() for one in pieces)
         if first in (">", r"\ge") and second in (">", r"\ge"):
@@ -176,7 +151,10 @@ def _relation(text: str, depth: int) -> Form | None:
             first, second = first.replace(">", "<"), second.replace(">", "<")
         if first in ("<", r"\le") and second in ("<", r"\le"):
             opening, closing = "[" if first == r"\le" else "(", "]" if second == r"\le" else ")"
-            return _interval(low, high, opening, closing, depth)
+            made = _interval(low, high, opening, closing, depth)
+            return Form("ordered", made.text, made.parts, made.name, text)
+    if r"\neq" in text:
+        return Form("relation", text)
     return Form("relation", text) if len(pieces) > 1 else None
 
 
@@ -187,9 +165,16 @@ def _interval(low: str, high: str, opening: str, closing: str, depth: int) -> Fo
 
 def _equation(text: str, sides: list[str], depth: int) -> Form:
     left, right = sides[0].strip(), sides[-1].strip()
+    if (names := _NAMES.fullmatch(left)) and len(sides) == 2:
+        value = _form(right, depth + 1)
+        if value.kind in ("ordered", "list"):
+            return Form("named", text, value.parts, names[1].replace(" ", ""))
     if _NAME.fullmatch(left):
         return Form("equation", text, (_form(right, depth + 1),), left.replace(" ", ""))
-    if len(sides) > 2 or not re.search(r"[A-Za-z]", left):  # steps: the last is the value
+    if len(sides) == 2 and _NAME.fullmatch(right) and not _LETTERS.search(left):  # 2 = x
+        return Form("equation", text, (_form(left, depth + 1),), right.replace(" ", ""))
+    # Steps of a calculation: the last is the value. "7 = 11a + c" calculates nothing.
+    if not any(_LETTERS.search(side) for side in sides) or len(sides) > 2:
         return _form(right, depth + 1)
     return Form("relation", text)
 
@@ -268,7 +253,7 @@ def _signed(text: str, sign: str) -> str:
 
 
 _UNIT = re.compile(
-    r"(?<=[\d})\s])\s*(?:\\text\s?\{\s*[A-Za-z/^ .²³-]{1,40}\}(?:\^\{?[23]\}?)?"
+    r"(?<=[\d})\s])\s*(?:\\(?:text[a-z]{0,6}|mathrm|mbox)\s?\{\s*[A-Za-z/^ .²³-]{1,40}\}(?:\^\{?[23]\}?)?"
     r"|\s(?:[a-z]{2,20}|[mgsLKNJWVA])(?:\s(?:per|of)?\s?[a-z]{1,20}){0,3}(?:\^\{?[23]\}?)?)$"
 )
 

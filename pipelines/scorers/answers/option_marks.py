@@ -4,6 +4,7 @@ Every repeat is bounded, and matching starts at a keyword found by plain
 search, so reading takes linear time whatever the output holds.
 """
 
+# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
 
 import re
@@ -41,12 +42,17 @@ _MARKS: dict[str, tuple[tuple[str, bool, re.Pattern[str]], ...]] = {
     for keyword, marks in {
         "answer": (
             ("field", True, r"answer\\?[\"']\s{0,3}:"),
+            ("tag", True, r"answer\s?[>\]]\s{0,4}"),
             ("stated", True, r"answers?[*_]{0,3}" + _IS),
         ),
         "boxed": (("boxed", True, r"boxed\s{0,2}\{"),),
         "correct": (
             ("correct", True, r"correct\s(?:choice|option|letter)" + _IS),
-            ("correct", False, r"correct\s(?:[a-z-]{1,20}\s){0,3}?(?:is|would be|should be)\b"),
+            (
+                "correct",
+                False,
+                r"correct\s(?!answer)(?:[a-z-]{1,20}\s){0,3}?(?:is|would be|should be)\b",
+            ),
         ),
         "option": (
             ("option", False, r"options?\s{1,2}(?=[(*]{0,3}[A-Z]\b)"),
@@ -59,10 +65,29 @@ _MARKS: dict[str, tuple[tuple[str, bool, re.Pattern[str]], ...]] = {
         "choose": (("choose", False, r"choose\b"),),
         "select": (("choose", False, r"select\b"),),
         "go with": (("choose", False, r"go with\b"),),
+        "final choice": (("stated", True, r"final choice" + _IS),),
         "答案": (("stated", True, r"答案(?:是|为|：|:|选)"),),
         "选": (("stated", True, r"选(?:择|项)?[:：是为]?(?=\s{0,2}[（(]?[A-Z](?![A-Za-z]))"),),
     }.items()
 }
+# "The answer is" of other languages, with the article or noun that stands before the letter.
+_ABROAD = {
+    "respuesta": r"respuesta(?:\s\w{1,12}){0,2}(?:\s(?:es|sería)|\s?[:：])(?:\s(?:la|el))?(?:\s(?:opción|opcion|letra|alternativa))?",
+    "resposta": r"resposta(?:\s\w{1,12}){0,2}(?:\s(?:é|seria)|\s?[:：])(?:\s(?:a|o)(?=\s(?:letra|opção|alternativa)))?(?:\s(?:letra|opção|alternativa))?",
+    "risposta": r"risposta(?:\s\w{1,12}){0,2}(?:\s(?:è|é|sarebbe)|\s?[:：])(?:\sla)?(?:\s(?:lettera|opzione))?",
+    "antwort": r"antwort(?:\s\w{1,12}){0,1}(?:\s(?:ist|lautet|wäre)|\s?[:：])(?:\s(?:die|der|das))?(?:\s(?:option|buchstabe))?",
+    "réponse": r"réponse(?:\s\w{1,12}){0,2}(?:\s(?:est|serait)|\s?[:：])(?:\s(?:la|le|l'option))?(?:\s(?:lettre|option))?",
+    "ответ": r"ответ(?:ом)?(?:\s?[:：]|\s[—–-]|\s(?:это|является|под))?(?:\s(?:вариант|буква|буквой))?",
+    "答え": r"答え(?:は|：|:)", "正解": r"正解(?:は|：|:)", "解答": r"解答(?:は|：|:)",
+    "정답": r"정답(?:은|:|：)", "답": r"답(?:은|:|：)",
+    "الإجابة": r"الإجابة(?:\sالصحيحة|\sالنهائية)?(?:\s?[:：]|\sهي)(?:\sالخيار|\sالحرف)?",
+    "الجواب": r"الجواب(?:\sالصحيح|\sالنهائي)?(?:\s?[:：]|\sهو)(?:\sالخيار|\sالحرف)?",
+}  # fmt: skip
+_MARKS |= {
+    keyword: (("stated", True, re.compile(pattern, re.IGNORECASE)),)
+    for keyword, pattern in _ABROAD.items()
+}
+_ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
 _NOT = re.compile(r"\s{0,2}(?:not\b|n't\b|neither\b|isn't)", re.IGNORECASE)
 # The letter behind its filler, brackets, boxes and emphasis, and what closes them.
 _OPTION = re.compile(
@@ -70,9 +95,9 @@ _OPTION = re.compile(
     r"either|both|the|an|option|choice|letter|statement|number|answer|is|part)\b[\s:：]{0,4}){0,6}"
     r"(?P<open>(?:[*_`$\"'“‘「【\[(（{<]|\\\(|\\boxed\s{0,2}\{|"
     r"\\(?:text|textbf|mathrm|mathbf|bf|rm)\s{0,2}\{?){0,6})\s{0,2}"
-    r"(?P<letters>[A-Z](?:(?:\s{0,2}(?:,|&|/)\s{0,2}(?:and\s|or\s)?|\s(?:and|or)\s)[(*]{0,3}"
+    r"(?P<letters>[A-Z](?:[)\]*]{0,3}(?:\s{0,2}(?:,|&|/)\s{0,2}(?:and\s|or\s)?|\s(?:and|or)\s)[(*]{0,3}"
     r"[A-Z](?![A-Za-z'])[)]?){0,12}|[A-J]{2,10}(?=[)\]}*]))"
-    r"(?P<close>[*_`$\"'”’」】\])）}>.:;,]{0,6})(?![A-Za-z0-9'’+=^−-])",
+    r"(?P<close>[*_`$\"'”’」】\])）}>.:;,]{0,6})(?![A-Za-z0-9'’+=^−])(?!-\w)",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
@@ -94,13 +119,14 @@ def commitments(text: str, end: int, allowed: str, options: Options) -> list[Cho
     """What the text commits to, in order; only the weak ones when none is firm."""
     found: list[Choice] = []
     floor = 0
-    for position, keyword in occurrences(lowered(text), _MARKS, end):
+    keywords = _ASCII_MARKS if text.isascii() else _MARKS
+    for position, keyword in occurrences(lowered(text), keywords, end):
         before = text[position - 1 : position]
         if position < floor or (before.isalpha() and keyword.isascii()):
             continue
         for how, firm, pattern in _MARKS[keyword]:
             mark = pattern.match(text, position, end)
-            if mark is None:
+            if mark is None or (how == "tag" and before not in ("<", "[")):
                 continue
             choice = _named(text, mark.end(), end, allowed, options, how, firm)
             if choice is not None:
@@ -152,7 +178,7 @@ def _lettered(
         )
         if not names_it and (raw in "aAiI" or raw.islower() or not _CONNECTS.match(rest)):
             return None
-    marked = bracketed or how in ("field", "boxed")
+    marked = bracketed or how in ("field", "boxed", "tag")
     if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
         return None
     return Choice(letters, start, stop, how, firm)

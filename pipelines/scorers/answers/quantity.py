@@ -7,6 +7,7 @@ convention has no value: `0,111` is neither 0.111 nor 111.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -24,12 +25,14 @@ class Quantity:
 
     `value` is a Fraction, or canonical text for what cannot be one (numbers of
     thousands of digits, times of day). `decimals` counts the decimal places
-    written, None when the number was not written as a decimal.
+    written, None when the number was not written as a decimal. `comma`: it was
+    written with a decimal comma, which a list could be mistaken for.
     """
 
     value: Fraction | str
     percent: bool = False
     decimals: int | None = None
+    comma: bool = False
 
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
@@ -43,16 +46,23 @@ _SIGNS = str.maketrans(
         "’": "'", "“": '"', "”": '"', "，": ",", "。": ".", "：": ":", "％": "%",
     }
 )  # fmt: skip
+_OVERLINE = re.compile(
+    r"(\d{0,12})\.(\d{0,12})(?:\\(?:overline|bar|dot)\s?\{(\d{1,12})\}|(?<=\.)\((\d{1,12})\)(?![\d(]))"
+)
+_SQUARE = re.compile(
+    r"\\sqrt\s?\{\s?(\d{1,12})\s?\}|(?<![a-z\\])sqrt\s?\((\d{1,12})\)|√\s?(\d{1,12})"
+)
 _BRACED = r"\{\s{0,4}(-?[\d.,]{1,40})\s{0,4}\}"
 _LATEX = [
     (
         re.compile(
-            r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:rm|bf|it|sf)|operatorname|mbox|bf|boldsymbol)"
+            r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|math(?:rm|bf|it|sf)|operatorname|mbox|bf|boldsymbol)"
             r"\s{0,2}\{([^{}]{0,400})\}"
         ),
         r" \1 ",
     ),
-    (re.compile(r"\{,\}|\\[!]"), ","),
+    (re.compile(r",\s{0,2}\\!\s{0,2}(?=\d)|\{,\}"), ","),  # 15,\!000 as the MATH set writes it
+    (re.compile(r"(?<=\d)\s?\\!\s?(?=\d{3}(?!\d))"), ","),
     (re.compile(r"(?<=\d)\\[,;: ](?=\d{3}(?!\d))"), ","),
     (re.compile(r"\\[,;: !]|~|\\quad|\\qquad"), " "),
     (re.compile(r"\\(?:left|right|displaystyle|,)|\\\(|\\\)|\\\[|\\\]"), " "),
@@ -63,6 +73,8 @@ _LATEX = [
     (re.compile(r"\\(?:pounds|euro)(?![A-Za-z])"), " "),
     (re.compile(r"\\[dtc]?frac\s{0,2}(\d)\s{0,2}(\d)(?!\d)"), r" (\1/\2) "),
     (re.compile(r"\\[dtc]?frac\s{0,2}" + _BRACED + r"\s{0,2}" + _BRACED), r" (\1/\2) "),
+    (re.compile(r"\\[dtc]?frac\s{0,2}(\d)\s{0,2}" + _BRACED), r" (\1/\2) "),
+    (re.compile(r"\\[dtc]?frac\s{0,2}" + _BRACED + r"\s{0,2}(\d)(?!\d)"), r" (\1/\2) "),
     (re.compile(r"\^\s{0,2}\{\s{0,2}([+-]?\d{1,6})\s{0,2}\}"), r"^\1"),
     (re.compile(r"\\([$%&#_])"), r"\1"),
 ]  # fmt: skip
@@ -81,18 +93,38 @@ def plain(text: str) -> str:
         text = "".join(
             str(unicodedata.decimal(c)) if not c.isascii() and c.isdecimal() else c for c in text
         )
+    if "sqrt" in text or "√" in text:
+        text = _SQUARE.sub(_root, text)
+    if "." in text and ("{" in text or "(" in text):
+        text = _OVERLINE.sub(_repeating, text)
     if "\\" in text or "{" in text or "~" in text:
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
     return text.replace("**", " ") if not re.search(r"\d\*\*-?\d", text) else text
 
 
+def _root(found: re.Match[str]) -> str:
+    square = int(found[1] or found[2] or found[3])
+    return f" ({math.isqrt(square)}) " if math.isqrt(square) ** 2 == square else found[0]
+
+
+def _repeating(found: re.Match[str]) -> str:
+    """0.1\\overline{6} as the fraction it is."""
+    fixed, period = found[2], found[3] or found[4]
+    below = (10 ** len(period) - 1) * 10 ** len(fixed)
+    above = int((found[1] or "0") + fixed + period) - int((found[1] or "0") + fixed)
+    return f" {above}/{below} "
+
+
 # A run of digits and separators; what it means is decided by `_decimal`.
 _RUN = re.compile(r"\d(?:[\d]|[.,'_](?=\d))*|\.\d+")
+_RAISED = re.compile(r"[A-Za-z)]\s?\^\s?-?$")
 _SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d.,]*\d)(?! ?/)(?:\.\d+)?")
 _GROUPED = re.compile(r"\d{1,3}([,'_])\d{3}(?:\1\d{3})*(\.\d+)?")
 _INDIAN = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(\.\d+)?")
 _EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}")
+# A comma that can only be the decimal one: no group has one, two or more than three digits.
+_COMMA = re.compile(r"\d{1,15},(?:\d{1,2}|\d{4,15})|\d{4,15},\d{3}")
 _PLAIN = re.compile(r"\d*\.?\d+")
 _EXPONENT = re.compile(
     r"[eE]([-+]?\d{1,9})(?![A-Za-z\d])|\s{0,2}(?:\*|x|X)\s{0,2}10\s{0,2}\^\s{0,2}\(?([-+]?\d{1,9})\)?"
@@ -132,6 +164,9 @@ def scan(text: str) -> list[Found]:
     found: list[Found] = []
     position = 0
     while run := _RUN.search(text, position):
+        if _RAISED.search(text, max(0, run.start() - 4), run.start()):
+            position = run.end()  # the 2 of m^2 or x^2
+            continue
         one = _read(text, run.start(), run.end(), floor=position)
         found.append(one)
         position = max(one.end, run.end())
@@ -146,6 +181,11 @@ def _read(text: str, start: int, end: int, *, floor: int) -> Found:
         digits: str | None = spaced[0].replace(" ", "")
     else:
         digits = _decimal(text[start:end])
+    comma = (
+        digits is not None
+        and text.find(",", start, end) >= 0
+        and _COMMA.fullmatch(text, start, end) is not None
+    )
     first, negative, currency = _sign(text, start, floor)
     if digits is None:
         return Found(first, end, None, currency)
@@ -181,7 +221,7 @@ def _read(text: str, start: int, end: int, *, floor: int) -> Found:
     percent = _PERCENT.match(text, end)
     if percent:
         end = percent.end()
-    quantity = Quantity(-value if negative else value, percent is not None, decimals)
+    quantity = Quantity(-value if negative else value, percent is not None, decimals, comma)
     return Found(first, end, quantity, currency)
 
 
@@ -194,7 +234,7 @@ def _decimal(run: str) -> str | None:
         return run.replace(",", "").replace("'", "").replace("_", "")
     if run[0] != "0" and _EUROPEAN.fullmatch(run):
         return run.replace(".", "").replace(",", ".")
-    return None
+    return run.replace(",", ".") if _COMMA.fullmatch(run) else None
 
 
 def _canonical(digits: str) -> str:

@@ -24,6 +24,7 @@ def equal(one: str, other: str) -> bool | None:
         first, second = (latex2sympy(text, conversion_config=config) for text in (one, other))
     except Exception:  # the parser raises bare exceptions
         return None
+    first, second = _constants(first, second)
     settled = _numbers(first, second)
     if settled is not None:
         return settled
@@ -33,6 +34,21 @@ def equal(one: str, other: str) -> bool | None:
         [second], [first], numeric_precision=30, timeout_seconds=None
     )
     return bool(said) and not _told_apart(first, second)
+
+
+def _constants(*both: Any) -> list[Any]:
+    """`e` and `i` as the numbers they are, where no other letter stands next to them."""
+    from sympy import E, Expr, I, MatrixExpr, Symbol
+
+    known = {Symbol("e"): E, Symbol("i"): I}
+    names = {str(one) for side in both for one in getattr(side, "free_symbols", ())}
+    made = []
+    for side in both:
+        if isinstance(side, Expr) and not isinstance(side, MatrixExpr) and names <= {"e", "i"}:
+            letters = {s: known[Symbol(str(s))] for s in side.free_symbols}
+            side = side.subs(letters)
+        made.append(side.doit() if isinstance(side, MatrixExpr) else side)
+    return made
 
 
 def _numbers(first: Any, second: Any) -> bool | None:

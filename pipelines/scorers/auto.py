@@ -1,0 +1,211 @@
+"""`auto`: reads by the shape of the reference, and says in the verdict how it read.
+
+| reference | read as | by |
+| --- | --- | --- |
+| `(B)`, `B` | option | `mcq`, with the options the question lists |
+| yes, True, valid | word of a closed pair | this file |
+| `] ) }` | bracket sequence | this file, spaces do not count |
+| `[1, 2]`, `'a'` | literal | `literal` |
+| 24, 3.5, $5 | number | `numeric` |
+| `\\frac{1}{2}`, `x^2` | mathematics | `math` |
+| apple banana cherry | word list | this file, in order, commas do not count |
+| anything else | short text | `em` |
+
+The shape is that of the first reference, so all models are read alike.
+"""
+
+# ruff: noqa: E501 - the tables and patterns read better in one line
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from pipelines.scorers import em, literal, mcq, numeric
+from pipelines.scorers import math as maths
+from pipelines.scorers.answers.commitment import settle
+from pipelines.scorers.answers.marks import committed
+from pipelines.scorers.answers.short_answer import short_answer
+from pipelines.scorers.answers.words import normalise
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+#: Words of which one is the answer.
+PAIRS: tuple[tuple[str, ...], ...] = (
+    ("yes", "no"), ("true", "false"), ("valid", "invalid"), ("plausible", "implausible"),
+    ("possible", "impossible"), ("entailment", "contradiction", "neutral"),
+    ("positive", "negative", "neutral"), ("even", "odd"), ("correct", "incorrect"),
+)  # fmt: skip
+_OPTION = re.compile(r"\(([A-Z])\)(?:\s.*)?|([A-Z])[.)]?", re.DOTALL)
+_LISTED = re.compile(r"^[ \t]*(?:[-*•][ \t]*)?\(?([A-Z])[).:][ \t]+(\S[^\n]*)$", re.MULTILINE)
+_BRACKETS = re.compile(r"[\s()\[\]{}<>]+")
+_BRACKET_RUN = re.compile(r"[()\[\]{}<>](?:[\s,]*[()\[\]{}<>])*")
+_NUMBER = re.compile(
+    r"[-+−]?\s?[$€£¥]?\s?[-+]?\d[\d,.' ]*(?:[eE][-+]?\d+)?(?:\s?/\s?\d+)?\s?%?(?:\s[A-Za-z°²³/^]{1,20}\d?){0,2}"
+)
+_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π]|^[-+\d\sa-z()*/=<>.]*[a-z]\s?[-+*/^=<>]\s?[\da-z(]")
+_WORDS = re.compile(r"[a-z][a-z'’-]*(?: [a-z][a-z'’-]*){2,}")
+_BETWEEN = re.compile(r"(?:\s|,|;|->|→|\band\b|\d{1,3}[.)]|[-*•](?=\s))+")
+_NEGATED = re.compile(
+    r"\b(?:not|isn't|isn’t|never|cannot be|can't be|neither)\s(?:\w{1,12}\s){0,1}$", re.IGNORECASE
+)
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """Reads the output the way its reference asks for."""
+    if not asked.references or not any(one.strip() for one in asked.references):
+        return Reading("error", reason="there is no reference")
+    shape = shape_of(asked.references[0], bool(asked.choices))
+    reading = _READERS[shape](asked, output)
+    return replace(reading, reason=f"read as {shape}: {reading.reason}")
+
+
+@lru_cache(maxsize=65536)
+def shape_of(reference: str, has_choices: bool = False) -> str:
+    """Shape of a reference: a row of this module's table."""
+    text = reference.strip().lstrip("#").strip()
+    if _OPTION.fullmatch(text) or has_choices:
+        return "option"
+    if any(text.casefold().rstrip(".") in pair for pair in PAIRS):
+        return "word of a closed pair"
+    if _BRACKETS.fullmatch(text):
+        return "bracket sequence"
+    if text[:1] in "[{('\"" and _is_literal(text):
+        return "literal"
+    if _NUMBER.fullmatch(text):
+        return "number"
+    if _MATHS.search(text) and len(text) <= 300:
+        return "mathematics"
+    if _WORDS.fullmatch(text) and _sorted(text):
+        return "word list"
+    return "short text"
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _sorted(text: str) -> bool:
+    words = text.split()
+    return words == sorted(words)
+
+
+@lru_cache(maxsize=65536)
+def listed_options(question: str) -> tuple[str, ...]:
+    """Options a question lists, one a line, from A on; empty where it lists none."""
+    found = _LISTED.findall(question)
+    start = max((i for i, (letter, _) in enumerate(found) if letter == "A"), default=-1)
+    run = found[start:] if start >= 0 else []
+    kept: list[str] = []
+    for letter, text in run:
+        if letter != mcq.LETTERS[len(kept)]:
+            break
+        kept.append(text.strip())
+    return tuple(kept) if len(kept) > 1 else ()
+
+
+def _option(asked: Asked, output: str) -> Reading:
+    if asked.choices:
+        return mcq.read(asked, output)
+    letters = tuple(
+        (m[1] or m[2]) if (m := _OPTION.fullmatch(r.strip())) else r for r in asked.references
+    )
+    return mcq.read(
+        replace(asked, references=letters, choices=listed_options(asked.question)), output
+    )
+
+
+def _answer(asked: Asked, output: str) -> tuple[str, tuple[int, int], bool] | None:
+    """The committed answer; a long unmarked output gives its last sentence."""
+    marked = [(one, normalise(one.text)) for one in committed(output)]
+    if marked:
+        settled = settle(marked, output, lambda one, other: one == other)
+        last = marked[settled.index][0]
+        return last.text, (last.start, last.end), settled.conflict
+    return short_answer(output, truncated=asked.truncated)
+
+
+def _closed(asked: Asked, output: str) -> Reading:
+    wanted = asked.references[0].strip().rstrip(".").casefold()
+    pair = next(pair for pair in PAIRS if wanted in pair)
+    found = _answer(asked, output)
+    if found is None:
+        return Reading("abstain", reason="no answer to compare")
+    answer, span, conflict = found
+    named = _named(answer, pair)
+    if named is None:
+        return Reading("abstain", reason=f"names none of {', '.join(pair)}: {answer[:60]!r}")
+    right = named in {one.strip().rstrip(".").casefold() for one in asked.references}
+    return _said(right, output, span, named, conflict)
+
+
+def _named(answer: str, pair: tuple[str, ...]) -> str | None:
+    """Which word of the pair an answer gives: the one it opens with, else the last it says."""
+    opening = re.match(r"\W*(\w+)", answer)
+    if opening and opening[1].casefold() in pair and pair[0] in ("yes", "true"):
+        return opening[1].casefold()
+    words = "|".join(map(re.escape, pair))
+    hits = list(re.finditer(rf"\b(?:{words})\b", answer[-2000:], re.IGNORECASE))
+    if pair == ("yes", "no"):  # "no" is a word of many sentences
+        hits = [h for h in hits if not re.match(r"\s[a-z]", answer[-2000:][h.end() : h.end() + 2])]
+    if not hits:
+        return None
+    last = hits[-1]
+    word = last[0].casefold()
+    if _NEGATED.search(answer[-2000:][: last.start()]):
+        return pair[1 - pair.index(word)] if len(pair) == 2 else None
+    return word
+
+
+def _brackets(asked: Asked, output: str) -> Reading:
+    wanted = {"".join(one.split()) for one in asked.references}
+    found = _answer(asked, output)
+    runs = _BRACKET_RUN.findall(found[0]) if found else []
+    if found is None or not runs:
+        return Reading("abstain", reason="no brackets in the answer")
+    _, span, conflict = found
+    said = re.sub(r"[\s,]", "", "".join(runs))
+    return _said(said in wanted, output, span, said, conflict)
+
+
+def _words(asked: Asked, output: str) -> Reading:
+    wanted = {tuple(_listed(one)) for one in asked.references}
+    found = _answer(asked, output)
+    if found is None:
+        return Reading("abstain", reason="no answer to compare")
+    answer, span, conflict = found
+    said = _listed(answer)
+    return _said(tuple(said) in wanted, output, span, " ".join(said), conflict)
+
+
+def _listed(text: str) -> list[str]:
+    text = re.sub(r"[\"'`*\[\]()](?=\W|$)|(?<!\w)[\"'`*\[\]()]", " ", text.casefold()).rstrip(" .")
+    return [word for word in _BETWEEN.split(f" {text} ") if word]
+
+
+def _said(right: bool, output: str, span: tuple[int, int], said: str, conflict: bool) -> Reading:
+    outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
+    return Reading(outcome, score, output[slice(*span)], span, said[:120], conflict)  # type: ignore[arg-type]
+
+
+_READERS: dict[str, Callable[[Asked, str], Reading]] = {
+    "option": _option,
+    "word of a closed pair": _closed,
+    "bracket sequence": _brackets,
+    "literal": literal.read,
+    "number": numeric.read,
+    "mathematics": maths.read,
+    "word list": _words,
+    "short text": em.read,
+}
+SCORER = Scorer(
+    "auto",
+    "1",
+    read,
+    instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
+)

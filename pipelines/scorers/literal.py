@@ -1,0 +1,232 @@
+"""`literal`: program output and data, compared by value and type.
+
+Python and JSON literals: `[1,2]` is `[1, 2]` and not `(1, 2)`, `1` is neither `1.0`
+nor `True`, dictionaries and sets have no order, text is exact in case and
+space, empty values are values. A reference that is no literal is what a program
+printed and is compared character by character, but for space at the line ends.
+
+Read are, in this order: an output that is nothing but a literal, the text in
+`[ANSWER]` or `<answer>` tags, the last fenced block, the right side of the last
+`assert … ==`, a marked or stated answer. Prose and tracebacks are unreadable.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from pipelines.scorers.answers.commitment import settle
+from pipelines.scorers.answers.marks import after_draft, committed
+from pipelines.scorers.answers.run_on import end_of_answer
+from pipelines.scorers.scorer import Asked, Reading, Scorer
+
+#: Longer texts are not parsed.
+LONGEST = 200_000
+_TAGS = re.compile(r"[<\[]\s?answer\s?[>\]]", re.IGNORECASE)
+_TAG_END = re.compile(r"[<\[]\s?/\s?answer\s?[>\]]", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*[A-Za-z0-9+_-]{0,20}[ \t]*$", re.MULTILINE)
+_ASSERT = re.compile(
+    r"^[ \t>`*]{0,8}assert\b|^[ \t>`*]{0,8}\w+\([^\n]{0,4000}\)\s?==", re.MULTILINE
+)
+_TRACEBACK = re.compile(
+    r"Traceback \(most recent call last\)|^\w*(?:Error|Exception): ", re.MULTILINE
+)
+_EMPTY: dict[str, Any] = {"set()": set(), "frozenset()": frozenset(), "dict()": {}, "list()": [], "tuple()": ()}
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
+            "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
+
+
+class _Unreadable(Exception):
+    """The text is no literal."""
+
+
+def read(asked: Asked, output: str) -> Reading:
+    """Compares the literal that the output gives with the references, by value and type."""
+    if not asked.references:
+        return Reading("error", reason="there is no reference")
+    wanted = [_reference(text) for text in asked.references]
+    raw = [
+        text
+        for text, (_, is_literal) in zip(asked.references, wanted, strict=True)
+        if not is_literal
+    ]
+    for how, start, end in _candidates(output, plain_text=bool(raw)):
+        said = output[start:end]
+        try:
+            value, literal = _value(said), True
+        except _Unreadable:
+            value, literal = said, False
+        if not literal and not raw:
+            continue
+        right = any(
+            same(value, one) if is_literal else _printed(said, value if literal else None, text)
+            for text, (one, is_literal) in zip(asked.references, wanted, strict=True)
+        )
+        return Reading(
+            "correct" if right else "incorrect",
+            float(right),
+            said,
+            (start, end),
+            f"{how}: {type(value).__name__ if literal else 'text'} {said[:80]}",
+        )
+    return Reading("abstain", reason="no literal in the output")
+
+
+@lru_cache(maxsize=65536)
+def _reference(text: str) -> tuple[Any, bool]:
+    try:
+        return _value(text), True
+    except _Unreadable:
+        return text, False
+
+
+def _value(text: str) -> Any:
+    """The Python or JSON value of a text."""
+    text = text.strip().strip("`").strip()
+    if not text or len(text) > LONGEST:
+        raise _Unreadable
+    if text in _EMPTY:
+        return _EMPTY[text]
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _Unreadable from None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in value and type, at every depth; NaN is itself."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        if len(one) != len(other):
+            return False
+        keys = {(type(key), key): key for key in other}
+        return all(
+            (type(key), key) in keys and same(value, other[keys[type(key), key]])
+            for key, value in one.items()
+        )
+    if isinstance(one, set | frozenset):
+        return {(type(v), v) for v in one} == {(type(v), v) for v in other}
+    return bool(one == other)
+
+
+def _printed(said: str, value: Any, reference: str) -> bool:
+    """Whether a text is what the program printed; quotes around it are the answer's own."""
+    return _lines(said) == _lines(reference) or (isinstance(value, str) and value == reference)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").rstrip().split("\n")]
+
+
+def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, int]]:
+    """(how, start, end) of texts that may be the answer, the most trusted first."""
+    end = end_of_answer(output[: 2 * LONGEST])
+    first = after_draft(output, end)
+    body = _trimmed(output, first, end)
+    if _is_literal(output, *body):
+        yield "whole output", *body
+    tags = list(_TAGS.finditer(output, first, end))
+    if tags:
+        close = _TAG_END.search(output, tags[-1].end(), end)
+        span = _trimmed(output, tags[-1].end(), close.start() if close else end)
+        yield from _asserted(output, *span)
+        yield "tag", *span
+    if _TRACEBACK.search(output, first, end) and not tags:
+        return
+    fences = list(_FENCE.finditer(output, first, end))
+    if len(fences) >= 2:
+        span = (min(fences[-2].end() + 1, fences[-1].start()), fences[-1].start())
+        yield from _asserted(output, *span)
+        yield "code block", *(_trimmed(output, *span) if not plain_text else span)
+    yield from _asserted(output, first, end)
+    marked = [(one, one.text) for one in committed(output)]
+    if marked:
+        last = marked[settle(marked, output, lambda a, b: a == b).index][0]
+        yield last.kind, *_bare(output, last.start, last.end)
+    elif plain_text and body[0] < body[1]:
+        yield "whole output", *body
+    elif "\n" in output[slice(*body)]:
+        line = output.rfind("\n", *body) + 1
+        if _is_literal(output, line, body[1]):
+            yield "last line", line, body[1]
+
+
+def _is_literal(output: str, start: int, end: int) -> bool:
+    try:
+        _value(output[start:end])
+    except _Unreadable:
+        return False
+    return True
+
+
+def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Right side of the last `assert f(…) == value` (one line)."""
+    found = [start, *(m.start() for m in _ASSERT.finditer(output, start, end))][-20:]
+    for at in reversed(found):
+        stop = output.find("\n", at, end)
+        stop = end if stop < 0 else stop
+        line = output[at:stop].strip(" \t>`*")
+        if len(line) > LONGEST:
+            continue
+        try:
+            parsed = ast.parse(line.rstrip(".`* ")).body[0]
+        except (SyntaxError, ValueError, MemoryError, RecursionError, IndexError):
+            continue
+        test = parsed.test if isinstance(parsed, ast.Assert) else getattr(parsed, "value", None)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+            right = ast.get_source_segment(line, test.comparators[-1])
+            if right and (place := output.rfind(right, at, stop)) >= 0:
+                if isinstance(test.comparators[-1], ast.Tuple) and output[place - 1] == "(":
+                    yield "assertion", place - 1, place + len(right) + 1
+                yield "assertion", place, place + len(right)
+                return
+
+
+def _bare(output: str, start: int, end: int) -> tuple[int, int]:
+    """Without markup and the full stop of the sentence."""
+    start, end = _trimmed(output, start, end)
+    while start < end and output[start] in "`*$ ":
+        start += 1
+    while end > start and output[end - 1] in "`*$ ":
+        end -= 1
+    # "5." is a float where it stands alone, and a sentence's end where it is stated.
+    if output[end - 1 : end] == ".":
+        end -= 1
+    return _trimmed(output, start, end) if output[end - 1 : end] != "`" else (start, end - 1)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+SCORER = Scorer(
+    "literal",
+    "1",
+    read,
+    instruction=(
+        "End with the value and nothing else between [ANSWER] and [/ANSWER], "
+        "written as a Python literal."
+    ),
+    symmetric=True,
+    states="[ANSWER]{}[/ANSWER]",
+)
