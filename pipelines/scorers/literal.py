@@ -36,7 +36,13 @@ _ASSERT = re.compile(
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|^\w*(?:Error|Exception): ", re.MULTILINE
 )
-_EMPTY: dict[str, Any] = {"set()": set(), "frozenset()": frozenset(), "dict()": {}, "list()": [], "tuple()": ()}
+_EMPTY: dict[str, Any] = {
+    "set()": set(),
+    "frozenset()": frozenset(),
+    "dict()": {},
+    "list()": [],
+    "tuple()": (),
+}
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
             "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
 
