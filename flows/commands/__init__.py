@@ -26,6 +26,9 @@ COMMANDS: dict[str, str] = {
     "recipe show": "Print a recipe with every default.",
     "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",
     "study": "A paper's table or figure on your own release (`study list` names them).",
+    "zoo list": "List the routers of the zoo: what each needs and costs.",
+    "zoo show": "Say all that a router says about itself.",
+    "zoo run": "Train and compare all routers on a release under one protocol.",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
     "sources list": "List the source datasets that a recipe can name.",
@@ -61,7 +64,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Money": ("ledger", "prices", "reprice"),
     "Releases": ("verify", "query", "shell", "diff", "changelog", "yank", "export", "publish",
                  "preferences"),
-    "Routers": ("evaluate", "study", "certify", "leaderboard", "health", "fingerprint",
+    "Routers": ("evaluate", "zoo", "study", "certify", "leaderboard", "health", "fingerprint",
                 "hidden-states"),
     "Further": (),
 }  # fmt: skip
@@ -71,6 +74,7 @@ GROUPS: dict[str, str] = {
     "recipe": "Read and check recipes.",
     "audit": "Audit what was metered and what was labelled.",
     "sources": "Source datasets of the catalog.",
+    "zoo": "Routers under one protocol.",
     "preferences": "Preference pairs in the form of the field.",
 }
 

@@ -65,7 +65,7 @@ def from_tables(
         splits=_splits(splits, query_ids),
         groups=_groups(duplicates, query_ids),
         unseen=_unseen(model_splits, names),
-        embeddings=_vectors(embeddings, query_ids, encoder),
+        embeddings=encoder_vectors(embeddings, query_ids, encoder),
         samples=_samples(verdicts, labels, query_ids, model_ids),
         contested=_share(decided, "contested"),
         unreadable=_share_of(decided, "decided_by", "unreadable"),
@@ -183,9 +183,17 @@ def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, 
     return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
 
 
-def _vectors(
+def encoder_vectors(
     embeddings: pa.Table | None, query_ids: pa.Array, encoder: str | None
 ) -> NDArray[np.float32] | None:
+    """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
+
+    Args:
+        encoder: the first name in order when None.
+
+    Raises:
+        BadInput: a query has no vector.
+    """
     if embeddings is None or not embeddings.num_rows:
         return None
     names = sorted(set(embeddings.column("encoder").to_pylist()))

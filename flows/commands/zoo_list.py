@@ -1,0 +1,51 @@
+"""`routeyard zoo list`: the routers, what each needs and what it costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+
+def command(
+    json_: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+) -> None:
+    """List the routers of the zoo.
+
+    Examples:
+
+        routeyard zoo list
+
+        routeyard zoo list --json
+    """
+    import json
+
+    rows = [about(name) for name in names()]
+    if json_:
+        print(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        needs = ", ".join(row["needs"]) or "nothing"
+        print(f"{row['name']:<16} needs {needs:<20} {row['cost']:<50} {row['paper']}".rstrip())
+
+
+def names() -> list[str]:
+    from pipelines.routers import ROUTERS
+
+    return ROUTERS.names()
+
+
+def about(name: str) -> dict[str, Any]:
+    """What a router says about itself, as JSON."""
+    from dataclasses import asdict
+
+    from pipelines.routers import ROUTERS
+    from pipelines.routers.base import architectures_of, traits_of
+
+    made = ROUTERS.get(name)
+    traits = asdict(traits_of(made))
+    return {
+        "name": name,
+        **{key: list(v) if isinstance(v, tuple) else v for key, v in traits.items()},
+        "architectures": [dict(one) for one in architectures_of(made)],
+    }

@@ -1,0 +1,83 @@
+"""`routeyard zoo run`: every router on a release under one protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="A release directory.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")],
+    routers: Annotated[str, typer.Option(help="Names with commas between, or `all`.")] = "all",
+    encoders: Annotated[
+        str, typer.Option(help="tfidf, minilm, a name, a folder or a hub id; commas between.")
+    ] = "minilm",
+    own: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV "
+            "or Parquet table of predictions. Again for more."
+        ),
+    ] = None,
+    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
+        "yard/cache/embeddings"
+    ),
+    runner: Annotated[str, typer.Option(help="threads or dask.")] = "threads",
+    workers: Annotated[int, typer.Option(min=1, help="Threads, or Dask processes.")] = 2,
+    dask_address: Annotated[
+        str | None, typer.Option(help="Scheduler that runs already, tcp://host:8786.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option(help="Also evaluate the winners: intervals, tests, curves, HTML.")
+    ] = True,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2_000,
+) -> None:
+    """Train and compare routers: at most 15 settings each, the best five again with four seeds.
+
+    Writes cells.parquet (one row per fit), standings.json and table.md, and for each
+    encoder a folder with the evaluation of the chosen settings and an HTML report.
+    A run that was stopped goes on where it was: cells that are there are not run again.
+
+    Examples:
+
+        routeyard zoo run yard/releases/demo/1.0.0 --routers knn,ridge --encoders tfidf --out zoo
+
+        routeyard zoo run RELEASE --routers all --encoders tfidf,minilm --out zoo --runner dask
+    """
+    from flows.actions import evaluate as read
+    from flows.actions import zoo
+    from pipelines.errors import BadInput
+    from pipelines.evaluate.certificate import default_scheme
+    from pipelines.zoo.entrants import own as theirs
+    from pipelines.zoo.entrants import registered
+
+    if runner not in ("threads", "dask"):
+        raise BadInput(f"there is no runner {runner!r}", next_step="known: threads, dask")
+    wanted = None if routers == "all" else [n.strip() for n in routers.split(",") if n.strip()]
+    entrants = [*registered(wanted), *(theirs(target) for target in own or [])]
+    twice = sorted({e.name for e in entrants if [x.name for x in entrants].count(e.name) > 1})
+    if twice:
+        raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
+    tables = read.read_release(release)
+    folder = read.out_folder(release, out)
+    core = read.core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    chosen = default_scheme(core, scheme)
+    names = [name.strip() for name in encoders.split(",") if name.strip()]
+    if not names:
+        raise BadInput("no encoder is named", next_step="--encoders tfidf needs no weights")
+    matrices = zoo.vectors(tables, core, names, scheme=chosen, cache=cache)
+    title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
+    done, bench = zoo.run(
+        core, chosen, matrices, entrants, folder, title=title, runner=runner,  # type: ignore[arg-type]
+        workers=workers, dask_address=dask_address,
+    )  # fmt: skip
+    if report:
+        for name in names:
+            zoo.write_report(
+                core, bench, done, folder, name, tables=tables, title=title, resamples=resamples
+            )
+    print((folder / "table.md").read_text(encoding="utf-8"))

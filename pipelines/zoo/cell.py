@@ -1,0 +1,180 @@
+"""One cell: fit a router with one setting and seed, look at validation and test, write it down.
+
+The record is written last and by renaming, so a record that is there is whole: a
+kill at any moment costs the cells in flight and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.selection import at_choice, best, mean_costs
+from pipelines.routers.base import Router
+from pipelines.zoo import bench as benches
+from pipelines.zoo.entrants import Entrant, made
+from pipelines.zoo.protocol import Cell, Result
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker gets: strings and numbers only, so that any process can take it.
+
+    Attributes:
+        fingerprint: of code, data, vectors, setting and seed; names the files.
+        bench: folder of the bench; cells lie in `cells` beside it.
+        data, vectors: hashes of the bench's files.
+    """
+
+    cell: Cell
+    entrant: Entrant
+    fingerprint: str
+    bench: str
+    cells: str
+    data: str
+    vectors: str
+
+
+def run(job: Job) -> Result:
+    """Run a cell, or read its record where there is one.
+
+    A router that refuses the release (BadInput) gives a result without figures
+    that says why; anything else it raises is a fault of its code and is raised.
+    """
+    from threadpoolctl import threadpool_limits
+
+    folder = Path(job.cells)
+    record = folder / f"{job.fingerprint}.json"
+    known = recorded(record, job.cell)
+    if known is not None:
+        return known
+    core = benches.read(Path(job.bench), job.data, job.vectors)
+    scheme = next(iter(core.splits))
+    # One thread per cell: sums then have one order, on every machine and runner.
+    with threadpool_limits(limits=1), _peak() as peak:
+        began, cpu = time.perf_counter(), time.thread_time()
+        try:
+            router = made(job.entrant, job.cell.setting, job.cell.seed)
+            router.fit(core.training(scheme))
+            fit_s, cpu_s = time.perf_counter() - began, time.thread_time() - cpu
+            validation, _ = accuracy(core, scheme, "validation", router)
+            test, scores = accuracy(core, scheme, "test", router)
+        except BadInput as refused:
+            result = Result(job.cell, None, None, 0.0, 0.0, peak(), reason=refused.args[0])
+            scores = None
+        else:
+            result = Result(job.cell, validation, test, fit_s, cpu_s, peak())
+    folder.mkdir(parents=True, exist_ok=True)
+    if scores is not None:
+        _scores(folder / f"{job.fingerprint}.safetensors", scores)
+    unfinished = record.with_name(f".{record.name}.{os.getpid()}.{threading.get_ident()}")
+    values = {k: v for k, v in asdict(result).items() if k != "cell"}
+    unfinished.write_text(json.dumps({"cell": asdict(job.cell), **values}))
+    unfinished.replace(record)
+    return result
+
+
+def recorded(record: Path, cell: Cell) -> Result | None:
+    """The result of a record; None without one or when it cannot be read."""
+    try:
+        values = json.loads(record.read_text())
+    except (OSError, ValueError):
+        return None
+    values.pop("cell", None)
+    return Result(cell, **values)
+
+
+def accuracy(
+    core: Core, scheme: str, split: str, router: Router
+) -> tuple[float, NDArray[np.float32]]:
+    """(routing accuracy at λ = 0, scores) on the questions of a split that have a label.
+
+    Ties of scores go to the model that was cheaper on train.
+
+    Raises:
+        BadInput: scores have the wrong shape or are not finite.
+    """
+    part = core.take(core.rows(scheme, split))
+    part = part.take(np.flatnonzero(~np.all(np.isnan(part.labels), axis=1)))
+    scores = np.asarray(router.scores(part.queries()), dtype=np.float64)
+    shape = (part.n_queries, part.n_models)
+    if scores.shape != shape or not np.isfinite(scores).all():
+        wrong = "are not finite" if scores.shape == shape else f"have shape {scores.shape}"
+        raise BadInput(
+            f"the scores of router {getattr(router, 'name', router)!r} {wrong}",
+            next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers",
+        )
+    # What is kept is float32; what is counted is read off the same numbers.
+    kept = scores.astype(np.float32)
+    choice = best(kept.astype(np.float64), ~np.isnan(part.labels), price(core, scheme))
+    return float(at_choice(part.labels, choice).mean()), kept
+
+
+def price(core: Core, scheme: str) -> NDArray[np.float64]:
+    """(m,) mean train cost by the first measure that knows all models; zeros without any."""
+    train = core.rows(scheme, "train")
+    for name in ("usd", "tokens", "latency", "params"):
+        cost = core.costs.get(name)
+        if cost is not None and np.all(np.any(~np.isnan(cost[train]), axis=0)):
+            return mean_costs(cost[train])
+    return np.zeros(core.n_models)
+
+
+def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:
+    """Stored test scores of a cell; None when they were pruned."""
+    from safetensors.numpy import load_file
+
+    path = cells / f"{fingerprint}.safetensors"
+    return np.asarray(load_file(path)["scores"]) if path.is_file() else None
+
+
+def _scores(path: Path, scores: NDArray[np.float32]) -> None:
+    from safetensors.numpy import save_file
+
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    save_file({"scores": np.ascontiguousarray(scores)}, unfinished)
+    unfinished.replace(path)
+
+
+@contextmanager
+def _peak() -> Iterator[Any]:
+    """Yields a function: the largest resident memory of the process, MB, while inside.
+
+    Sampled every 20 ms. Cells that share a process as threads share the figure.
+    """
+    stop, seen = threading.Event(), [_resident()]
+
+    def watch() -> None:
+        while not stop.wait(0.02):
+            seen[0] = max(seen[0], _resident())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield lambda: max(seen[0], _resident())
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _resident() -> float:
+    """Resident memory in MB; the process's peak where there is no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

@@ -1,0 +1,129 @@
+"""What a run leaves behind: cells.parquet, standings.json and table.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.zoo.protocol import Result, Standing
+
+CELLS = pa.schema(
+    [
+        pa.field("router", pa.string()),
+        pa.field("encoder", pa.string()),
+        pa.field("architecture", pa.string(), metadata={"description": "setting as JSON"}),
+        pa.field("seed", pa.int64()),
+        pa.field("stage", pa.int64()),
+        pa.field("val_accuracy", pa.float64()),
+        pa.field("test_accuracy", pa.float64()),
+        pa.field("fit_s", pa.float64(), metadata={"unit": "s on the clock"}),
+        pa.field("cpu_s", pa.float64(), metadata={"unit": "s of processor time"}),
+        pa.field("peak_mb", pa.float64(), metadata={"unit": "10^6 bytes resident"}),
+    ]
+)
+
+
+def cells_table(results: Sequence[Result]) -> pa.Table:
+    """One row per cell that was fitted; refusals stand in table.md with their reason."""
+    rows = [
+        {
+            "router": r.cell.router,
+            "encoder": r.cell.encoder,
+            "architecture": r.cell.architecture,
+            "seed": r.cell.seed,
+            "stage": r.cell.stage,
+            "val_accuracy": r.val_accuracy,
+            "test_accuracy": r.test_accuracy,
+            "fit_s": r.fit_s,
+            "cpu_s": r.cpu_s,
+            "peak_mb": r.peak_mb,
+        }
+        for r in results
+        if r.reason is None
+    ]
+    order = sorted(
+        rows,
+        key=lambda row: (
+            row["router"], row["encoder"], row["stage"], row["architecture"], row["seed"],
+        ),
+    )  # fmt: skip
+    return pa.Table.from_pylist(order, schema=CELLS)
+
+
+def markdown(
+    title: str,
+    standings: Mapping[tuple[str, str], Standing],
+    references: Mapping[str, float],
+    refused: Mapping[tuple[str, str], str],
+    notes: Sequence[str] = (),
+) -> str:
+    """The main table: accuracy in per cent, mean ± sd over seeds, per encoder and over them.
+
+    Args:
+        standings: (router, encoder) → standing.
+        references: name → test accuracy of what is no router.
+        refused: (router, encoder) → why.
+    """
+    encoders = sorted({encoder for _, encoder in standings})
+    routers = sorted({router for router, _ in standings}, key=lambda r: -overall(standings, r)[0])
+    head = ["router", *encoders]
+    if len(encoders) > 1:
+        head += ["mean ± sd over encoders"]
+    head += ["seeds", "s per fit", "s in all", "peak MB"]
+    lines = [f"# {title}", "", *notes, "", _row(head), _row(["---"] * len(head))]
+    for router in routers:
+        own = [standings[router, e] for e in encoders if (router, e) in standings]
+        row = [router]
+        for encoder in encoders:
+            found = standings.get((router, encoder))
+            row.append("–" if found is None else f"{100 * found.mean:.2f} ± {100 * found.sd:.2f}")
+        if len(encoders) > 1:
+            mean, sd = overall(standings, router)
+            row.append(f"{100 * mean:.2f} ± {100 * sd:.2f}")
+        row += [
+            str(max(one.seeds for one in own)),
+            f"{np.mean([one.fit_s for one in own]):.2f}",
+            f"{sum(one.total_s for one in own):.0f}",
+            f"{max(one.peak_mb for one in own):.0f}",
+        ]
+        lines.append(_row(row))
+    lines += ["", _row(["reference", "test accuracy"]), _row(["---", "---"])]
+    lines += [_row([name, f"{100 * value:.2f}"]) for name, value in references.items()]
+    top = [overall(standings, router)[0] for router in routers[:5]]
+    if top:
+        lines += ["", f"Spread of the top five: {100 * (max(top) - min(top)):.2f} points."]
+    if refused:
+        lines += ["", "Refused:", ""]
+        lines += [f"- {r} with {e}: {why}" for (r, e), why in sorted(refused.items())]
+    return "\n".join(lines) + "\n"
+
+
+def overall(standings: Mapping[tuple[str, str], Standing], router: str) -> tuple[float, float]:
+    """(mean, sd) over encoders of a router's means; sd 0 for one encoder."""
+    means = [s.mean for (name, _), s in sorted(standings.items()) if name == router]
+    return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+
+
+def standings_json(standings: Mapping[tuple[str, str], Standing]) -> list[dict[str, Any]]:
+    return [
+        {
+            "router": router,
+            "encoder": encoder,
+            "architecture": s.winner.architecture,
+            "mean": s.mean,
+            "sd": s.sd,
+            "validation": s.validation,
+            "seeds": s.seeds,
+            "fit_s": s.fit_s,
+            "total_s": s.total_s,
+            "peak_mb": s.peak_mb,
+        }
+        for (router, encoder), s in sorted(standings.items())
+    ]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,165 @@
+"""A whole run: cells of both stages through an executor, then standings and references."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.baselines import best_single, query_oracle, random_mean
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.selection import at_choice
+from pipelines.zoo import cell as cells
+from pipelines.zoo.bench import Bench, read
+from pipelines.zoo.entrants import Entrant, architectures, traits
+from pipelines.zoo.protocol import Cell, Result, Standing, first_stage, second_stage, standing
+
+#: Runs jobs somewhere and yields what they come to, in any order.
+Map = Callable[[Iterable[cells.Job]], Iterator[Result]]
+
+#: Encoder of a router that reads none.
+NO_ENCODER = "none"
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """Attributes:
+    results: of all cells, refusals included.
+    standings: (router, encoder) → its standing.
+    refused: (router, encoder) → why it has none.
+    fingerprints: (router, encoder) → of the winner's cell, whose scores are kept.
+    references: name → test accuracy of best single model, task map oracle and so on.
+    """
+
+    results: list[Result]
+    standings: dict[tuple[str, str], Standing]
+    refused: dict[tuple[str, str], str]
+    fingerprints: dict[tuple[str, str], str]
+    references: dict[str, float]
+
+
+def run(
+    bench: Bench,
+    entrants: Sequence[Entrant],
+    map_: Map,
+    *,
+    folder: Path,
+    code: Mapping[str, str] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Zoo:
+    """Both stages of every entrant with every encoder.
+
+    Args:
+        folder: where cells lie; those that are there are not run again.
+        code: router → hash of the code that decides its figures.
+        on_progress: called with (done, wanted) cells; wanted grows by the second
+            stage as the first one ends.
+    """
+    jobs: list[cells.Job] = []
+    chance: dict[str, bool] = {}
+    for entrant in entrants:
+        about = traits(entrant)
+        chance[entrant.name] = about.stochastic
+        reads = "embeddings" in about.needs
+        for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
+            jobs += [
+                _job(bench, entrant, one, folder, code or {})
+                for one in first_stage(entrant.name, encoder, architectures(entrant))
+            ]
+    by_name = {entrant.name: entrant for entrant in entrants}
+    done: list[Result] = []
+    wanted = len(jobs)
+
+    def through(some: list[cells.Job]) -> None:
+        for result in map_(some):
+            done.append(result)
+            if on_progress:
+                on_progress(len(done), wanted)
+
+    through(jobs)
+    order = {job.cell: place for place, job in enumerate(jobs)}
+    done.sort(key=lambda result: order[result.cell])
+    more: list[cells.Job] = []
+    for (router, _), results in _groups(done).items():
+        if chance[router]:
+            more += [
+                _job(bench, by_name[router], one, folder, code or {})
+                for one in second_stage(results)
+            ]
+    wanted += len(more)
+    through(more)
+    order |= {job.cell: len(order) + place for place, job in enumerate(more)}
+    done.sort(key=lambda result: order[result.cell])
+    names = {job.cell: job.fingerprint for job in [*jobs, *more]}
+    standings, refused, kept = {}, {}, {}
+    for key, results in _groups(done).items():
+        found = standing(results)
+        if found is None:
+            refused[key] = results[0].reason or "no cell was fitted"
+        else:
+            standings[key], kept[key] = found, names[found.winner]
+    _prune(folder, set(names.values()) - set(kept.values()))
+    core = read(bench.folder, bench.data, "")
+    return Zoo(done, standings, refused, kept, references(core, bench.scheme))
+
+
+def references(core: Core, scheme: str) -> dict[str, float]:
+    """Test accuracy of what is no router: best single model on train, chance, oracles."""
+    from pipelines.evaluate.baselines import single_means
+
+    test = core.take(core.rows(scheme, "test"))
+    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    y = test.labels
+    train = core.labels[core.rows(scheme, "train")]
+    single = y[:, best_single(train, cells.price(core, scheme))]
+    per_task = np.zeros(len(y))
+    for task in np.unique(test.tasks):
+        at = test.tasks == task
+        per_task[at] = np.nanmax(single_means(y[at]))
+    return {
+        "best single model (train)": float(np.nanmean(single)),
+        "uniform random": float(np.nanmean(random_mean(y))),
+        "task oracle": float(per_task.mean()),
+        "oracle": float(at_choice(y, query_oracle(y)).mean()),
+    }
+
+
+def scores(bench: Bench, zoo: Zoo, folder: Path, encoder: str) -> dict[str, NDArray[np.float32]]:
+    """Router → test scores of its winner with an encoder, for the evaluate stage."""
+    found = {}
+    for (router, used), name in zoo.fingerprints.items():
+        if used in (encoder, NO_ENCODER):
+            kept = cells.scores_of(folder, name)
+            if kept is not None:
+                found[router] = kept
+    return found
+
+
+def _groups(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
+    found: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        found.setdefault((result.cell.router, result.cell.encoder), []).append(result)
+    return found
+
+
+def _job(
+    bench: Bench, entrant: Entrant, one: Cell, folder: Path, code: Mapping[str, str]
+) -> cells.Job:
+    vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
+    what = [code.get(entrant.name, ""), entrant.name, entrant.target, bench.data, vectors]
+    if entrant.is_table:
+        what.append(hashlib.sha256(Path(entrant.target).read_bytes()).hexdigest())
+    text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()[:24]
+    return cells.Job(one, entrant, fingerprint, str(bench.folder), str(folder), bench.data, vectors)
+
+
+def _prune(folder: Path, names: set[str]) -> None:
+    """Scores of cells that did not win go; their records stay."""
+    for name in names:
+        (folder / f"{name}.safetensors").unlink(missing_ok=True)
