@@ -1,0 +1,186 @@
+"""`routeyard zoo list`, `show` and `run` on a release on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+from schemas import CONTRACTS
+
+ROOT = Path(__file__).parents[2]
+WORDS = ("integral limit derivative", "river castle king treaty")
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200 questions of two kinds told apart by their words, a model for each; no embeddings."""
+    folder = tmp_path_factory.mktemp("release") / "toy" / "1.0.0"
+    (folder / "data").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    n, names = 200, ("left", "right", "weak")
+    ids = [f"q{i:020x}" for i in range(n)]
+    kind = rng.integers(0, 2, n)
+    texts = [f"{' '.join(rng.choice(WORDS[k].split(), 4))} number {i}" for i, k in enumerate(kind)]
+    cells = [(i, k) for i in range(n) for k in range(3)]
+    right = [bool(rng.random() < (0.9 if kind[i] == k else 0.25)) for i, k in cells]
+    base = {"query_id": [ids[i] for i, _ in cells], "model_id": [names[k] for _, k in cells]}
+    size = len(cells)
+    tables = {
+        "queries": {
+            "query_id": ids, "source": ["toy"] * n, "source_id": [str(i) for i in range(n)],
+            "task": ["toy"] * n, "domain": ["toy"] * n, "question": texts, "prompt": texts,
+            "choices": [[]] * n, "references": [["1"]] * n, "scorer": ["numeric"] * n,
+            "metadata": ["{}"] * n,
+        },
+        "models": {"model_id": names, "kind": ["real"] * 3, "simulated": [True] * 3},
+        "labels": {
+            **base, "score": [float(r) for r in right], "correct": right,
+            "decided_by": ["numeric"] * size, "contested": [False] * size, "n_samples": [1] * size,
+        },
+        "responses": {
+            **base, "sample": [0] * size, "text": ["a"] * size, "status": ["ok"] * size,
+            "attempts": [1] * size, "cost_usd": [0.001 * (k + 1) for _, k in cells],
+            "cost_source": ["provider"] * size,
+        },
+        "splits": {
+            "scheme": ["dense"] * n, "query_id": ids,
+            "split": [("train", "train", "validation", "test")[i % 4] for i in range(n)],
+        },
+    }  # fmt: skip
+    for name, columns in tables.items():
+        contract = CONTRACTS[name]
+        long = len(next(iter(columns.values())))
+        arrays = [
+            pa.array(columns[c.name], c.type) if c.name in columns else pa.nulls(long, c.type)
+            for c in contract.columns
+        ]
+        table = pa.Table.from_arrays(arrays, schema=contract.schema)
+        pq.write_table(table, folder / "data" / f"{name}.parquet")
+    return folder
+
+
+def test_list_and_show_say_what_each_router_is(capsys) -> None:
+    assert run(["zoo", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    names = {row["name"] for row in rows}
+    asked = (
+        "knn kmeans mlp embedllm zooter eagle avengers-pro equirouter mess-plus carrot cp-router "
+        "p2l model-spider rorf tag-router fly-swat linucb routerdc mirt nirt hybrid-llm optllm "
+        "ridge logistic task-map graph-router routellm-sw routellm-mf routellm-bert"
+    )
+    assert set(asked.split()) <= names
+    assert all(len(row["architectures"]) <= 15 for row in rows)
+    assert run(["zoo", "show", "routerdc"]) == 0
+    assert "2409.19886" in capsys.readouterr().out
+    assert run(["zoo", "show", "routerdb"]) == 2
+    assert "did you mean 'routerdc'" in capsys.readouterr().err
+
+
+def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, capsys) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import numpy as np\n"
+        "class Mine:\n"
+        "    name = 'mine'\n"
+        "    def fit(self, train): self.mean = np.nanmean(train.labels, axis=0)\n"
+        "    def scores(self, queries): return np.tile(self.mean, (len(queries), 1))\n"
+    )
+    ids = pq.read_table(release / "data" / "queries.parquet").column("query_id").to_pylist()
+    table = tmp_path / "theirs.csv"
+    table.write_text("query_id,model_id\n" + "".join(f"{q},left\n" for q in ids))
+    out = tmp_path / "out"
+    arguments = ["zoo", "run", str(release), "--routers", "knn,ridge,logistic,linucb,task-map"]
+    arguments += ["--encoders", "tfidf", "--out", str(out), "--resamples", "100"]
+    arguments += ["--own", f"{mine}:Mine", "--own", str(table)]
+    assert run(arguments) == 0
+    cells = pq.read_table(out / "cells.parquet").to_pandas()
+    wanted = ["router", "encoder", "architecture", "seed", "stage", "val_accuracy"]
+    wanted += ["test_accuracy", "fit_s", "peak_mb"]
+    assert set(wanted) <= set(cells.columns)
+    assert set(cells.router) == {"knn", "ridge", "logistic", "linucb", "task-map", "mine", "theirs"}
+    assert cells[wanted].notna().all().all()
+    # Without chance there is no second stage; with it the finalists get four more seeds.
+    assert set(cells[cells.router == "knn"].stage) == {1}
+    later = cells[(cells.router == "logistic") & (cells.stage == 2)]
+    assert set(later.seed) == {1337, 2026, 7, 99}
+    # The words tell the kinds apart: routers find it, the mean over models does not.
+    best = cells.groupby("router").test_accuracy.max()
+    assert best["ridge"] > best["mine"] + 0.2
+    page = (out / "table.md").read_text()
+    assert "| ridge |" in page
+    assert "Spread of the top five" in page
+    assert (out / "tfidf" / "report.html").is_file()
+    # A second run fits nothing: the records are what it reads.
+    stamps = {p.name: p.stat().st_mtime_ns for p in (out / "cells").glob("*.json")}
+    assert run([*arguments, "--no-report"]) == 0
+    assert {p.name: p.stat().st_mtime_ns for p in (out / "cells").glob("*.json")} == stamps
+    assert pq.read_table(out / "cells.parquet").to_pandas().equals(cells)
+
+
+def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
+    found = []
+    for runner in ("threads", "dask"):
+        out = tmp_path / runner
+        command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
+        command += ["--routers", "kmeans,zooter,optllm", "--encoders", "tfidf", "--out", str(out)]
+        done = subprocess.run(
+            [*command, "--runner", runner], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        table = pq.read_table(out / "cells.parquet").to_pandas()
+        found.append(table.drop(columns=["fit_s", "cpu_s", "peak_mb"]))
+    assert len(found[0]) > 20
+    assert found[0].equals(found[1])
+
+
+def test_a_kill_costs_the_cells_in_flight_and_no_more(release, tmp_path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
+    command += ["--routers", "knn,mlp,zooter,routerdc", "--encoders", "tfidf", "--out", str(out)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    cells, deadline = out / "cells", time.monotonic() + 120
+    while len(list(cells.glob("*.json"))) < 12 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
+    assert len(before) >= 12
+    assert not (out / "table.md").exists()
+    assert (
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode == 0
+    )
+    after = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
+    assert {name: after[name] for name in before} == before
+    table = pq.read_table(out / "cells.parquet")
+    assert table.num_rows == len(after) > len(before)
+
+
+def test_bad_input_is_answered_with_the_next_step(release, tmp_path, capsys) -> None:
+    base = ["zoo", "run", str(release), "--out", str(tmp_path / "o")]
+    for more, says in (
+        (["--routers", "kmean", "--encoders", "tfidf"], "did you mean 'kmeans'"),
+        (["--routers", "knn", "--encoders", "tfid"], "did you mean 'tfidf'"),
+        (["--routers", "knn", "--encoders", "tfidf", "--runner", "ray"], "known: threads, dask"),
+        (["--encoders", "tfidf", "--own", str(tmp_path / "no.csv")], "no such predictions file"),
+        (["--encoders", "tfidf", "--own", "nowhere:Class"], "cannot be imported"),
+    ):
+        assert run([*base, *more]) == 2
+        assert says in capsys.readouterr().err
+    assert (
+        run(["zoo", "run", str(release), "--out", str(release / "x"), "--encoders", "tfidf"]) == 2
+    )
