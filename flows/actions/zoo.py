@@ -236,43 +236,14 @@ def write_report(
     out: Path,
     encoder: str,
     *,
+    release: Path,
     tables: dict[str, pa.Table],
-    title: str,
     resamples: int,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from datacards.report import report
-    from datacards.report_lookup import lookup
-    from datacards.report_plots import plot_all
-    from flows.actions.evaluate import write_tables
+    from flows.actions.evaluate_report import write_evaluation
 
     found = measured(core, bench, done, out, encoder, resamples=resamples)
     folder = out / encoder.replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
-    write_tables(
-        folder,
-        {
-            "metrics": found.metrics,
-            "curves": found.curves,
-            "comparisons": found.comparisons,
-            "profiles": found.profiles,
-            "exchanges": found.exchanges,
-            "choices": found.choices,
-        },
-    )
-    plot_all(folder, found.curves, found.profiles, None, dict(found.facts), None)
-    ids = sorted(set(found.choices.column("query_id").to_pylist()))
-    page = report(
-        f"{title}, {encoder}",
-        metrics=found.metrics,
-        curves=found.curves,
-        comparisons=found.comparisons,
-        profiles=found.profiles,
-        ood=None,
-        ranking=found.ranking,
-        facts=found.facts,
-        certificate=None,
-        lookup=lookup(tables, ids, found.choices),
-    )
-    write_text(folder / "report.html", page)
-    return folder / "report.html"
+    return write_evaluation(folder, release, found, tables, None)

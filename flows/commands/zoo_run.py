@@ -48,7 +48,7 @@ def command(
 
         routeyard zoo run RELEASE --routers all --encoders tfidf,minilm --out zoo --runner dask
     """
-    from flows.actions import evaluate as read
+    from flows.actions import released as read
     from flows.actions import zoo
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
@@ -78,6 +78,6 @@ def command(
     if report:
         for name in names:
             zoo.write_report(
-                core, bench, done, folder, name, tables=tables, title=title, resamples=resamples
+                core, bench, done, folder, name, release=release, tables=tables, resamples=resamples
             )
     print((folder / "table.md").read_text(encoding="utf-8"))

@@ -100,7 +100,7 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     table = tmp_path / "theirs.csv"
     table.write_text("query_id,model_id\n" + "".join(f"{q},left\n" for q in ids))
     out = tmp_path / "out"
-    arguments = ["zoo", "run", str(release), "--routers", "knn,ridge,logistic,linucb,task-map"]
+    arguments = ["zoo", "run", str(release), "--routers", "knn,ridge,linucb,task-map"]
     arguments += ["--encoders", "tfidf", "--out", str(out), "--resamples", "100"]
     arguments += ["--own", f"{mine}:Mine", "--own", str(table)]
     assert run(arguments) == 0
@@ -108,11 +108,11 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     wanted = ["router", "encoder", "architecture", "seed", "stage", "val_accuracy"]
     wanted += ["test_accuracy", "fit_s", "peak_mb"]
     assert set(wanted) <= set(cells.columns)
-    assert set(cells.router) == {"knn", "ridge", "logistic", "linucb", "task-map", "mine", "theirs"}
+    assert set(cells.router) == {"knn", "ridge", "linucb", "task-map", "mine", "theirs"}
     assert cells[wanted].notna().all().all()
     # Without chance there is no second stage; with it the finalists get four more seeds.
     assert set(cells[cells.router == "knn"].stage) == {1}
-    later = cells[(cells.router == "logistic") & (cells.stage == 2)]
+    later = cells[(cells.router == "linucb") & (cells.stage == 2)]
     assert set(later.seed) == {1337, 2026, 7, 99}
     # The words tell the kinds apart: routers find it, the mean over models does not.
     best = cells.groupby("router").test_accuracy.max()
@@ -128,12 +128,14 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     assert pq.read_table(out / "cells.parquet").to_pandas().equals(cells)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
     found = []
     for runner in ("threads", "dask"):
         out = tmp_path / runner
         command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
-        command += ["--routers", "kmeans,zooter,optllm", "--encoders", "tfidf", "--out", str(out)]
+        command += ["--routers", "kmeans,zooter,linucb", "--encoders", "tfidf", "--out", str(out)]
         done = subprocess.run(
             [*command, "--runner", runner], cwd=tmp_path, capture_output=True, text=True,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -148,7 +150,14 @@ def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
 def test_a_kill_costs_the_cells_in_flight_and_no_more(release, tmp_path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
-    command += ["--routers", "knn,mlp,zooter,routerdc", "--encoders", "tfidf", "--out", str(out)]
+    command += [
+        "--routers",
+        "knn,carrot,linucb,routellm-sw,logistic",
+        "--encoders",
+        "tfidf",
+        "--out",
+        str(out),
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     running = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
