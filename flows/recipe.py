@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -134,8 +135,15 @@ def explain(error: ValidationError, path: Path, content: object = None) -> Recip
 
 
 def merged_pool(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
-    """Pool file first, then what the recipe itself says."""
-    path = recipe.parent / str(pool["file"])
+    """Pool file first, then what the recipe itself says.
+
+    A file named through the environment may not be there yet: the pool then keeps its
+    `file`, is empty, and only what needs the models refuses (`pipelines.pool`).
+    """
+    named = os.path.expandvars(str(pool["file"]))
+    if "$" in named:
+        return pool
+    path = recipe.parent / named
     if not path.is_file():
         raise RecipeError(
             f"there is no pool file {path}",

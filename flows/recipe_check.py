@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,7 +61,9 @@ def _pool_file(content: dict[str, Any], path: Path) -> Iterator[Fault]:
     pool = content.get("pool")
     if not isinstance(pool, dict) or not isinstance(pool.get("file"), str):
         return
-    file = path.parent / pool["file"]
+    if "$" in os.path.expandvars(pool["file"]):
+        return  # named through the environment: it is looked for when the pool is needed
+    file = path.parent / os.path.expandvars(pool["file"])
     try:
         said = read_yaml(file) if file.is_file() else None
         if said is None:

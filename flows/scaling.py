@@ -6,7 +6,7 @@ rules shrink; models, samples, thresholds and prices stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.curate import RULES
@@ -39,27 +39,26 @@ def scaled(recipe: Recipe, scale: float | None) -> Recipe:
             where=f"recipe {recipe.name!r}",
             next_step="give the source a 'limit'",
         )
-    sources = [_source(source, scale) for source in recipe.sources]
+    changed = resized(recipe, [_source(source, scale) for source in recipe.sources])
+    said = f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`)."
+    release = recipe.release.model_copy(
+        update={"known_issues": [*recipe.release.known_issues, said]}
+    )
+    return changed.model_copy(update={"collect": _collect(recipe, scale), "release": release})
+
+
+def resized(recipe: Recipe, sources: Sequence[Source]) -> Recipe:
+    """The recipe over other sources, all with a `limit`; splits and rules are fitted to them."""
     total = sum(int(source.limit or 0) for source in sources)
     before = sum(int(source.limit or 0) for source in recipe.sources)
     limits = {source.name: int(source.limit or 0) for source in sources}
-    # What small sources keep at least makes the total a little larger than asked for.
-    reached = total / before
-    update: dict[str, Any] = {
-        "sources": sources,
-        "split": _split(recipe.split, reached, limits),
-        "curate": [_rule(rule, reached, sources) for rule in recipe.curate],
-        "collect": _collect(recipe, scale),
-        "release": recipe.release.model_copy(
-            update={
-                "known_issues": [
-                    *recipe.release.known_issues,
-                    f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`).",
-                ]
-            }
-        ),
-    }
-    changed = recipe.model_copy(update=update)
+    changed = recipe.model_copy(
+        update={
+            "sources": list(sources),
+            "split": _split(recipe.split, limits),
+            "curate": [_rule(rule, total / before, sources) for rule in recipe.curate],
+        }
+    )
     # `model_copy` counts what it sets as written; a split that was not, still is not.
     if "split" not in recipe.model_fields_set:
         changed.model_fields_set.discard("split")
@@ -74,7 +73,7 @@ def _source(source: Source, scale: float) -> Source:
     return source.model_copy(update=changes)
 
 
-def _split(split: Split, scale: float, limits: Mapping[str, int]) -> Split:
+def _split(split: Split, limits: Mapping[str, int]) -> Split:
     if split.sources:
         own = {name: _fitted(one, limits.get(name, 0)) for name, one in split.sources.items()}
         return split.model_copy(update={"sources": own})
@@ -95,7 +94,7 @@ def _fitted(parts: Parts, room: int) -> Parts:
     return Parts(**smaller)
 
 
-def _rule(rule: CurationRule, scale: float, sources: list[Source]) -> CurationRule:
+def _rule(rule: CurationRule, scale: float, sources: Sequence[Source]) -> CurationRule:
     names = COUNTS_OF_RULES.get(rule.rule, ())
     said = {**RULES.get(rule.rule).defaults, **rule.parameters}
     changes = {

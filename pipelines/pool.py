@@ -15,6 +15,12 @@ def models_table(pool: Pool) -> pa.Table:
     Raises:
         RecipeError: the pool is empty.
     """
+    if not pool.models and pool.file is not None:
+        raise RecipeError(
+            f"the pool's file {pool.file!r} names an environment variable that is not set",
+            where="pool.file",
+            next_step="set it to the folder that holds the file; the recipe's header says which",
+        )
     if not pool.models:
         raise RecipeError(
             "the pool has no models",

@@ -14,6 +14,7 @@ COMMANDS: dict[str, str] = {
     "demo": "Build a small benchmark end to end, offline, with a simulated pool.",
     "plan": "Say what a build would ask and cost; calls no model.",
     "build": "Build a benchmark release from a recipe.",
+    "rehearse": "Build a recipe from fixture rows and a pool on loopback, at no cost.",
     "status": "Say what is fresh, what is stale and why.",
     "ledger": "Summarise what was asked and paid for.",
     "audit metering": "Check usage, prices and served models of a workspace.",
@@ -59,7 +60,7 @@ COMMANDS: dict[str, str] = {
 #: stands under none is shown under the last.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Start": ("demo", "init", "doctor", "recipe"),
-    "Build": ("plan", "build", "status", "deploy", "import", "sources"),
+    "Build": ("plan", "build", "rehearse", "status", "deploy", "import", "sources"),
     "Labels": ("audit", "relabel", "review", "score"),
     "Money": ("ledger", "prices", "reprice"),
     "Releases": ("verify", "query", "shell", "diff", "changelog", "yank", "export", "publish",

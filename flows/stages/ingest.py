@@ -66,7 +66,10 @@ def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
     from pipelines.scorers import SCORERS
 
     found = {}
-    for name in sorted({str(source.scorer) for source in sources} & SCORERS.targets.keys()):
+    named = {str(source.scorer) for source in sources} & SCORERS.targets.keys()
+    if any(source.fields is not None and source.fields.scorer for source in sources):
+        named = set(SCORERS.names())  # rows name their scorer: it may be any
+    for name in sorted(named):
         scorer = SCORERS.get(name)
         found[name] = [scorer.instruction, scorer.needs_reference, scorer.lettered]
     return found

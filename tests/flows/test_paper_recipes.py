@@ -103,3 +103,27 @@ def test_a_recipe_without_counts_cannot_be_scaled() -> None:
         scaled(load("zeroeval_gsm")[0], 0.1)
     with pytest.raises(BadInput, match="not in"):
         scaled(load("nine_by_30k")[0], 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "splits"),
+    [
+        ("triple_perspective", 51_000, {"train": 9_600, "validation": 2_400, "test": 39_000}),
+        ("confidence_pairs", 12_247, {"train": 11_022, "validation": 1_225, "test": 0}),
+        ("routerbench_plus", 35_673, {"train": 29_673, "validation": 3_000, "test": 3_000}),
+        ("cscr", 35_673, {"train": 29_673, "validation": 3_000, "test": 3_000}),
+    ],
+)
+def test_every_papers_recipe_is_planned_offline(
+    name: str,
+    queries: int,
+    splits: dict[str, int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ROUTEYARD_EMBEDLLM", raising=False)
+    said = planned(name, capsys)
+    assert (said["queries"], said["splits"]) == (queries, splits)
+    assert sum(said["queries_per_source"].values()) == queries
+    small = planned(name, capsys, "--scale", "0.01")
+    assert small["queries"] == pytest.approx(queries / 100, abs=len(small["queries_per_source"]))

@@ -63,4 +63,5 @@ IMPORTER = Importer(
     layout=_LAYOUT,
     lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
     read=read,
+    sizes_in_names=True,
 )

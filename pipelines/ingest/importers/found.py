@@ -93,6 +93,7 @@ class Importer:
         license: As stated upstream; NOASSERTION when nothing is stated.
         lacks: What the source does not record at all.
         read: Path → questions and answers.
+        sizes_in_names: Model names state sizes (`…-7b-…`), which then become `params_b`.
     """
 
     name: str
@@ -102,3 +103,4 @@ class Importer:
     layout: str
     lacks: tuple[str, ...]
     read: Callable[[Path], Found]
+    sizes_in_names: bool = False

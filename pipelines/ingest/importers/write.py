@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -76,7 +77,8 @@ def run_import(
         models, answers, known = _write_answers(found, folder / "responses.parquet")
         _write_questions(found, folder / "queries.parquet")
         recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
-        _write_recipe(recipe, importer, found, folder / "recipe.yaml")
+        _write_yaml(recipe, importer, folder / "recipe.yaml")
+        _write_yaml(recipe["pool"], importer, folder / "pool.yaml")
         if target.exists():
             status = _same(folder, target)
         else:
@@ -149,6 +151,22 @@ def _write_questions(found: Found, path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), path, compression="zstd")
 
 
+#: A size in billions as names state it; not one of several experts (`8x7b`).
+_SIZE = re.compile(r"(?<![0-9a-zA-Z.])(\d+(?:\.\d+)?)[bB](?![0-9a-zA-Z])")
+
+
+def pool_of(importer: Importer, models: list[str]) -> dict[str, Any]:
+    """The pool of an import; a size only where the model's name states exactly one."""
+    rows: list[dict[str, Any]] = []
+    for model in models:
+        row: dict[str, Any] = {"model_id": model}
+        sizes = set(_SIZE.findall(model)) if importer.sizes_in_names else set()
+        if len(sizes) == 1 and float(next(iter(sizes))) > 0:
+            row["params_b"] = float(next(iter(sizes)))
+        rows.append(row)
+    return {"models": rows}
+
+
 def recipe_of(
     importer: Importer, name: str, found: Found, models: list[str], known: set[str]
 ) -> dict[str, Any]:
@@ -186,7 +204,7 @@ def recipe_of(
         "name": name,
         "version": "1.0.0",
         "sources": sources,
-        "pool": {"models": [{"model_id": model} for model in models]},
+        "pool": pool_of(importer, models),
         "collect": {
             "provider": "recorded",
             "recorded": [{"path": "responses.parquet", "fields": fields_}],
@@ -206,7 +224,7 @@ def recipe_of(
     }
 
 
-def _write_recipe(recipe: dict[str, Any], importer: Importer, found: Found, path: Path) -> None:
+def _write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None:
     import yaml
 
     class Plain(yaml.SafeDumper):
@@ -216,9 +234,9 @@ def _write_recipe(recipe: dict[str, Any], importer: Importer, found: Found, path
     head = (
         f"# {importer.title}, imported from files of the format `{importer.name}`.\n"
         f"# Upstream: {importer.url} (licence as stated there: {importer.license}).\n"
-        "# queries.parquet and responses.parquet lie beside this recipe.\n"
+        "# queries.parquet and responses.parquet lie beside this file.\n"
     )
-    text = yaml.dump(recipe, Dumper=Plain, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=100)
     path.write_text(head + text, encoding="utf-8", newline="\n")
 
 

@@ -1,0 +1,144 @@
+"""The server of a rehearsal: answers any model's prompts from a bank of fixture questions.
+
+    python -m flows.demo.rehearsed --bank FILE
+
+Models are right with a chance that depends on their name; a prompt that shows an answer to
+judge gets a verdict in the form that Routeyard's own prompts ask for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from flows.demo.answers import Answer, uniform
+from flows.demo.completions import Reply, SimulatedPool, _last_user_message, _refuse
+from flows.demo.models import SimulatedModel
+from flows.demo.server import _watch_parent, serve
+
+_JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
+
+
+@dataclass
+class RehearsedPool(SimulatedPool):
+    """Answers from `bank`: rows with question, references, choices, scorer."""
+
+    bank: list[Mapping[str, Any]] = field(default_factory=list)
+    _rows: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+
+    def complete(self, request: Any) -> Reply:
+        """One chat completion; malformed requests get a 400."""
+        if not isinstance(request, dict):
+            return _refuse(400, "the body must be a JSON object", "invalid_request_error")
+        prompt = _last_user_message(request.get("messages"))
+        if prompt is None:
+            return _refuse(400, "'messages' needs a user message", "invalid_request_error")
+        model = str(request.get("model"))
+        n = int(request.get("n") or 1)
+        seed = request.get("seed") or 0
+        row = self._known(prompt)
+        key = (model, prompt[:200], int(seed))
+        self.asked[key] += 1
+        said = [Answer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)]
+        body = self._body(_simulated(model), key, said, prompt, request)
+        return Reply(200, {**body, "model": model}, (), 0.0, key)
+
+    def _known(self, prompt: str) -> Mapping[str, Any] | None:
+        if prompt not in self._rows:
+            inside = [row for row in self.bank if row["question"] in prompt]
+            self._rows[prompt] = max(inside, key=lambda row: len(row["question"]), default=None)
+        return self._rows[prompt]
+
+    def _say(self, model: str, prompt: str, row: Mapping[str, Any] | None, seed: int) -> str:
+        if judged := _JUDGED.search(prompt):
+            return _verdict(prompt, judged["said"], row)
+        if row is None or not row["references"]:
+            return f"A short reply, number {int(100 * uniform(model, prompt, seed))}."
+        luck = 0.7 * uniform(model, row["question"]) + 0.3 * uniform(model, prompt, seed)
+        return _answer(row, right=luck < 0.35 + 0.6 * uniform(model, "skill"))
+
+
+def _answer(row: Mapping[str, Any], *, right: bool) -> str:
+    said = str(row["references"][0])
+    if row["scorer"] == "code":
+        return f"```python\n{row.get('solution', '') if right else 'pass'}\n```"
+    if not right:
+        said = _other(row, said)
+    if row["scorer"] == "math":
+        return f"So it is \\boxed{{{said}}}"
+    return said if row["scorer"] in ("meteor", "rouge_l") else f"I think so.\nAnswer: {said}"
+
+
+def _other(row: Mapping[str, Any], said: str) -> str:
+    """A wrong answer of the same form."""
+    forms = {"yes": "no", "no": "yes", "1": "2", "2": "1", "entailment": "contradiction"}
+    if row["scorer"].startswith("superglue"):
+        return forms.get(said, "nobody")
+    if row["scorer"] == "mcq":
+        letters = [chr(65 + k) for k in range(len(row["choices"]))]
+        return next(one for one in letters if one != said)
+    return "-17" if row["scorer"] in ("numeric", "math") else "something else entirely"
+
+
+def _verdict(prompt: str, said: str, row: Mapping[str, Any] | None) -> str:
+    right = row is not None and any(str(one) in said for one in row["references"])
+    if "<output>" in prompt:
+        return "Correct" if right else "Incorrect"
+    if "1 (useless) to 10" in prompt or "scale of 1 to 10" in prompt:
+        return f"It reads well. [[{4 + int(5 * uniform(said, 'rating'))}]]"
+    return f"Compared with the references. [[{int(right)}]]"
+
+
+def _simulated(name: str) -> SimulatedModel:
+    return SimulatedModel(name, {}, *prices(name), 100_000, 0.0, 0.0, 0, False)
+
+
+def prices(name: str) -> tuple[float, float]:
+    """USD per million tokens in and out, made up from the model's name."""
+    price = round(0.1 + 4 * uniform(name, "price"), 2)
+    return price, 3 * price
+
+
+@contextmanager
+def running(bank: Path) -> Iterator[str]:
+    """The server in a process of its own; yields its base URL."""
+    command = [sys.executable, "-m", "flows.demo.rehearsed", "--bank", str(bank)]
+    root = Path(__file__).resolve().parents[2]
+    process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
+        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        if not url:
+            raise RuntimeError(f"the rehearsal's server did not start ({process.wait(10)})")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def main() -> None:
+    """Start the server from the command line; ends with the process that started it."""
+    parser = argparse.ArgumentParser(description="The server of a rehearsal.")
+    parser.add_argument("--bank", type=Path, required=True, help="JSONL of fixture questions")
+    given = parser.parse_args()
+    _watch_parent()
+    rows = [json.loads(line) for line in given.bank.read_text(encoding="utf-8").splitlines()]
+    asyncio.run(serve(RehearsedPool(bank=rows, faults=0.0, latency=0.0), 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""A rehearsal: a recipe built end to end from fixture rows and a pool on loopback, for nothing.
+
+Catalogue sources become files of rows written by us, each model and judge of the recipe is
+played by one local server, EmbedLLM is planted. The recipe that comes of it is an ordinary one
+and lies in the workspace, beside the files it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from flows.build import run_build
+from flows.recipe import load
+from flows.scaling import resized, scaled
+from pipelines.errors import BadInput
+from pipelines.ingest.catalog import entry, from_catalog
+from pipelines.ingest.queries import to_queries
+from pipelines.ingest.row import each_item
+from schemas.recipe import Recipe, Source
+
+URL = "ROUTEYARD_REHEARSAL_URL"
+EMBEDLLM = "ROUTEYARD_EMBEDLLM"
+ISSUE = (
+    "This is a rehearsal: rows written for Routeyard stand in for the datasets and programs for "
+    "the models. It shows that the recipe builds, and says nothing about any real model."
+)
+#: EmbedLLM questions of a rehearsal, of 35,673.
+PLANTED = 1_400
+
+
+def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> dict[str, Any]:
+    """Build the rehearsal of a recipe; the summary of `routeyard build`.
+
+    Args:
+        copies: How often each fixture row is asked, each time as another variant.
+
+    Raises:
+        BadInput: a source is neither of the catalog nor an import of EmbedLLM.
+    """
+    root = Path(workspace).absolute()
+    folder = root / "rehearsals" / load(recipe)[0].name
+    folder.mkdir(parents=True, exist_ok=True)
+    with _embedllm(recipe, folder):
+        checked, _ = load(recipe)
+        if checked.collect.provider == "recorded":
+            limit = sum(source.limit or 0 for source in checked.sources)
+            small = scaled(checked, min(1.0, PLANTED / max(limit, 1)))
+            path = _written(small, folder)
+            return run_build(str(path), workspace, jobs=jobs, until="release")
+        from flows.demo.rehearsed import running
+
+        sources, bank = _fixtures(checked, folder, copies)
+        with running(bank) as url, _environment({URL: url}):
+            path = _written(_played(checked, sources), folder)
+            return run_build(str(path), workspace, jobs=jobs, until="release")
+
+
+def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], Path]:
+    """Sources that read fixture rows, and the bank of their questions for the server."""
+    sources, bank = [], []
+    for listed in recipe.sources:
+        if listed.catalog is None:
+            raise BadInput(
+                f"source {listed.name!r} is not from the catalog, so there are no rows to rehearse",
+                next_step="name a 'catalog' entry, or build the recipe itself",
+            )
+        source, rows = _varied(from_catalog(listed), listed.catalog, copies)
+        path = folder / f"{listed.name}.jsonl"
+        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        taken, _ = to_queries(
+            source.model_copy(update={"limit": None, "dense": None}),
+            each_item(source, rows, where=path.name),
+            seen=Counter(),
+            where=path.name,
+        )
+        solutions = [_solution(row) for row in each_item(source, rows, where=path.name)]
+        for query, solution in zip(taken, solutions, strict=False):
+            kept = {k: query[k] for k in ("question", "references", "choices", "scorer")}
+            bank.append({**kept, "solution": solution})
+        dense = None if source.dense is None else max(1, round(0.4 * len(taken)))
+        update = {"path": path.name, "limit": len(taken), "dense": dense}
+        sources.append(source.model_copy(update=update))
+    path = folder / "bank.jsonl"
+    lines = [json.dumps(row, ensure_ascii=False) for row in bank]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return sources, path
+
+
+def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[str, Any]]]:
+    """The source on files, each fixture row `copies` times with another `_variant`."""
+    rows = [
+        {"_config": "", "_split": "", **row, "_variant": f" (variant {k})" if k else ""}
+        for k in range(copies)
+        for row in entry(name).rows
+    ]
+    assert source.fields is not None
+    fields = source.fields.model_copy(
+        update={
+            "question": _template(source.fields.question),
+            "id": None if source.fields.id is None else _template(source.fields.id),
+        }
+    )
+    changes = {
+        "kind": "files",
+        "format": "jsonl",
+        "catalog": None,
+        "hub_id": None,
+        "config": None,
+        "fields": fields,
+        "where": {},
+        "exclude": {},
+    }
+    return source.model_copy(update=changes), rows
+
+
+def _template(mapped: str) -> str:
+    whole = mapped if "{{" in mapped or "{%" in mapped else f"{{{{ _row[{mapped!r}] }}}}"
+    return whole + "{{ _variant }}"
+
+
+def _solution(row: Mapping[str, Any]) -> str:
+    """A program that passes the row's tests, where the dataset has one."""
+    if "canonical_solution" in row:
+        return str(row["prompt"]) + str(row["canonical_solution"])
+    return str(row.get("code", ""))
+
+
+def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
+    """The recipe over the fixture sources, every model played by the local server."""
+    from flows.demo.rehearsed import prices
+    from schemas.recipe import Pool, Provider
+
+    stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
+    models = []
+    for model in recipe.pool.models:
+        price_in, price_out = prices(model.model_id)
+        stated = {
+            "endpoint_model": None, "provider": "rehearsal", "simulated": True,
+            "price_in": price_in, "price_out": price_out, "price_date": "2026-11-01",
+            "price_source": "made up for the rehearsal",
+        }  # fmt: skip
+        models.append(model.model_copy(update=stated))
+    label = recipe.label.model_copy(
+        update={
+            "verifiers": [v.model_copy(update={"provider": stage}) for v in recipe.label.verifiers],
+            "judges": [j.model_copy(update={"provider": stage}) for j in recipe.label.judges],
+        }
+    )
+    small = resized(recipe, sources)
+    return small.model_copy(
+        update={
+            "pool": Pool(models=models, providers=[stage]),
+            "label": label,
+            "collect": small.collect.model_copy(update={"max_tokens": 512}),
+        }
+    )
+
+
+def _written(recipe: Recipe, folder: Path) -> Path:
+    """The rehearsal's recipe as YAML beside its files, named after the real one."""
+    import yaml
+
+    release = recipe.release.model_copy(
+        update={"known_issues": [*recipe.release.known_issues, ISSUE]}
+    )
+    content = recipe.model_copy(update={"release": release}).model_dump(
+        mode="json", exclude_unset=True
+    )
+    content["name"] = f"{recipe.name}-rehearsal"
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+@contextmanager
+def _embedllm(recipe: str, folder: Path) -> Iterator[None]:
+    """A planted EmbedLLM, imported, where the recipe reads one."""
+    checked, _ = load(recipe)
+    if not any(EMBEDLLM in (source.path or "") for source in checked.sources):
+        yield
+        return
+    from flows.demo.planted import plant, write_embedllm
+    from pipelines.ingest.importers import IMPORTERS
+    from pipelines.ingest.importers.write import run_import
+
+    raw = write_embedllm(plant(questions=PLANTED), folder / "embedllm")
+    done = run_import(IMPORTERS.get("embedllm"), raw, folder / "import")
+    with _environment({EMBEDLLM: str(done.folder)}):
+        yield
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,67 @@
+"""Every recipe of a paper builds end to end from fixture rows, to a release that verifies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+from flows.recipe import load
+from flows.rehearse import rehearse
+from pipelines.errors import BadInput
+
+QUICK = ("confidence_pairs",)
+LONG = ("nine_by_30k", "nine_by_300k", "routerbench_plus", "triple_perspective", "cscr")
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
+)
+def test_a_recipe_builds_to_a_verified_release_whose_card_names_the_paper(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = rehearse(name, str(tmp_path), copies=2)
+    release = Path(done["release"]["path"])
+    assert run(["verify", str(release)]) == 0
+    card = (release / "README.md").read_text(encoding="utf-8")
+    paper = load(name)[0].release.paper
+    assert paper is not None
+    assert paper.title in card
+    assert all(difference in card for difference in paper.differences)
+    assert "This is a rehearsal" in card
+    if name == "routerbench_plus":
+        kinds = pq.read_table(release / "data" / "models.parquet").column("kind")
+        assert len(kinds) == 85
+        assert pc.sum(pc.equal(kinds, "pseudo_specialist")).as_py() == 3
+
+
+def test_preference_pairs_are_on_disk_in_the_papers_form(tmp_path: Path) -> None:
+    release = Path(rehearse("confidence_pairs", str(tmp_path))["release"]["path"])
+    rows = pq.read_table(release / "data" / "preferences.parquet").to_pylist()
+    assert rows
+    wins = {"winner_model_a", "winner_model_b", "winner_tie"}
+    assert {"id", "model_a", "model_b", "prompt", "response_a", "response_b", *wins} <= rows[
+        0
+    ].keys()
+    assert all(sum(row[name] for name in wins) == 1 for row in rows)
+
+
+def test_a_source_of_ones_own_has_no_rows_to_rehearse(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        """
+name: mine
+version: 1.0.0
+sources:
+  - {name: a, path: a.csv, scorer: em, fields: {question: q, references: a}}
+pool:
+  providers: [{name: p, base_url: "http://127.0.0.1:9/v1"}]
+  models: [{model_id: m}]
+""",
+        encoding="utf-8",
+    )
+    with pytest.raises(BadInput, match="is not from the catalog"):
+        rehearse(str(path), str(tmp_path / "yard"))
