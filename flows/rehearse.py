@@ -107,7 +107,7 @@ def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[s
             "id": None if source.fields.id is None else _template(source.fields.id),
         }
     )
-    changes = {
+    changes: dict[str, Any] = {
         "kind": "files",
         "format": "jsonl",
         "catalog": None,
