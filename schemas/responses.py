@@ -43,7 +43,12 @@ RESPONSES = Contract(
             unit="USD",
             nullable=True,
         ),
-        Column("cost_source", pa.string(), "`provider`, `price_table` or null", nullable=True),
+        Column(
+            "cost_source",
+            pa.string(),
+            "`provider`, `price_table`, `stated` for a simulated model, or null",
+            nullable=True,
+        ),
         Column("latency_s", pa.float64(), "request sent to last byte", unit="s", nullable=True),
         Column(
             "ttft_s",

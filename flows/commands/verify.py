@@ -22,6 +22,7 @@ def command(
     """
     from datacards.card import render
     from pipelines.errors import GateFailed
+    from pipelines.release.leaks import leaks_of
     from pipelines.release.manifest import read_manifest
     from pipelines.release.storage import local_copy
     from pipelines.release.verify import verify_release
@@ -44,5 +45,15 @@ def command(
             f"{manifest.name} {manifest.version} holds: {len(manifest.files) + 2} files, "
             f"{len(manifest.tables)} tables, {rows:,} rows"
         )
+        for scheme in leaks_of(folder, manifest):
+            print(
+                f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
+                f"{scheme['verbatim']:,} stand word for word in train"
+                + (
+                    ""
+                    if scheme["near_duplicates"] is None
+                    else f" and {scheme['near_duplicates']:,} have a near-duplicate there"
+                )
+            )
         if note := yanked(folder):
             print(f"yanked: {note.reason}")

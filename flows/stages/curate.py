@@ -9,6 +9,7 @@ from typing import Any
 
 from prefect import task
 
+from flows.show.console import line
 from flows.stages.recorded import response_files
 from flows.tracking.retries import AT_HOME
 from flows.workspace.stage_folders import Done, run_stage, write_table
@@ -68,7 +69,9 @@ def curate_task(
         result.pop("external", None)
         result["removals"] = pa.concat_tables([read(queries, "removals"), applied.removals])
         # Rules bring schemes of their own; the recipe's stands beside them when it is written.
-        if "splits" not in result or "split" in recipe.model_fields_set:
+        # A rule that makes other schemes only must not take the default one away.
+        made = set(result["splits"].column("scheme").to_pylist()) if "splits" in result else set()
+        if recipe.split.scheme not in made or "split" in recipe.model_fields_set:
             shares = recipe.split.model_dump()
             result["splits"] = split(
                 result["queries"],
@@ -78,6 +81,9 @@ def curate_task(
             )
         for name, table in result.items():
             write_table(table, folder / f"{name}.parquet")
+        for one in applied.figures:
+            if "warning" in one["figures"]:
+                line("curate", f"rule {one['rule']!r}: {one['figures']['warning']}")
         return {"rules": [dict(one) for one in applied.figures]}
 
     return run_stage(

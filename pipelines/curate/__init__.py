@@ -19,6 +19,7 @@ RULES = Registry(
         "prune": "pipelines.curate.prune:RULE",
         "pseudo_specialists": "pipelines.curate.pseudo:RULE",
         "specialist_sample": "pipelines.curate.sample:RULE",
+        "upstream_split": "pipelines.curate.upstream:RULE",
         "unseen_models": "pipelines.curate.split:UNSEEN_MODELS",
     },
 )

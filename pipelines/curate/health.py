@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
+from pipelines.curate.health_duplicates import by_source, conflicting
 from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
 from pipelines.curate.tasks import (
@@ -24,6 +24,7 @@ from pipelines.curate.tasks import (
     specialist_scores,
     task_similarity,
 )
+from pipelines.leaks import LEAKS_SCHEMA, group_of, leaked_tests
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000
@@ -83,9 +84,14 @@ def health(
     if duplicates is None:
         missing.append("near-duplicates (no embeddings in it, and no table of duplicates)")
     else:
-        out["duplicates_by_source"], leaks = _duplicates(tables, duplicates)
+        out["duplicates_by_source"], leaks = by_source(tables, duplicates)
         if "splits" in tables:
             out["duplicates_across_splits"] = leaks
+    if "splits" in tables:
+        groups = None if duplicates is None else group_of(duplicates)
+        out["test_in_train"] = pa.Table.from_pylist(
+            leaked_tests(tables["queries"], tables["splits"], groups), schema=LEAKS_SCHEMA
+        )
     pseudo = len(tables["models"]) - len(matrix.models)
     return Health(
         out,
@@ -107,7 +113,7 @@ def health(
             "duplicate_groups": None
             if duplicates is None
             else pc.count_distinct(duplicates.column("group_id")).as_py(),
-            "conflicting_groups": None if duplicates is None else _conflicting(duplicates),
+            "conflicting_groups": None if duplicates is None else conflicting(duplicates),
             "not_measured": missing,
         },
     )
@@ -221,75 +227,6 @@ def _pruning(matrix: LabelMatrix, similarity: NDArray[np.uint32], trade_off: flo
             "mean_similarity": pa.array([step.mean_similarity for step in steps], pa.float64()),
         }
     )
-
-
-def _duplicates(tables: Mapping[str, pa.Table], duplicates: pa.Table) -> tuple[pa.Table, pa.Table]:
-    queries = tables["queries"]
-    source = dict(
-        zip(
-            queries.column("query_id").to_pylist(),
-            queries.column("source").to_pylist(),
-            strict=True,
-        )
-    )
-    groups: dict[str, list[str]] = defaultdict(list)
-    conflict: dict[str, bool] = {}
-    for row in duplicates.select(["query_id", "group_id", "label_conflict"]).to_pylist():
-        groups[row["group_id"]].append(row["query_id"])
-        conflict[row["group_id"]] = row["label_conflict"] or conflict.get(row["group_id"], False)
-    names = sorted(set(source.values()))
-    zero = dict.fromkeys(names, 0)
-    inside, across, clash = dict(zero), dict(zero), dict(zero)
-    removed = 0
-    for group, members in groups.items():
-        present = [source[query] for query in members if query in source]
-        # Members that curation removed are no longer in `queries`.
-        removed += len(members) - len(present)
-        for name in present:
-            inside[name] += 1
-        for name in set(present):
-            across[name] += len(set(present)) > 1
-            clash[name] += conflict[group]
-    total = pc.value_counts(queries.column("source"))
-    sizes = {entry["values"]: entry["counts"] for entry in total.to_pylist()}
-    by_source = pa.table(
-        {
-            "source": pa.array(names, pa.string()),
-            "queries": pa.array([sizes[name] for name in names], pa.int64()),
-            "in_groups": pa.array([inside[name] for name in names], pa.int64()),
-            "groups_across_sources": pa.array([across[name] for name in names], pa.int64()),
-            "groups_with_conflict": pa.array([clash[name] for name in names], pa.int64()),
-        }
-    ).replace_schema_metadata({"removed_members": str(removed)})
-    return by_source, _across_splits(tables.get("splits"), list(groups.values()))
-
-
-def _across_splits(splits: pa.Table | None, groups: Sequence[Sequence[str]]) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    schemes: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in [] if splits is None else splits.to_pylist():
-        schemes[row["scheme"]][row["query_id"]] = row["split"]
-    for scheme in sorted(schemes):
-        where = schemes[scheme]
-        straddling = sum(
-            len({where[query] for query in group if query in where}) > 1 for group in groups
-        )
-        rows.append({"scheme": scheme, "queries": len(where), "groups_straddling": straddling})
-    return pa.Table.from_pylist(
-        rows,
-        schema=pa.schema(
-            [
-                ("scheme", pa.string()),
-                ("queries", pa.int64()),
-                ("groups_straddling", pa.int64()),
-            ]
-        ),
-    )
-
-
-def _conflicting(duplicates: pa.Table) -> int:
-    rows = duplicates.filter(duplicates.column("label_conflict"))
-    return int(pc.count_distinct(rows.column("group_id")).as_py())
 
 
 def _long(names: Sequence[str], values: Any, columns: tuple[str, str]) -> pa.Table:

@@ -13,35 +13,39 @@ from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.matrix import label_matrix
 from pipelines.curate.result import Curated, removals
 from pipelines.curate.rule import Rule
-from pipelines.curate.tasks import model_costs, specialist_scores, task_similarity
+from pipelines.curate.tasks import Budget, model_costs, specialist_scores, task_similarity
 
 
 def specialist_sample(
     tables: Mapping[str, pa.Table],
     *,
     demanding: float = 0.05,
-    quota: int = 200,
-    floor: int = 20,
-    redundant: float | None = 0.95,
+    quota: int | None = None,
+    floor: int | None = None,
+    redundant: float | None = None,
+    budget: Budget = "auto",
     weighting: Literal["query", "task"] = "query",
     encoder: str | None = None,
     seed: int = 0,
 ) -> Curated:
-    """Redundant tasks once, specialist-demanding tasks whole, the others to a quota.
+    """Tasks by specialist score (RouterBench+, sections 4.2 and 5.1), and quotas where wanted.
 
-    Tasks are ordered by specialist score, highest first. A task whose mean
+    Tasks are ordered by specialist score, highest first. The paper gives no
+    quotas, so none is set: without `quota` and `redundant` every question stays
+    and the figures say which tasks demand a specialist. A task whose mean
     embedding is as close as `redundant` to a task already kept is redundant: of
     it only `floor` questions stay.
 
     Args:
         demanding: Specialist score at or above which a task is kept whole.
-        quota: Questions kept of a task that a generalist serves as well.
-        floor: Questions that every task keeps at least (or all it has).
+        quota: Questions kept of a task that a generalist serves as well; None for all.
+        floor: Questions that every task keeps at least (or all it has); None for none.
+        budget: What the budgets of the score are in; see `tasks.model_costs`.
         redundant: Cosine of mean embeddings; None skips the check (no embeddings needed).
         seed: Questions are drawn by the hash of seed and query_id.
     """
     matrix = label_matrix(tables, where="specialist_sample")
-    scores = specialist_scores(matrix, model_costs(tables), weighting=weighting)
+    scores = specialist_scores(matrix, model_costs(tables, budget), weighting=weighting)
     n = len(matrix.tasks)
     close = np.zeros((n, n), dtype=bool)
     if redundant is not None and n:
@@ -60,13 +64,14 @@ def specialist_sample(
         score = None if np.isnan(scores.score[t]) else float(scores.score[t])
         twin = next((other for other in kept_tasks if close[t, other]), None)
         if twin is not None:
-            decision, room = "redundant_task", floor
+            decision, room = "redundant_task", floor or 0
             why = f"its task {matrix.tasks[t]!r} is redundant with {matrix.tasks[twin]!r}"
         elif score is not None and score >= demanding:
             decision, room = "demanding", len(rows)
             why = ""
         else:
-            decision, room = "generalist_sufficient", max(quota, floor)
+            room = len(rows) if quota is None else max(quota, floor or 0)
+            decision = "generalist_sufficient"
             shown = "no specialist score" if score is None else f"specialist score {score:.4f}"
             why = f"its task {matrix.tasks[t]!r} has {shown} and was cut to {room}"
         if twin is None:
@@ -91,6 +96,8 @@ def specialist_sample(
         removed=removals("curate.specialist_sample", "query", sorted(away)),
         figures={
             "tasks": plan,
+            "budget": budget,
+            "budgets": len(scores.budgets),
             "unlimited_budget": scores.unlimited,
             "models_without_cost": list(scores.without_cost),
         },

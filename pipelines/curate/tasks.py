@@ -162,12 +162,28 @@ def task_similarity(vectors: NDArray[np.float32], task: NDArray[np.int64], n_tas
     return np.clip(unit @ unit.T, -1, 1)
 
 
-def model_costs(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    """Mean metered USD per priced response of each model; else its price per token pair.
+Budget = Literal["auto", "usd", "price", "params"]
 
-    A model with responses but none priced falls back on the sum of its list
-    prices, only when *no* model has metered costs: the two are not comparable.
+
+def model_costs(tables: Mapping[str, pa.Table], by: Budget = "auto") -> dict[str, float | None]:
+    """What each model costs, in one unit for all: the budgets of the specialist score.
+
+    Args:
+        by: `usd`, the mean metered USD per priced response; `price`, the sum of
+            its list prices; `params`, its parameters in 10^9, which RouterBench+
+            takes (appendix F: prices vary and are not always known); `auto`, the
+            first of them that any model has. They are not comparable, so a model
+            without the one taken has no cost.
     """
+    kinds = ("usd", "price", "params") if by == "auto" else (by,)
+    for kind in kinds:
+        found = _COSTS[kind](tables)
+        if any(cost is not None for cost in found.values()):
+            return found
+    return dict.fromkeys(tables["models"].column("model_id").to_pylist())
+
+
+def _metered(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
     import duckdb
 
     models: list[str] = tables["models"].column("model_id").to_pylist()
@@ -182,10 +198,12 @@ def model_costs(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
                     "FROM responses WHERE cost_usd IS NOT NULL GROUP BY 1 ORDER BY 1"
                 ).fetchall()
             )
-    if metered:
-        return {model: metered.get(model) for model in models}
+    return {model: metered.get(model) for model in models}
+
+
+def _listed(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
     listed = zip(
-        models,
+        tables["models"].column("model_id").to_pylist(),
         tables["models"].column("price_in").to_pylist(),
         tables["models"].column("price_out").to_pylist(),
         strict=True,
@@ -194,3 +212,13 @@ def model_costs(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
         model: None if price_in is None or price_out is None else price_in + price_out
         for model, price_in, price_out in listed
     }
+
+
+def _parameters(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
+    models = tables["models"]
+    if "params_b" not in models.column_names:
+        return dict.fromkeys(models.column("model_id").to_pylist())
+    return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "params_b")), strict=True))
+
+
+_COSTS = {"usd": _metered, "price": _listed, "params": _parameters}

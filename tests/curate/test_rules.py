@@ -26,6 +26,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "preference": {"strong": "m0", "weak": "m1", "basis": "correctness"},
     "prune": {"trade_off": 0.5, "target": 2},
     "pseudo_specialists": {"tasks": ["t0"]},
+    "upstream_split": {},
     "specialist_sample": {"quota": 3, "floor": 1, "redundant": 0.9},
     "unseen_models": {},
 }
@@ -43,6 +44,7 @@ def tables_of(seed: int, make: dict[str, Any]) -> dict[str, Any]:
                 "name": name,
                 "task": f"t{rng.integers(0, 3) if i > 2 else i}",
                 "source": "ab"[int(rng.integers(0, 2)) if i > 1 else i],
+                "metadata": '{"split": "' + ("dev", "train", "test", "odd")[i % 4] + '"}',
                 "question": f"what is {rng.integers(0, 6)} plus {rng.integers(0, 3)}",
             }
             for i, name in enumerate(names)
@@ -199,7 +201,7 @@ def test_sampling_keeps_redundant_tasks_once_and_demanding_ones_whole(
         "labels": make["labels"](cells),
         "embeddings": make["embeddings"](ids, vectors),
     }
-    plan = specialist_sample(tables, quota=10, floor=4).figures["tasks"]
+    plan = specialist_sample(tables, quota=10, floor=4, redundant=0.95).figures["tasks"]
     kept = {row["task"]: (row["decision"], row["kept"]) for row in plan}
     assert kept == {
         "code": ("demanding", 30),

@@ -51,7 +51,7 @@ class Certificate:
     routers: Sequence[Collapse]
     routers_reason: str | None
     folds: int | None
-    test_in_train: Mapping[str, int] | None
+    test_in_train: Mapping[str, Mapping[str, int]]
     verdict: str
     words: str
     rule: str = RULE
@@ -135,7 +135,7 @@ def certify(
         routers=tried,
         routers_reason=why_not,
         folds=folds if tried else None,
-        test_in_train=None if scheme is None else leaks(core, scheme),
+        test_in_train={name: leaks(core, name) for name in sorted(core.splits)},
         verdict=verdict,
         words=words,
     )
