@@ -42,9 +42,8 @@ def changes(recipe: Recipe, root: Path) -> Changes:
     rows = _revisions(recipe)
     if recipe.collect.provider == "recorded":
         return Changes(rows, [], {})
-    from flows.workspace.addresses import with_addresses
 
-    pool = with_addresses(recipe.pool)
+    pool = recipe.pool
     found, retired, listed = _models(pool, remembered(root, recipe.name))
     return Changes([*rows, *found, *_prices(pool)], retired, listed)
 
@@ -121,7 +120,7 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
     from pipelines.calls.model_list import listed
-    from pipelines.collect.plan import provider_of
+    from pipelines.collect.settings import provider_of
 
     rows: list[dict[str, str]] = []
     retired: list[str] = []
@@ -156,7 +155,7 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
     """Where a provider's own price list says something else than the pool."""
     from datetime import UTC, datetime
 
-    from pipelines.collect.plan import provider_of
+    from pipelines.collect.settings import provider_of
     from pipelines.metering.price_tables import fetch_prices
 
     rows = []

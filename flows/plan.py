@@ -18,6 +18,7 @@ from flows.workspace.shares import open_ledger
 from flows.workspace.surroundings import surroundings
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe import Recipe
 
 
@@ -57,11 +58,16 @@ def plan_build(
         said["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
         return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
+
+    def planned(ledger: Ledger | None) -> dict[str, Any]:
+        made = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)
+        return made.figures()
+
     if not ledger_exists(root):
-        found = plan(table, checked.pool, checked.collect, None).figures()
+        found = planned(None)
     else:
         with open_ledger(root) as ledger:
-            found = plan(table, checked.pool, checked.collect, ledger).figures()
+            found = planned(ledger)
     return {**said, **found, "estimated_usd": found["cost_usd"]}
 
 
@@ -141,6 +147,8 @@ def show(said: dict[str, Any]) -> None:
             "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
         )
     console.print(table)
+    if given_up := sum(row.get("unanswered", 0) for row in said["models"]):
+        console.print(f"{given_up:,} pairs are unanswered: billed too often, and not asked again")
     cost, worst = said["cost_usd"], said["worst_cost_usd"]
     about = "unknown" if cost is None else f"about {cost:.4f} USD"
     console.print(

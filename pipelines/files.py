@@ -9,11 +9,11 @@ import hashlib
 import io
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from pipelines.environment import expanded, missing, names
 from pipelines.errors import SourceError
 
 _SPACE = re.compile(r"\s*")
@@ -31,21 +31,22 @@ def expand(path: str, *, base: Path, where: str) -> list[Path]:
     Raises:
         SourceError: an environment variable is unset or no file matches.
     """
-    for name in re.findall(r"\$\{?(\w+)\}?", path):
-        if name not in os.environ:
-            hint = DATA_HINT if name == "ROUTEYARD_DATA" else f"set the environment variable {name}"
-            raise SourceError(
-                f"the path {path!r} needs the environment variable {name}, which is not set",
-                where=where,
-                next_step=hint,
-            )
-    expanded = os.path.expandvars(os.path.expanduser(path))
-    full = expanded if os.path.isabs(expanded) else str(base / expanded)
+    name = missing(path)
+    if name is not None:
+        hint = DATA_HINT if name == "ROUTEYARD_DATA" else f"set the environment variable {name}"
+        raise SourceError(
+            f"the path {path!r} needs the environment variable {name}, which is not set",
+            where=where,
+            next_step=hint,
+        )
+    filled = os.path.expanduser(expanded(path))
+    full = filled if os.path.isabs(filled) else str(base / filled)
     found = [full] if os.path.exists(full) else sorted(glob.glob(full))
     files = [Path(name) for name in found if os.path.isfile(name)]
     if not files:
         raise SourceError(
-            f"there is no file {full}",
+            # What a variable expands to is not shown.
+            f"there is no file {path if names(path) else full}",
             where=where,
             next_step="correct the path in the recipe, or put the file there",
         )

@@ -6,6 +6,10 @@ import pyarrow as pa
 
 from schemas.contract import Column, Contract, Rule
 
+#: Statuses of pairs without an answer: not reached, or (`unanswered`) given up after it
+#: was billed as often as the recipe allows. Neither is wrong.
+ANSWERLESS = ("error", "unanswered")
+
 RESPONSES = Contract(
     name="responses",
     says="The newest usable answer of one model to one query.",
@@ -86,8 +90,8 @@ RESPONSES = Contract(
         ),
     ),
     rules=(
-        Rule("status_known", "status IN ('ok', 'truncated', 'refused', 'error')"),
-        Rule("error_has_no_text", "status <> 'error' OR text IS NULL"),
+        Rule("status_known", "status IN ('ok', 'truncated', 'refused', 'error', 'unanswered')"),
+        Rule("error_has_no_text", "status NOT IN ('error', 'unanswered') OR text IS NULL"),
         Rule("ok_says_something", "status <> 'ok' OR text IS NOT NULL OR given_score IS NOT NULL"),
         Rule("sample_not_negative", "sample >= 0"),
         Rule("given_score_range", "given_score IS NULL OR given_score BETWEEN 0 AND 1"),

@@ -89,11 +89,10 @@ def write_prices(recipe: str, out: Path) -> int:
     import yaml
 
     from flows.recipe import load
-    from flows.workspace.addresses import with_addresses
     from pipelines.metering.price_tables import fetch_prices
 
     pool = load(recipe)[0].pool
-    listing = [p for p in with_addresses(pool).providers if p.price_list]
+    listing = [p for p in pool.providers if p.price_list]
     if not listing:
         raise BadInput(
             "no provider of the pool has a price list",

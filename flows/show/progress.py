@@ -16,7 +16,7 @@ from rich.console import Console
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from pipelines.calls.progress import Lane, Snapshot
+    from pipelines.calls.progress import LaneView, Snapshot
 
 _EVERY_S = 10.0
 
@@ -72,7 +72,7 @@ def table(now: Snapshot) -> Table:
     return shown
 
 
-def line(lane: Lane) -> str:
+def line(lane: LaneView) -> str:
     """One model as a plain line: `NAME: done/wanted, …`."""
     parts = [f"{lane.done:,}/{lane.wanted:,}", f"{lane.rate:,.1f}/s"]
     if lane.errors:
@@ -112,11 +112,11 @@ class _Lines:
                 self._also(line(lane))
 
 
-def _errors(lane: Lane) -> str:
+def _errors(lane: LaneView) -> str:
     worst = sorted(lane.errors.items(), key=lambda item: (-item[1], item[0]))
     return " ".join(f"{kind}:{count}" for kind, count in worst[:3])
 
 
-def _usd(lane: Lane) -> str:
+def _usd(lane: LaneView) -> str:
     """Spent; with a plus where some answers have no known cost."""
     return f"${lane.spent_usd:,.4f}" + ("+?" if lane.unpriced else "")

@@ -13,11 +13,10 @@ from flows.stages.recorded import recorded_task, write_by_model
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import call
-from flows.workspace.addresses import with_addresses
 from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, slots
 from flows.workspace.stage_folders import PROBING, Done, Stale, run_stage
 from flows.workspace.tables import read
-from pipelines.errors import BudgetReached, ProviderError
+from pipelines.errors import BudgetReached, GateFailed, ProviderError
 from schemas.recipe import Recipe
 
 _DAY_S = 24 * 3600.0
@@ -58,10 +57,10 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     from pipelines.collect.plan import plan
 
     table = read(queries, "queries")
-    whole = at_server(with_addresses(recipe.pool))
+    whole = at_server(recipe.pool)
     pool_share, collect_share = share(whole, recipe.collect, seats := collectors())
     with open_ledger(Path(root)) as ledger:
-        planned = plan(table, pool_share, collect_share, ledger)
+        planned = plan(table, pool_share, collect_share, ledger, benchmark=recipe.name)
         if planned.missing and PROBING.get():
             raise Stale("collect", {"missing": planned.missing})
         if planned.missing:
@@ -70,6 +69,7 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
                 collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
+    _check_answered(recipe, root, responses)
 
     def make(folder: Path) -> Mapping[str, Any]:
         write_by_model(responses, folder)
@@ -106,10 +106,35 @@ def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:
     why = "; ".join(
         [*([collected.stopped] if collected.stopped else []), *collected.paused.values()]
     )
-    kind = BudgetReached if collected.stopped else ProviderError
+    kind = BudgetReached if collected.out_of_budget else ProviderError
     raise kind(
         f"{total:,} answers are still missing ({models}): {why or 'calls failed'}",
         where=f"benchmark {recipe.name}; what arrived is in the ledger",
         next_step=f"mend the cause and run the same command again (--workspace {root}): only "
         "what is missing will be asked",
+    )
+
+
+def _check_answered(recipe: Recipe, root: str, responses: Any) -> None:
+    """Say which pairs were given up, and stop where the recipe wants none of them."""
+    import pyarrow.compute as pc
+
+    gone = responses.filter(pc.equal(responses.column("status"), "unanswered"))
+    if not gone.num_rows:
+        return
+    counts = gone.group_by("model_id").aggregate([("query_id", "count")]).to_pylist()
+    models = ", ".join(
+        f"{row['model_id']} {row['query_id_count']:,}"
+        for row in sorted(counts, key=lambda row: str(row["model_id"]))
+    )
+    policy = recipe.collect.unanswered
+    said = f"{gone.num_rows:,} pairs were billed {policy.after} times and never answered ({models})"
+    if policy.release == "go_on":
+        log(recipe.name, "collect", f"{said}: unanswered, counted neither right nor wrong")
+        return
+    raise GateFailed(
+        said,
+        where=f"benchmark {recipe.name}, collect.unanswered.release: stop",
+        next_step="raise 'collect.unanswered.after' to ask them again, write 'release: go_on' to "
+        f"release without them, or take the queries out (--workspace {root})",
     )

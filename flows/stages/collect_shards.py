@@ -19,14 +19,14 @@ from flows.show import console
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import each
-from flows.workspace.addresses import with_addresses
 from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, sharers, slots
 from flows.workspace.stage_folders import Done
 from flows.workspace.tables import read
 from pipelines.calls.canary import END, START
 from pipelines.collect.collect import ask_canaries, collect
 from pipelines.collect.coverage import covered
-from pipelines.collect.plan import cuts, plan, provider_of
+from pipelines.collect.plan import cuts, plan
+from pipelines.collect.settings import provider_of
 from schemas.recipe import Pool, Recipe
 from schemas.recipe.collect import Canary
 
@@ -45,12 +45,12 @@ def ask_in_shards(recipe: Recipe, root: Path, queries: Done, *, shards: int, at_
     if why := _indivisible(recipe):
         log(recipe.name, "collect", f"not cut into shards: {why}")
         return
-    pool = at_server(with_addresses(recipe.pool))
+    pool = at_server(recipe.pool)
     recipe = recipe.model_copy(update={"pool": pool})
     table = read(queries, "queries")
     run = uuid.uuid4().hex[:12]
     with open_ledger(root) as ledger:
-        planned = plan(table, pool, recipe.collect, ledger)
+        planned = plan(table, pool, recipe.collect, ledger, benchmark=recipe.name)
         parts = [
             (model.model.model_id, start, stop)
             for model in planned.models
@@ -100,7 +100,8 @@ def ask_shard(
     table = read(queries, "queries")
     pool, asking = share(_served(recipe.pool, model_id), recipe.collect, sharers)
     with open_ledger(Path(root)) as ledger, slots(pool):
-        planned = plan(table, pool, asking, ledger, rows=[_covers(table, recipe, model_id, rows)])
+        drawn = [_covers(table, recipe, model_id, rows)]
+        planned = plan(table, pool, asking, ledger, rows=drawn, benchmark=recipe.name)
         log(recipe.name, "collect", f"{model_id}: {planned.missing:,} answers to ask", shard=shard)
         done = collect(planned, ledger)
     missing = sum(done.missing.values())

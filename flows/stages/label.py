@@ -104,6 +104,7 @@ def hear_task(
             policy=recipe.label,
             ledger=ledger,
             run=uuid.uuid4().hex,
+            benchmark=recipe.name,
             send=not PROBING.get(),
         )
     unheard = sum(one["missing"] for one in heard.figures.values())

@@ -6,9 +6,9 @@ once, resumed after a crash, and never taken for a benchmark's answers.
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,75 +59,50 @@ def ask_prompts(
         Retryable: some answers are still missing (an outage, a spent budget): a
             result made without them would be kept as if it were whole.
     """
-    from pipelines.calls.ask import ask
+    from pipelines.calls.budget import Purse
     from pipelines.calls.lane import Lane
     from pipelines.calls.pricing import Price
-    from pipelines.calls.request import CHAT_COMPLETIONS, Request, Settings
-    from pipelines.collect.plan import messages, provider_of
+    from pipelines.calls.prompts import hear, request_for
+    from pipelines.calls.request import Settings
+    from pipelines.collect.collect import patience_of
+    from pipelines.collect.settings import provider_of
 
+    collect = recipe.collect
     provider = provider_of(model, recipe.pool)
-    settings = Settings(
-        provider=provider.name,
-        endpoint=CHAT_COMPLETIONS,
-        endpoint_model=model.endpoint_model or model.model_id,
-        parameters={**model.parameters, **parameters},
+    settings = Settings.of(
+        provider, model.endpoint_model or model.model_id, {**model.parameters, **parameters}
     )
-    wanted = {settings.request_hash(messages(text, None)): text for text in prompts}
-    stopped: str | None = None
+    requests = [request_for(settings, model.model_id, "", text) for text in prompts]
+    named = [replace(r, query_id=f"{purpose}:{r.request_hash[:20]}") for r in requests]
+    lane = Lane(
+        model_id=model.model_id,
+        provider=provider,
+        requests=iter(()),
+        wanted=0,
+        limits=model.limits or collect.limits,
+        price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
+        max_tokens=model.context_window,
+        unanswered_after=collect.unanswered.after,
+    )
     with open_ledger(root) as ledger:
-        position = ledger.position()
-        settled = ledger.settled(list(wanted))
-        missing = [
-            Request(
-                query_id=f"{purpose}:{request_hash[:20]}",
-                model_id=model.model_id,
-                settings=settings,
-                messages=messages(text, None),
-                samples=(0,),
-                request_hash=request_hash,
-            )
-            for request_hash, text in wanted.items()
-            if (found := settled.get((request_hash, 0))) is None
-            or (found.status == "error" and not found.permanent)
-        ]
-        if missing:
-            ledger.remember({f"settings:{settings.settings_hash}": settings.identity.decode()})
-            lane = Lane(
-                model_id=model.model_id,
-                provider=provider,
-                requests=iter(missing),
-                wanted=len(wanted),
-                before=len(wanted) - len(missing),
-                limits=model.limits or recipe.collect.limits,
-                price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
-                max_tokens=model.context_window,
-            )
-            asked = asyncio.run(
-                ask(
-                    [lane],
-                    ledger,
-                    after=position,
-                    run=uuid.uuid4().hex[:12],
-                    purpose=purpose,
-                    retry=recipe.collect.retry,
-                    budget=recipe.collect.budget,
-                    deadline_s=recipe.collect.deadline_s,
-                )
-            )
-            stopped = asked.stopped
-        answers = ledger.answered(list(wanted))
-    standing = {request_hash: found.attempt for (request_hash, _), found in answers.items()}
-    open_ = [name for name in wanted if name not in standing or not standing[name].final]
-    if open_:
-        last = standing.get(open_[0])
+        heard = hear(
+            named,
+            lane,
+            ledger,
+            run=uuid.uuid4().hex[:12],
+            purpose=purpose,
+            retry=collect.retry,
+            purse=Purse(collect.budget, ledger, recipe.name, settings=[settings.settings_hash]),
+            patience=patience_of(collect),
+            benchmark=recipe.name,
+        )
+    if heard.missing:
+        last = next((one for one in heard.answers.values() if not one.final), None)
         raise Retryable(
-            f"{len(open_)} of {len(wanted)} {purpose} questions to {model.model_id!r} were not "
-            f"answered: {stopped or (last.error if last else 'not sent')}",
+            f"{heard.missing} of {len(set(prompts))} {purpose} questions to {model.model_id!r} "
+            f"were not answered: {heard.stopped or (last.error if last else 'not sent')}",
             where=f"provider {provider.name!r}",
             next_step="run the same command again: what was answered is kept and not paid twice",
         )
-    result: list[Attempt | None] = []
-    for text in prompts:
-        attempt = standing[settings.request_hash(messages(text, None))]
-        result.append(attempt if attempt.usable else None)
-    return result
+    standing = [heard.answers[request.request_hash] for request in requests]
+    return [attempt if attempt.usable else None for attempt in standing]

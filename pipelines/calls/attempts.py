@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pipelines.calls.pricing import Price, cost_of
 from pipelines.calls.reply import Fault, Reply
 from pipelines.calls.request import Request
 from pipelines.ledger.attempt import Attempt
@@ -14,12 +14,12 @@ from pipelines.ledger.attempt import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which run asked, what for, and when; `hide` takes the key out of a text."""
+    """Which run asked, what for, when, and at what price."""
 
     run: str
     purpose: str
     requested_at: datetime
-    hide: Callable[[str | None], str | None]
+    price: Price
 
     def of(self, request: Request, sample: int) -> dict[str, Any]:
         return {
@@ -39,7 +39,6 @@ def answered_rows(
     reply: Reply,
     origin: Origin,
     *,
-    cost: tuple[float | None, str | None],
     latency_s: float | None,
     ttft_s: float | None,
 ) -> list[Attempt]:
@@ -47,19 +46,19 @@ def answered_rows(
     # More choices than were asked for are not samples anybody wanted.
     choices = reply.choices[: len(request.samples)]
     count = len(choices)
-    usage, hide = reply.usage, origin.hide
-    usd, source = cost
+    usage = reply.usage
+    usd, source = cost_of(usage, origin.price)
     return [
         Attempt(
             **origin.of(request, sample),
             status=choice.status,
             permanent=False,
             http_status=200,
-            text=hide(choice.text),
-            finish_reason=hide(choice.finish_reason),
-            served_model=hide(reply.served_model),
-            provider=hide(reply.provider),
-            system_fingerprint=hide(reply.system_fingerprint),
+            text=choice.text,
+            finish_reason=choice.finish_reason,
+            served_model=reply.served_model,
+            provider=reply.provider,
+            system_fingerprint=reply.system_fingerprint,
             choices=count,
             call_completion_tokens=usage.completion_tokens,
             prompt_tokens=usage.prompt_tokens,
@@ -71,7 +70,7 @@ def answered_rows(
             cost_source=source,
             latency_s=latency_s,
             ttft_s=ttft_s,
-            logprobs=hide(choice.logprobs),
+            logprobs=choice.logprobs,
         )
         for sample, choice in zip(request.samples, choices, strict=False)
     ]
@@ -80,7 +79,18 @@ def answered_rows(
 def failed_rows(
     request: Request, fault: Fault, origin: Origin, *, latency_s: float | None
 ) -> list[Attempt]:
-    """One row for each sample that got no answer."""
+    """One row for each sample that got no answer; what was metered for them stands there."""
+    count = len(request.samples)
+    metered: dict[str, Any] = {}
+    if fault.usage is not None:
+        usd, source = cost_of(fault.usage, origin.price)
+        metered = {
+            "prompt_tokens": fault.usage.prompt_tokens,
+            "call_completion_tokens": fault.usage.completion_tokens,
+            "completion_tokens": fault.usage.completion_tokens if count == 1 else None,
+            "cost_usd": None if usd is None else usd / count,
+            "cost_source": source,
+        }
     return [
         Attempt(
             **origin.of(request, sample),
@@ -88,9 +98,10 @@ def failed_rows(
             permanent=fault.permanent,
             http_status=fault.status,
             error_class=fault.kind,
-            error=origin.hide(fault.message),
-            choices=len(request.samples),
+            error=fault.message,
+            choices=count,
             latency_s=latency_s,
+            **metered,
         )
         for sample in request.samples
     ]

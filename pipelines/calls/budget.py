@@ -1,93 +1,200 @@
-"""A hard limit in USD that counts what is in flight.
+"""A hard limit in USD over all runs, processes and hosts, which counts what is in flight.
 
-Before a call is sent its worst case is reserved: every byte of the prompt a
-token (no byte-level tokenizer makes more) plus what a chat template adds, and
-`max_tokens` for each answer. When the answer comes the reservation becomes its
-cost. A call whose outcome is not known (time-out, reset, 5xx) may have been
-billed: its reservation stays spent.
+Before a call is sent its worst case is charged in the ledger: every byte of the
+prompt a token (no byte-level tokenizer makes more) plus what a chat template adds,
+and `max_tokens` for each answer. When the answer comes the charge becomes its
+cost. A call whose outcome is not known (time-out, reset, 5xx, a kill) may have
+been billed: its charge stays. What a provider says a call cost is believed only
+where it is not below what the price table makes of its tokens.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
+import uuid
 from collections import defaultdict
+from collections.abc import Collection, Sequence
 
 from pipelines.calls.pricing import Price
+from pipelines.calls.reply import Usage
 from pipelines.calls.request import Request
+from pipelines.ledger.charges import Bounds, Charge
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Budget
 
 #: Tokens a chat template adds around one message, generously.
 TEMPLATE_TOKENS = 64
+RUN_NOTE = "run:"
+#: Seconds between looks at what other processes hold.
+_LOOK_S = 0.5
 
 
 class Purse:
-    """Reserved and spent USD of one run, per model and in total."""
+    """The budget of one benchmark as one run sees it.
 
-    def __init__(self, budget: Budget) -> None:
+    Args:
+        account: Whose money it is: the benchmark's name.
+        settings: Settings hashes whose attempts are this account's where a ledger
+            of an earlier version does not say whose they were.
+        raise_by: The recipe key that a person raises to go on.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        ledger: Ledger,
+        account: str = "",
+        *,
+        settings: Collection[str] = (),
+        raise_by: str = "collect.budget",
+    ) -> None:
         self._budget = budget
-        self.spent: dict[str, float] = defaultdict(float)
-        self._reserved: dict[str, float] = defaultdict(float)
+        self._ledger = ledger
+        self._account = account
+        self._settings = frozenset(settings)
+        self._raise_by = raise_by
+        self._before: dict[str, float] | None = None
+        self._settled: dict[str, float | None] = {}
         self._changed = asyncio.Condition()
+        self._asking = asyncio.Lock()
 
     @property
     def limited(self) -> bool:
         return self._budget.is_set
 
-    async def reserve(self, model_id: str, usd: float) -> bool:
-        """Reserve, waiting for calls in flight where they can still make room.
+    async def begin(self, run: str) -> None:
+        """Note whose run this is; every attempt of it counts against the account."""
+        note = json.dumps({"account": self._account, "charged": self.limited})
+        await asyncio.to_thread(self._ledger.remember, {RUN_NOTE + run: note})
+
+    async def reserve(self, model_id: str, usd: float) -> str | None:
+        """Charge one call, waiting for calls in flight where they can still make room.
 
         Returns:
-            False when it can no longer fit: nothing in flight would free enough.
+            The charge's id, for `settle`; null when it does not fit any more.
         """
-        if not self._budget.is_set:
-            return True
-        async with self._changed:
-            while not self._fits(model_id, usd):
-                if not self._may_fit(model_id, usd):
-                    return False
-                await self._changed.wait()
-            self._reserved[model_id] += usd
-            return True
+        while True:
+            (charge,), (answer,) = await self._ask(model_id, [usd])
+            if answer == "yes":
+                return charge
+            if answer == "full":
+                return None
+            async with self._changed:
+                try:
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._changed.wait()
+                except TimeoutError:
+                    continue
 
-    def reserve_now(self, model_id: str, usd: float) -> bool:
-        """Reserve if it fits at once; nothing is waited for."""
-        if self.limited and not self._fits(model_id, usd):
-            return False
-        self._reserved[model_id] += usd if self.limited else 0.0
-        return True
+    async def reserve_many(self, model_id: str, usd: Sequence[float]) -> list[str]:
+        """Charge calls in order as far as they fit at once; ids of those that do."""
+        charges, answers = await self._ask(model_id, usd)
+        fit = next((n for n, answer in enumerate(answers) if answer != "yes"), len(answers))
+        for charge in (c for c, a in zip(charges[fit:], answers[fit:], strict=True) if a == "yes"):
+            await self.settle(charge, 0.0)
+        return charges[:fit]
 
-    async def settle(self, model_id: str, reserved: float, spent: float | None) -> None:
-        """Turn a reservation into what was spent; null keeps all of it spent."""
-        self.spent[model_id] += reserved if spent is None and self._budget.is_set else spent or 0.0
-        if not self._budget.is_set:
+    async def settle(self, charge: str, spent: float | None) -> None:
+        """Replace a charge by what the call cost; null keeps all of it."""
+        if not charge:
             return
+        self._settled[charge] = spent
         async with self._changed:
-            self._reserved[model_id] -= reserved
             self._changed.notify_all()
 
-    def _limit(self, model_id: str) -> float | None:
-        return self._budget.models.get(model_id, self._budget.per_model_usd)
+    async def close(self) -> None:
+        """Write down what is settled."""
+        if self._settled:
+            settled, self._settled = self._settled, {}
+            await asyncio.wrap_future(
+                self._ledger.charge(self._account, Bounds(None, {}), [], settled)
+            )
 
-    def _fits(self, model_id: str, usd: float) -> bool:
-        return self._room(model_id, with_reserved=True) >= usd
+    def full(self, model_id: str) -> str:
+        """Why nothing more is asked of a model, and what to do."""
+        own = self._budget.models.get(model_id)
+        parts = [
+            (own, f"models.{model_id}"),
+            (self._budget.per_model_usd if own is None else None, "per_model_usd"),
+            (self._budget.usd, "usd"),
+        ]
+        given = [(usd, key) for usd, key in parts if usd is not None]
+        said = " and ".join(f"{usd:g} USD ('{key}')" for usd, key in given)
+        raised = self._raise_by
+        if raised == "collect.budget" and given:
+            raised += f".{given[0][1]}" if len(given) == 1 else ""
+        return (
+            f"the budget is reached: {said} for all runs of this benchmark, worst cases of calls "
+            f"in flight included; raise '{raised}' to go on"
+        )
 
-    def _may_fit(self, model_id: str, usd: float) -> bool:
-        return self._room(model_id, with_reserved=False) >= usd
+    async def _ask(self, model_id: str, usd: Sequence[float]) -> tuple[list[str], list[str]]:
+        if not self._bounded(model_id):
+            usd = [one if math.isfinite(one) else 0.0 for one in usd]
+        charges = [Charge(uuid.uuid4().hex, model_id, one) for one in usd]
+        if not self.limited:
+            return [one.id for one in charges], ["yes"] * len(charges)
+        async with self._asking:
+            if self._before is None:
+                self._before = await asyncio.to_thread(self._spent_before)
+            settled, self._settled = self._settled, {}
+            answers = await asyncio.wrap_future(
+                self._ledger.charge(self._account, self._bounds(model_id), charges, settled)
+            )
+        return [one.id for one in charges], list(answers)
 
-    def _room(self, model_id: str, *, with_reserved: bool) -> float:
-        room = float("inf")
-        limit = self._limit(model_id)
+    def _bounded(self, model_id: str) -> bool:
+        limit = self._budget.models.get(model_id, self._budget.per_model_usd)
+        return limit is not None or self._budget.usd is not None
+
+    def _bounds(self, model_id: str) -> Bounds:
+        assert self._before is not None
+        limit = self._budget.models.get(model_id, self._budget.per_model_usd)
         if limit is not None:
-            held = self._reserved[model_id] if with_reserved else 0.0
-            room = limit - self.spent[model_id] - held
-        if self._budget.usd is not None:
-            held = sum(self._reserved.values()) if with_reserved else 0.0
-            room = min(room, self._budget.usd - sum(self.spent.values()) - held)
-        return room
+            limit -= self._before.get(model_id, 0.0)
+        total = self._budget.usd
+        if total is not None:
+            total -= sum(self._before.values())
+        return Bounds(total, {model_id: limit})
+
+    def _spent_before(self) -> dict[str, float]:
+        """USD per model of runs that charged nothing: they had no budget, or are older."""
+        notes = {run: json.loads(text) for run, text in self._ledger.recall(RUN_NOTE).items()}
+        spent: dict[str, float] = defaultdict(float)
+        for run, settings_hash, model_id, usd in self._ledger.spending():
+            note = notes.get(run)
+            ours = (
+                settings_hash in self._settings
+                if note is None
+                else note["account"] == self._account and not note["charged"]
+            )
+            if ours:
+                spent[model_id] += usd
+        return dict(spent)
 
 
-def worst_case(request: Request, price: Price, max_tokens: int) -> float:
-    """Most USD the request can cost."""
+def counted(usage: Usage, price: Price, text_bytes: int) -> float | None:
+    """USD that a budget counts for an answer; null when it cannot be known.
+
+    Args:
+        text_bytes: Of the answers: a server that meters no tokens for a text is not
+            believed.
+    """
+    by_table = price.of(usage.prompt_tokens, usage.completion_tokens)
+    if text_bytes and not usage.completion_tokens:
+        by_table = None
+    if by_table is None:
+        # Without a price nothing can be held against the provider's own figure.
+        return None if price.known else usage.cost_usd
+    return max(by_table, usage.cost_usd or 0.0)
+
+
+def worst_case(request: Request, price: Price, max_tokens: int | None) -> float:
+    """Most USD the request can cost; infinite where that cannot be known."""
+    if not max_tokens:
+        return float("inf")
     prompt = sum(_bytes(message) + TEMPLATE_TOKENS for message in request.messages)
     cost = price.of(prompt, max_tokens * len(request.samples))
     return float("inf") if cost is None else cost

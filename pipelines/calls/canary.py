@@ -8,6 +8,7 @@ purposes of their own, never enter `responses`, and are asked in every run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ def canary_requests(
     parameters = {k: v for k, v in settings.parameters.items() if k != "max_completion_tokens"}
     limit = "max_completion_tokens" if parameters != settings.parameters else "max_tokens"
     parameters |= {"temperature": 0, "seed": 0, limit: max_tokens}
-    asked = Settings(settings.provider, settings.endpoint, settings.endpoint_model, parameters)
+    asked = replace(settings, parameters=parameters)
     for prompt in prompts:
         messages = [{"role": "user", "content": prompt}]
         yield Request(

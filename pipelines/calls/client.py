@@ -1,24 +1,28 @@
-"""One connection pool per provider: sends a request body, returns bytes or a `Fault`.
+"""One connection pool per provider: sends a request body, returns an answer or a `Fault`.
 
 The `openai` client does the transport (its aiohttp one: half the CPU of the
-default at 256 in flight); it neither retries nor parses. What a body says is
-read by `answer`, because a server is not trusted to send what its API promises.
+default at 256 in flight); it neither retries nor follows nor parses. What a body
+says comes in through `wire.received`, because a server is not trusted to send
+what its API promises, nor to keep a key to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import email.utils
-import json
-import os
 import time
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from pipelines.calls.reply import Fault, Reply, from_status, read_reply
-from pipelines.errors import BadInput
+from pipelines.calls.reply import Fault, Reply, read_json
+from pipelines.calls.wire.address import address_of
+from pipelines.calls.wire.body import ACCEPTED, MOST_BYTES, MOST_FILE_BYTES, Patience, bound
+from pipelines.calls.wire.received import cleaned, completion, decoded, refusal
+from pipelines.calls.wire.secret import Secret
 from schemas.recipe.pool import Provider
+
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,58 +34,26 @@ class Sent:
     ttft_s: float | None
 
 
-@dataclass(frozen=True)
-class Key:
-    """A secret: shown nowhere, and taken out of everything a server sends back."""
-
-    value: str | None = field(repr=False)
-
-    @classmethod
-    def of(cls, provider: Provider) -> Key:
-        """The key of a provider, from the environment variable it names.
-
-        Raises:
-            BadInput: the variable is not set.
-        """
-        if provider.api_key_env is None:
-            return cls(None)
-        value = os.environ.get(provider.api_key_env)
-        if not value:
-            raise BadInput(
-                f"provider {provider.name!r} needs a key, and the environment variable "
-                f"{provider.api_key_env} is not set",
-                where=f"pool.providers, {provider.name}",
-                next_step=f"export {provider.api_key_env}=… and run the same command",
-            )
-        return cls(value)
-
-    def hide(self, text: str | None) -> str | None:
-        """The text without the key."""
-        if text is None or self.value is None or self.value not in text:
-            return text
-        return text.replace(self.value, "[key]")
-
-
 class Client:
     """Asks one provider. Use as an async context manager.
 
     Args:
         provider: Endpoint and name of its key's environment variable.
         connections: Calls in flight at most; each has a connection that is reused.
-        deadline_s: Seconds after which a call is given up.
+        patience: Seconds after which a call is given up, and its parts.
         stream: Ask for server-sent events, which gives the time to first token.
     """
 
     def __init__(
-        self, provider: Provider, *, connections: int, deadline_s: float, stream: bool = False
+        self, provider: Provider, *, connections: int, patience: Patience, stream: bool = False
     ) -> None:
         import httpx2
         import openai
 
         self.provider = provider
-        self.key = Key.of(provider)
-        self._deadline_s = deadline_s
+        self.secret = Secret.of(provider)
         self.streams = stream
+        self._patience = patience
         self._raw = httpx2.Response
         self._events = openai.AsyncStream[Any]
         limits = httpx2.Limits(
@@ -89,15 +61,21 @@ class Client:
             max_keepalive_connections=connections,
             keepalive_expiry=30.0,
         )
-        # The deadline covers the whole call; the transport only bounds connecting.
-        timeout = httpx2.Timeout(None, connect=min(30.0, deadline_s))
+        # First byte and silence are watched here; the transport only bounds connecting.
+        timeout = httpx2.Timeout(None, connect=patience.connect)
         self._openai = openai.AsyncOpenAI(
-            base_url=provider.base_url,
+            base_url=address_of(provider),
             # A local server needs none, and the library insists on a text.
-            api_key=self.key.value or "none",
+            api_key=self.secret.value or "none",
             max_retries=0,
             timeout=timeout,
-            http_client=openai.DefaultAioHttpClient(limits=limits, timeout=timeout),
+            http_client=openai.DefaultAioHttpClient(
+                limits=limits,
+                timeout=timeout,
+                follow_redirects=False,
+                event_hooks={"response": [self._bound]},
+            ),
+            default_headers={"accept-encoding": ACCEPTED},
         )
 
     async def __aenter__(self) -> Client:
@@ -113,15 +91,22 @@ class Client:
             Fault: no answer came; its fields say whether to ask again.
         """
         sent = time.perf_counter()
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                if self.streams:
-                    reply, first = await self._streamed(path, body, sent)
-                else:
-                    reply, first = read_reply(await self._post(path, body)), None
-        except TimeoutError:
-            raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
-        return Sent(reply, time.perf_counter() - sent, first)
+        first: float | None = None
+        if self.streams:
+            data, first = await self._guarded(self._streamed(path, body, sent))
+        else:
+            content = await self._guarded(self._content(self._post(path, body)))
+            data = decoded(content, self.secret)
+        return Sent(completion(data, self.secret), time.perf_counter() - sent, first)
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """The JSON object behind a GET, e.g. `/batches/<id>`."""
+        return decoded(await self._guarded(self._content(self._get(path))), self.secret)
+
+    async def lines(self, path: str) -> Iterator[dict[str, Any]]:
+        """The JSON objects in a file of lines; a line that is none is left out."""
+        content = await self._guarded(self._content(self._get(path)))
+        return _objects(content, self.secret)
 
     async def upload(self, content: bytes) -> str:
         """Upload the lines of a batch (`/v1/files`); returns the file's id."""
@@ -139,86 +124,106 @@ class Client:
             )
         )
 
-    async def get(self, path: str) -> bytes:
-        """Body of a GET, e.g. `/batches/<id>` or `/files/<id>/content`."""
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                response = await self._openai.get(path, cast_to=self._raw)
-        except TimeoutError:
-            raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
-        except Exception as error:
-            raise self.fault(error) from None
-        return bytes(response.content)
-
     async def _id(self, call: Awaitable[Any]) -> str:
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                made = await call
-        except TimeoutError:
-            raise Fault("timeout", f"no answer within {self._deadline_s:g} s") from None
-        except Exception as error:
-            raise self.fault(error) from None
+        made = await self._guarded(call)
         if not isinstance(getattr(made, "id", None), str):
             raise Fault("invalid_json", "the server gave no id", status=200)
-        return str(made.id)
+        return self.secret.hide(str(made.id))
 
-    async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
+    # -- transport -----------------------------------------------------------------
+
+    async def _bound(self, response: Any) -> None:
+        """Before a byte of the body is read, whatever the status."""
+        most = MOST_FILE_BYTES if str(response.url.path).endswith("/content") else MOST_BYTES
+        await bound(response, most=most, idle_s=self._patience.idle_s)
+
+    async def _guarded(self, call: Awaitable[_Made]) -> _Made:
+        """Its result within the deadline; everything that goes wrong as a clean fault."""
+        with cleaned(self.secret):
+            try:
+                async with asyncio.timeout(self._patience.deadline_s):
+                    return await call
+            except TimeoutError:
+                said = f"no answer within {self._patience.deadline_s:g} s"
+                raise Fault("timeout", said) from None
+            except Exception as error:
+                raise self._fault(error) from None
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> Awaitable[Any]:
+        # Typed as its event stream, given as the raw response that `cast_to` asks for.
+        return self._openai.post(
+            path, cast_to=self._raw, body=body, stream=True, stream_cls=self._events
+        )
+
+    def _get(self, path: str) -> Awaitable[Any]:
+        return self._openai.get(path, cast_to=self._raw, stream=True, stream_cls=self._events)
+
+    async def _headers(self, call: Awaitable[Any]) -> Any:
+        """The response once its head is there: the body is not read yet."""
         try:
-            response = await self._openai.post(path, cast_to=self._raw, body=body)
-        except Exception as error:
-            raise self.fault(error) from None
-        return response.content
+            async with asyncio.timeout(self._patience.first):
+                return await call
+        except TimeoutError:
+            raise Fault("timeout", f"no byte came within {self._patience.first:g} s") from None
+
+    async def _content(self, call: Awaitable[Any]) -> bytes:
+        response = await self._headers(call)
+        try:
+            return b"".join([piece async for piece in response.aiter_raw()])
+        finally:
+            await response.aclose()
 
     async def _streamed(
         self, path: str, body: Mapping[str, Any], sent: float
-    ) -> tuple[Reply, float | None]:
+    ) -> tuple[dict[str, Any], float | None]:
         from pipelines.calls.streaming import Assembled
 
         assembled = Assembled()
         first: float | None = None
+        response = await self._headers(self._post(path, body))
         try:
-            # Typed as its event stream, given as the raw response that `cast_to` asks for.
-            response: Any = await self._openai.post(
-                path, cast_to=self._raw, body=body, stream=True, stream_cls=self._events
-            )
-            try:
-                async for line in response.aiter_lines():
-                    if assembled.add(line) and first is None:
-                        first = time.perf_counter() - sent
-            finally:
-                await response.aclose()
-        except Exception as error:
-            raise self.fault(error) from None
-        return assembled.reply(), first
+            async for line in response.aiter_lines():
+                if assembled.add(line) and first is None:
+                    first = time.perf_counter() - sent
+        finally:
+            await response.aclose()
+        return assembled.completion(), first
 
-    def fault(self, error: Exception) -> Fault:
-        """What an exception of the library means."""
+    def _fault(self, error: Exception) -> Fault:
+        """What an exception of the libraries means."""
         import aiohttp
         import openai
 
-        if isinstance(error, Fault):
-            return error
         if isinstance(error, openai.APIStatusError):
             response = error.response
-            message, code = _said(response.content)
-            return from_status(
-                response.status_code,
-                self.key.hide(message) or f"HTTP {response.status_code}",
-                code_name=code,
-                retry_after=retry_after(response.headers),
-            )
+            wait = retry_after(response.headers)
+            return refusal(response.status_code, response.content, self.secret, wait=wait)
+        cause: BaseException = error
+        while not isinstance(cause, Fault) and cause.__cause__ is not None:
+            # The library calls a reset a time-out; the first cause knows better.
+            cause = cause.__cause__
+        if isinstance(cause, Fault):
+            return cause
         if isinstance(error, TypeError | ValueError | AttributeError | KeyError):
             # Ours, not the server's: never dressed up as a bad connection.
             raise error
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            # The library calls a reset a time-out; the first cause knows better.
-            cause = cause.__cause__
         kind = "timeout" if isinstance(cause, TimeoutError) else "connection"
-        message = self.key.hide(f"{type(cause).__name__}: {cause}") or kind
         # Where no connection came about nothing was asked, so nothing is billed.
-        refused = isinstance(cause, ConnectionRefusedError | aiohttp.ClientConnectorError)
-        return Fault(kind, message, maybe_billed=not refused)
+        unreachable = isinstance(
+            cause,
+            ConnectionRefusedError | aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError,
+        )
+        message = f"{type(cause).__name__}: {cause}"
+        return Fault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+
+
+def _objects(content: bytes, secret: Secret) -> Iterator[dict[str, Any]]:
+    for line in content.splitlines():
+        try:
+            yield secret.clean(read_json(line))
+        except Fault:
+            # Its request is then without a result, and says so.
+            continue
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -239,17 +244,3 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return None
     # NaN compares false with everything: it is no time.
     return max(0.0, seconds) if seconds == seconds else None
-
-
-def _said(body: bytes) -> tuple[str, str | None]:
-    """Message and code of an error body, as far as it can be read."""
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
-        return body[:300].decode("utf-8", "replace"), None
-    error = data.get("error", data) if isinstance(data, dict) else data
-    if not isinstance(error, dict):
-        return str(error)[:500], None
-    code = error.get("code") or error.get("type")
-    message = error.get("message") or error.get("detail") or error
-    return str(message)[:500], code if isinstance(code, str) else None

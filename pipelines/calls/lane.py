@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from pipelines.calls.client import Client
+from pipelines.calls.client import Client, Sent
 from pipelines.calls.limits import Gate
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import Tally
-from pipelines.calls.reply import Fault
+from pipelines.calls.reply import Fault, Reply
 from pipelines.calls.request import Request
 from schemas.recipe.collect import Limits, Retry
 from schemas.recipe.pool import Provider
+
+#: Attempts that find nobody at the address before a model that never answered is paused.
+UNREACHABLE = 6
+#: Longest wait between them: a wrong address is known in seconds.
+_UNREACHABLE_WAIT_S = 1.0
+
+
+class Transport(Protocol):
+    """How one provider is asked: `client.Client`, or `wire.posting.Posting` over `requests`."""
+
+    @property
+    def streams(self) -> bool: ...
+    async def complete(self, path: str, body: Mapping[str, Any]) -> Sent: ...
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(self, *_: object) -> None: ...
 
 
 @dataclass
@@ -25,6 +41,10 @@ class Lane:
         requests: Read lazily and once; only what is missing.
         wanted: Answers wanted in all; `before` of them were there already.
         max_tokens: Most tokens of one answer, for the budget's worst case.
+        unusable: What is wrong with a reply for whoever asked, as a fault that is
+            kept and asked again; null where any answer is one.
+        unanswered_after: Billed attempts over all runs after which a pair is given up.
+        transport: Made once per provider.
     """
 
     model_id: str
@@ -35,6 +55,9 @@ class Lane:
     limits: Limits = field(default_factory=Limits)
     price: Price = field(default_factory=Price)
     max_tokens: int | None = None
+    unusable: Callable[[Reply], Fault | None] | None = None
+    unanswered_after: int | None = None
+    transport: Callable[..., Transport] = Client
 
 
 @dataclass
@@ -42,12 +65,13 @@ class LaneState:
     """A lane while it runs: its gates, its tally, and its failures in a row."""
 
     lane: Lane
-    client: Client
+    client: Transport
     gate: Gate
     provider: Gate
     tally: Tally
     failures: int = 0
     lane_faults: int = 0
+    unreachable: int = 0
     answered: bool = False
     single: bool = False
 
@@ -63,6 +87,23 @@ class LaneState:
     def pause(self, why: str) -> None:
         """Ask this model nothing more; the first reason stands."""
         self.tally.paused = self.tally.paused or why
+
+    def failed_once(self, fault: Fault) -> None:
+        """Count a failed attempt; pause where nobody is at the address."""
+        self.unreachable = self.unreachable + 1 if fault.unreachable else 0
+        if self.unreachable >= UNREACHABLE and not self.answered:
+            self.pause(
+                f"nobody answers at the address of provider {self.lane.provider.name!r}, "
+                f"{self.unreachable} times in a row ({fault.kind}: {fault.message[:200]}); "
+                "start the server, or correct 'base_url'"
+            )
+
+    def wait(self, retry: Retry, fault: Fault, number: int, jitter: float) -> float:
+        """Seconds before attempt `number` + 1."""
+        seconds = backoff(retry, fault, number, jitter)
+        if fault.unreachable and not self.answered:
+            return min(seconds, _UNREACHABLE_WAIT_S)
+        return seconds
 
     def failed_for_good(self, fault: Fault, retry: Retry) -> None:
         """Count a pair that is given up; pause when further ones would fail as well."""
@@ -81,6 +122,7 @@ class Outcome:
 
     left: Request | None
     failed: bool = False
+    billed: bool = False
     wait: Callable[[int, float], float] = lambda number, jitter: 0.0
 
 

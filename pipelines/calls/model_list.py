@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.calls.client import Key
+from pipelines.calls.reply import Fault
+from pipelines.calls.wire.body import Patience
+from pipelines.calls.wire.posting import Posting
 from pipelines.errors import BadInput
 from schemas.recipe.pool import Provider
+
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,22 +26,19 @@ def listed(provider: Provider, *, timeout_s: float = 30.0) -> Listing:
 
     Many serve no list, or an empty one: that says nothing about their models.
     """
-    import openai
-
     try:
-        key = Key.of(provider)
+        client = Posting(provider, connections=1, patience=Patience(deadline_s=timeout_s))
     except BadInput as error:
         return Listing(None, error.what)
-    try:
-        with openai.OpenAI(
-            base_url=provider.base_url,
-            api_key=key.value or "none",
-            max_retries=1,
-            timeout=timeout_s,
-        ) as client:
-            said = [model.id for model in client.models.list()]
-    except Exception as error:  # a server that is not trusted answers anything at all
-        told = key.hide(str(error)) or ""
-        return Listing(None, f"{type(error).__name__}: {told[:200]}".rstrip(": "))
+    with client:
+        for number in range(1, _ATTEMPTS + 1):
+            try:
+                data = client.get("/models").get("data")
+                break
+            except Fault as fault:
+                if fault.permanent or number == _ATTEMPTS:
+                    return Listing(None, f"{fault.kind}: {fault.message[:200]}".rstrip(": "))
+    entries = data if isinstance(data, list) else []
+    said = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     names = frozenset(name for name in said if isinstance(name, str) and name)
     return Listing(names) if names else Listing(None, "it lists no models")

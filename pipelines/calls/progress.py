@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from pipelines.ledger.attempt import Attempt
 
 
 @dataclass
@@ -23,6 +25,8 @@ class Tally:
     failed: int = 0
     #: Those of them that cannot succeed: nothing is missing any more.
     permanent: int = 0
+    #: Those of them that were billed as often as the recipe allows, without an answer.
+    unanswered: int = 0
     #: Attempts that failed, by class.
     errors: Counter[str] = field(default_factory=Counter)
     spent_usd: float = 0.0
@@ -32,6 +36,27 @@ class Tally:
     elsewhere: int = 0
     #: Why nothing more is asked of this model in this run.
     paused: str | None = None
+    #: True where `paused` is the budget's doing.
+    out_of_budget: bool = False
+
+    def count(self, rows: Sequence[Attempt]) -> None:
+        """Count attempts that are durable now."""
+        for row in rows:
+            if row.usable:
+                setattr(self, row.status, getattr(self, row.status) + 1)
+                self.unpriced += row.cost_usd is None
+            self.spent_usd += row.cost_usd or 0.0
+
+    def gave_up(self, rows: Sequence[Attempt], *, unanswered: bool = False) -> None:
+        """Count pairs that end as an error in this run."""
+        self.failed += len(rows)
+        self.permanent += sum(row.permanent for row in rows)
+        self.unanswered += len(rows) if unanswered else 0
+
+    @property
+    def left(self) -> int:
+        """Answers that asking again may bring."""
+        return max(0, self.wanted - self.done - self.permanent - self.unanswered)
 
     @property
     def done(self) -> int:
@@ -47,7 +72,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class LaneView:
     """One model in a snapshot; rates per second of this run, money in USD."""
 
     model_id: str
@@ -71,7 +96,7 @@ class Snapshot:
     """The whole run at one moment."""
 
     elapsed_s: float
-    lanes: tuple[Lane, ...]
+    lanes: tuple[LaneView, ...]
     finished: bool
 
     @property
@@ -99,7 +124,7 @@ def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) 
     )
 
 
-def _lane(model_id: str, tally: Tally, elapsed_s: float) -> Lane:
+def _lane(model_id: str, tally: Tally, elapsed_s: float) -> LaneView:
     ended = tally.answered + tally.failed
     rate = ended / elapsed_s if elapsed_s > 0 else 0.0
     priced = tally.answered - tally.unpriced
@@ -107,7 +132,7 @@ def _lane(model_id: str, tally: Tally, elapsed_s: float) -> Lane:
     projected = None
     if priced > 0:
         projected = tally.spent_usd + tally.spent_usd / priced * left
-    return Lane(
+    return LaneView(
         model_id=model_id,
         wanted=tally.wanted,
         done=tally.done,

@@ -31,6 +31,9 @@ class Fault(Exception):
         throttled: The server asks to slow down.
         retry_after: Seconds the server asks to wait.
         maybe_billed: The server may have done the work: a budget must count it.
+        unreachable: No connection came about; the server was asked nothing.
+        usage: What the server metered for an answer that cannot be used; such an
+            attempt was billed.
     """
 
     def __init__(
@@ -44,6 +47,8 @@ class Fault(Exception):
         throttled: bool = False,
         retry_after: float | None = None,
         maybe_billed: bool = True,
+        unreachable: bool = False,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -54,6 +59,8 @@ class Fault(Exception):
         self.throttled = throttled
         self.retry_after = retry_after
         self.maybe_billed = maybe_billed
+        self.unreachable = unreachable
+        self.usage = usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +136,13 @@ def reply_from(data: Mapping[str, Any]) -> Reply:
     found = tuple(choices[index] for index in sorted(choices))
     if not found:
         raise Fault("no_choices", "the server answered 200 without a choice", status=200)
+    usage = _usage(data.get("usage"))
     if all(choice.text is None and choice.status == "ok" for choice in found):
-        raise Fault("no_content", "the answer has neither text nor refusal", status=200)
+        why = "the answer has neither text nor refusal"
+        raise Fault("no_content", why, status=200, usage=usage)
     return Reply(
         choices=tuple(c for c in found if not (c.text is None and c.status == "ok")),
-        usage=_usage(data.get("usage")),
+        usage=usage,
         served_model=_text(data.get("model")),
         provider=_text(data.get("provider")),
         system_fingerprint=_text(data.get("system_fingerprint")),
@@ -232,7 +241,8 @@ def _error_in_body(error: Any) -> Fault:
     """An error that came with HTTP 200, as some gateways send it."""
     detail = error if isinstance(error, dict) else {"message": error}
     code = detail.get("code")
-    message = str(detail.get("message") or "the server reported an error")[:500]
+    # Not cut here: what is secret in it is not hidden yet (`wire.received`).
+    message = str(detail.get("message") or "the server reported an error")
     if isinstance(code, int) and 400 <= code < 600:
         return from_status(code, message, code_name=None, retry_after=None)
     return Fault("error_in_body", message, status=200)

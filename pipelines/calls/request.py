@@ -1,10 +1,10 @@
 """What is asked, and the hash under which its answers are kept.
 
-The hash covers provider name, endpoint path, model name as the endpoint knows
-it, every parameter and the messages. So another temperature, a changed provider
-pin or another prompt is a new request. It leaves out what does not change what
-is asked: the address behind a provider's name (a loopback server gets another
-port at each start), `stream`, and `n` (sample 3 of 8 is sample 3 of 20).
+The hash covers the provider's address, endpoint path, model name as the endpoint
+knows it, every parameter and the messages. So another temperature, a changed
+provider pin or another prompt is a new request, and two recipes share the answers
+of one address, whatever they call it. It leaves out what does not change what is
+asked: `stream`, and `n` (sample 3 of 8 is sample 3 of 20).
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+
+from pipelines.calls.wire.address import identity_of
+from schemas.recipe.pool import Provider
 
 #: Path under a provider's `base_url` that answers chat completions.
 CHAT_COMPLETIONS = "/chat/completions"
@@ -34,13 +37,28 @@ def canonical(value: Any) -> bytes:
 class Settings:
     """All of a request but its messages: one object per model, shared by its requests.
 
-    `parameters` holds the base seed; sample *s* is asked with seed + *s*.
+    `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
+    is `wire.address.identity_of`; `label` the name that stood there in ledgers of
+    earlier versions, null where it is the same.
     """
 
     provider: str
     endpoint: str
     endpoint_model: str
     parameters: Mapping[str, Any]
+    label: str | None = None
+
+    @classmethod
+    def of(cls, provider: Provider, endpoint_model: str, parameters: Mapping[str, Any]) -> Settings:
+        """Chat completions of a provider's model."""
+        identity = identity_of(provider)
+        label = None if identity == provider.name else provider.name
+        return cls(identity, CHAT_COMPLETIONS, endpoint_model, parameters, label)
+
+    @property
+    def earlier(self) -> Settings | None:
+        """The same as earlier versions kept it, by the provider's label."""
+        return replace(self, provider=self.label, label=None) if self.label else None
 
     @cached_property
     def identity(self) -> bytes:
@@ -78,6 +96,8 @@ class Request:
     request_hash: str
     #: Expected prompt tokens (for rate limits), never used as a metered count.
     tokens_expected: int = 0
+    #: Attempts of earlier runs that were billed without an answer.
+    billed: int = 0
 
     @property
     def keys(self) -> list[tuple[str, int]]:
@@ -88,6 +108,10 @@ class Request:
         """The same for some of its samples; null for none."""
         kept = tuple(samples)
         return replace(self, samples=kept) if kept else None
+
+    def with_billed(self, billed: int) -> Request:
+        """The same, after so many billed attempts without an answer."""
+        return replace(self, billed=billed) if billed else self
 
     def singly(self) -> list[Request]:
         """One request for each sample."""

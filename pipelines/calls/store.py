@@ -12,9 +12,11 @@ from pipelines.ledger.ledger import Ledger
 #: Answers that may wait for their commit before sending pauses.
 UNCOMMITTED = 512
 
+OnStored = Callable[[Sequence[Attempt]], None]
+
 
 class Keeping:
-    """The ledger as a run writes to it.
+    """The ledger as a run writes to it, live or in batches.
 
     Args:
         on_stored: Called in the ledger's thread once attempts are durable.
@@ -24,7 +26,7 @@ class Keeping:
     def __init__(
         self,
         ledger: Ledger,
-        on_stored: Callable[[Sequence[Attempt]], None] | None,
+        on_stored: OnStored | None,
         on_fault: Callable[[BaseException], None],
     ) -> None:
         self._ledger = ledger
@@ -33,9 +35,16 @@ class Keeping:
         self._loop = asyncio.get_running_loop()
         self._uncommitted = asyncio.Semaphore(UNCOMMITTED)
 
-    async def keep(self, rows: Sequence[Attempt], tally: Tally, *, settles: bool) -> None:
-        """Queue rows for the next commit; `tally` counts the usable ones when they are durable."""
+    async def keep(
+        self, rows: Sequence[Attempt], tally: Tally, *, settles: bool
+    ) -> asyncio.Future[BaseException | None]:
+        """Queue rows for the next commit; `tally` counts them when they are durable.
+
+        Returns:
+            Done when they are: with the fault, if they cannot be kept.
+        """
         await self._uncommitted.acquire()
+        kept: asyncio.Future[BaseException | None] = self._loop.create_future()
 
         def stored(fault: BaseException | None) -> None:
             if fault is None and self._on_stored:
@@ -44,11 +53,12 @@ class Keeping:
 
         def counted(fault: BaseException | None) -> None:
             self._uncommitted.release()
-            if fault is not None:
+            if fault is None:
+                tally.count(rows)
+            else:
                 self._on_fault(fault)
-                return
-            for row in rows:
-                if row.usable:
-                    setattr(tally, row.status, getattr(tally, row.status) + 1)
+            if not kept.done():
+                kept.set_result(fault)
 
         self._ledger.append(rows, settles=settles, done=stored)
+        return kept

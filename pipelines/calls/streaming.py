@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pipelines.calls.reply import Fault, Reply, reply_from
+from pipelines.calls.reply import Fault
 
 
 class Assembled:
@@ -66,8 +66,8 @@ class Assembled:
             kept["finish_reason"] = choice["finish_reason"]
         return spoke
 
-    def reply(self) -> Reply:
-        """The completion.
+    def completion(self) -> dict[str, Any]:
+        """The completion's object, as an unstreamed body would hold it.
 
         Raises:
             Fault: nothing came, or the stream broke off before its end.
@@ -89,4 +89,4 @@ class Assembled:
             }
             for kept in self._choices.values()
         ]
-        return reply_from({**self._head, "choices": choices})
+        return {**self._head, "choices": choices}

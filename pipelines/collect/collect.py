@@ -2,34 +2,36 @@
 
 plan = collect.plan(queries, pool, recipe.collect, ledger)
 collected = collect.collect(plan, ledger, on_progress=show)
-responses = collect.responses_table(plan, ledger)
+responses = responses_table(plan, ledger)
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from pipelines.calls.ask import Asked, ask
+from pipelines.calls.ask import RunEnd, ask
 from pipelines.calls.batch import ask_in_batches
+from pipelines.calls.batches.note import PREFIX, Submitted
 from pipelines.calls.budget import Purse
 from pipelines.calls.canary import END, START, canary_requests
+from pipelines.calls.known import notes
 from pipelines.calls.lane import Lane
-from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
-from pipelines.collect.plan import CHUNK, ModelPlan, Plan, hashes, plan, requests
+from pipelines.calls.request import Settings
+from pipelines.calls.store import OnStored
+from pipelines.calls.wire.body import Patience
+from pipelines.collect.plan import ModelPlan, Plan, plan, requests
+from pipelines.collect.responses import responses_table
 from pipelines.errors import BadInput
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Answered, Ledger
-from schemas import RESPONSES
+from pipelines.ledger.ledger import Ledger
+from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Pool
+
+__all__ = ["Collected", "acollect", "ask_canaries", "collect", "replan", "responses_table"]
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,16 @@ class Collected:
         missing: Answers that asking again may bring, per model that misses any.
         paused: Why a model was given up in this run, by model.
         stopped: Why the whole run stopped early, or null.
+        out_of_budget: True where nothing but the budget keeps the missing answers away.
+        unanswered: Pairs that were billed too often without an answer, per model.
         figures: JSON-ready counts per model.
     """
 
     missing: dict[str, int]
     paused: dict[str, str]
     stopped: str | None
+    out_of_budget: bool
+    unanswered: dict[str, int]
     figures: dict[str, Any]
 
     @property
@@ -58,7 +64,7 @@ def collect(
     ledger: Ledger,
     *,
     on_progress: OnProgress | None = None,
-    on_stored: Callable[[Sequence[Attempt]], None] | None = None,
+    on_stored: OnStored | None = None,
 ) -> Collected:
     """Ask for everything the plan misses; what arrives is in the ledger.
 
@@ -77,12 +83,12 @@ async def acollect(
     ledger: Ledger,
     *,
     on_progress: OnProgress | None = None,
-    on_stored: Callable[[Sequence[Attempt]], None] | None = None,
+    on_stored: OnStored | None = None,
 ) -> Collected:
     """As `collect`, inside a running event loop."""
     run = uuid.uuid4().hex[:12]
     # One purse for all parts of a run: its budget is one.
-    purse = Purse(plan.collect.budget)
+    purse = _purse(plan, ledger)
     await _canaries(plan, ledger, run, purse, START)
     collected = await _once(plan, ledger, run, purse, on_progress, on_stored)
     if plan.collect.reask_truncated is not None and collected.stopped is None:
@@ -103,7 +109,8 @@ def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
     Args:
         purpose: `canary.START` before the run, `canary.END` after it, on the same plan.
     """
-    asyncio.run(_canaries(plan, ledger, run, Purse(plan.collect.budget), purpose))
+    purse = _purse(plan, ledger)
+    asyncio.run(_canaries(plan, ledger, run, purse, purpose))
 
 
 async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose: str) -> None:
@@ -131,7 +138,7 @@ async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose:
             purpose=purpose,
             retry=plan.collect.retry,
             purse=purse,
-            deadline_s=plan.collect.deadline_s,
+            patience=patience_of(plan.collect),
         )
 
 
@@ -141,7 +148,8 @@ def replan(made: Plan, ledger: Ledger) -> Plan:
         models=[m.model for m in made.models],
         providers=list({m.provider.name: m.provider for m in made.models}.values()),
     )
-    return plan(made.queries, pool, made.collect, ledger, rows=[m.rows for m in made.models])
+    rows = [m.rows for m in made.models]
+    return plan(made.queries, pool, made.collect, ledger, rows=rows, benchmark=made.benchmark)
 
 
 async def _once(
@@ -150,15 +158,15 @@ async def _once(
     run: str,
     purse: Purse,
     on_progress: OnProgress | None,
-    on_stored: Callable[[Sequence[Attempt]], None] | None,
+    on_stored: OnStored | None,
 ) -> Collected:
     lanes = [_lane(plan, model) for model in plan.models]
-    await asyncio.to_thread(ledger.remember, _notes(plan))
+    await asyncio.to_thread(ledger.remember, _notes(plan, ledger))
     how: dict[str, Any] = {
         "after": plan.position,
         "run": run,
         "purse": purse,
-        "deadline_s": plan.collect.deadline_s,
+        "patience": patience_of(plan.collect),
         "on_progress": on_progress,
         "on_stored": on_stored,
     }
@@ -168,14 +176,14 @@ async def _once(
         await asyncio.to_thread(_no_batches, plan, ledger)
         retry, stream = plan.collect.retry, plan.collect.stream
         asked = await ask(lanes, ledger, retry=retry, stream=stream, **how)
-    return _collected(asked)
+    return _collected(plan, asked)
 
 
 def _no_batches(plan: Plan, ledger: Ledger) -> None:
     """What a batch is asking already must not be asked live as well."""
     models = {m.model.model_id for m in plan.models}
-    for name, text in ledger.recall("batch:").items():
-        if (model_id := json.loads(text)["model_id"]) in models:
+    for name, text in ledger.recall(PREFIX).items():
+        if (model_id := Submitted.read(text).model_id) in models:
             raise BadInput(
                 f"a batch of model {model_id!r} is still under way",
                 where=f"batch {name} in the ledger",
@@ -193,18 +201,36 @@ def _lane(plan: Plan, model: ModelPlan) -> Lane:
         limits=model.model.limits or plan.collect.limits,
         price=model.price,
         max_tokens=model.model.context_window,
+        unanswered_after=plan.collect.unanswered.after,
     )
 
 
-def _notes(plan: Plan) -> dict[str, str]:
+def _settings(plan: Plan) -> list[Settings]:
+    return [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
+
+
+def _notes(plan: Plan, ledger: Ledger) -> dict[str, str]:
     """What was asked and of whom, so that a ledger can be audited without its recipe."""
-    both = [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
-    notes = {f"settings:{s.settings_hash}": s.identity.decode() for s in both}
     models = [m.model for m in plan.models]
-    return notes | {f"model:{m.model_id}": m.model_dump_json() for m in models}
+    noted = notes(ledger, _settings(plan), plan.benchmark)
+    return noted | {f"model:{m.model_id}": m.model_dump_json() for m in models}
 
 
-def _collected(asked: Asked) -> Collected:
+def _purse(plan: Plan, ledger: Ledger) -> Purse:
+    """The benchmark's budget; what its requests cost in an older ledger counts as well."""
+    settings = _settings(plan)
+    both = [s for one in settings for s in (one, one.earlier) if s is not None]
+    hashes = {one.settings_hash for one in both}
+    return Purse(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
+
+
+def patience_of(collect: Collect) -> Patience:
+    """How long a recipe waits for a server."""
+    wire = collect.wire
+    return Patience(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
+
+
+def _collected(plan: Plan, asked: RunEnd) -> Collected:
     tallies = asked.tallies
     models = {
         model_id: {
@@ -215,6 +241,7 @@ def _collected(asked: Asked) -> Collected:
             "refused": t.refused,
             "failed": t.failed,
             "permanent": t.permanent,
+            "unanswered": t.unanswered,
             "attempts": t.asked,
             "errors": dict(sorted(t.errors.items())),
             "spent_usd": t.spent_usd,
@@ -223,96 +250,14 @@ def _collected(asked: Asked) -> Collected:
         }
         for model_id, t in tallies.items()
     }
+    missing = {m: n for m, t in tallies.items() if (n := t.left) > 0}
+    before = {m.model.model_id: m.unanswered for m in plan.models}
+    unanswered = {m: t.unanswered + before.get(m, 0) for m, t in tallies.items()}
     return Collected(
-        missing={m: n for m, t in tallies.items() if (n := t.wanted - t.done - t.permanent) > 0},
+        missing=missing,
         paused={m: t.paused for m, t in tallies.items() if t.paused},
         stopped=asked.stopped,
+        out_of_budget=bool(missing) and all(tallies[m].out_of_budget for m in missing),
+        unanswered={m: n for m, n in unanswered.items() if n},
         figures={"elapsed_s": asked.elapsed_s, "models": models},
     )
-
-
-def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:
-    """`responses` of the plan's pairs, sorted by model, query and sample.
-
-    The newest `ok` attempt of each pair, else the newest truncated or refused
-    one, else the newest error. A pair that was never asked has no row.
-
-    Args:
-        models: Model ids to read; all of the plan by default.
-    """
-    batches = [
-        batch
-        for model in plan.models
-        if models is None or model.model.model_id in models
-        for batch in _batches(plan, model, ledger)
-    ]
-    table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
-    return RESPONSES.check(
-        table.sort_by(
-            [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
-        )
-    )
-
-
-def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(model.rows), CHUNK):
-        first = hashes(plan, model, model.settings, start, start + CHUNK)
-        found = ledger.answered(first)
-        second = hashes(plan, model, model.larger, start, start + CHUNK) if model.larger else []
-        larger = ledger.answered(second) if model.larger else {}
-        rows = []
-        for offset, request_hash in enumerate(first):
-            for sample in range(plan.collect.samples):
-                answer = found.get((request_hash, sample))
-                if answer is None:
-                    continue
-                again = larger.get((second[offset], sample)) if second else None
-                query_id = plan.query_id(int(model.rows[start + offset]))
-                row = _row(query_id, model.model.model_id, sample, answer, again)
-                kept = _kept(answer, again)
-                rows.append(row | _cost(kept, model.price))
-        columns = [
-            pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
-
-
-_SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
-
-
-def _cost(attempt: Attempt, price: Price) -> dict[str, Any]:
-    """The cost by the recipe's price, which may be newer than the one at the time of asking."""
-    if attempt.cost_source == "provider":
-        return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
-    whole = None
-    if attempt.usable:
-        whole = price.of(attempt.prompt_tokens, attempt.call_completion_tokens)
-    if whole is None:
-        return {"cost_usd": None, "cost_source": None}
-    return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
-
-
-def _kept(answer: Answered, again: Answered | None) -> Attempt:
-    """The answer with the larger token limit, where it is usable."""
-    return again.attempt if again and again.attempt.usable else answer.attempt
-
-
-def _row(
-    query_id: str, model_id: str, sample: int, answer: Answered, again: Answered | None
-) -> dict[str, Any]:
-    attempts = answer.attempts + (again.attempts if again else 0)
-    kept = _kept(answer, again)
-    row = {name: getattr(kept, name) for name in _SAME}
-    error = None
-    if kept.status == "error":
-        error = f"{kept.error_class}: {kept.error}" if kept.error else kept.error_class
-    return row | {
-        # The hash knows nothing of ids: two sources may hold the same question.
-        "query_id": query_id,
-        "model_id": model_id,
-        "sample": sample,
-        "attempts": attempts,
-        "error": error,
-        "given_score": None,
-        "graded_against": None,
-    }

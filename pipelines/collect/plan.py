@@ -8,7 +8,7 @@ errors are missing. Nothing is called.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,16 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.calls.pricing import Price
-from pipelines.calls.request import CHAT_COMPLETIONS, Message, Request, Settings
+from pipelines.calls.request import Message, Request, Settings
+from pipelines.collect.bounds import check_model, check_names
 from pipelines.collect.coverage import Rows, covered
 from pipelines.collect.estimate import Estimate, estimate, metered_by_model
-from pipelines.errors import RecipeError, did_you_mean
-from pipelines.ledger.ledger import Key, Ledger, Settled
+from pipelines.collect.missing import missing_of
+from pipelines.collect.settings import messages, provider_of, settings_of
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
-
-#: Pairs looked up in the ledger at a time.
-CHUNK = 1000
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,9 @@ class ModelPlan:
         rows: Row numbers in the plan's queries that this model is asked, int32 [q].
         missing: True where an answer is missing, bool [q, samples].
         truncated: True where the larger limit is to be asked, bool [q, samples].
+        billed: Attempts so far that were billed without an answer, int32 [q, samples].
         settled: Answers and permanent errors that are there.
+        unanswered: Pairs among them that are given up: billed too often for nothing.
     """
 
     model: Model
@@ -49,7 +50,9 @@ class ModelPlan:
     rows: np.ndarray[Any, np.dtype[np.int32]]
     missing: np.ndarray[Any, np.dtype[np.bool_]]
     truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    billed: np.ndarray[Any, np.dtype[np.int32]]
     settled: int
+    unanswered: int
     estimate: Estimate
 
     @property
@@ -77,12 +80,14 @@ class Plan:
     Attributes:
         queries: The queries, as given (`query_id`, `prompt`, `task`, …).
         position: Newest attempt the plan took into account.
+        benchmark: Whose answers these are, and whose budget pays for them.
     """
 
     queries: pa.Table
     collect: Collect
     models: tuple[ModelPlan, ...]
     position: int
+    benchmark: str = ""
 
     @property
     def wanted(self) -> int:
@@ -114,7 +119,7 @@ class Plan:
     def only(self, model_ids: Sequence[str]) -> Plan:
         """The part of the plan that asks these models (one task per model)."""
         kept = tuple(m for m in self.models if m.model.model_id in set(model_ids))
-        return Plan(self.queries, self.collect, kept, self.position)
+        return replace(self, models=kept)
 
     def figures(self) -> dict[str, Any]:
         """JSON-ready: counts, tokens and USD, per model and in total. Unknown is null."""
@@ -140,6 +145,7 @@ def plan(
     ledger: Ledger | None,
     *,
     rows: Sequence[Rows] | None = None,
+    benchmark: str = "",
 ) -> Plan:
     """Plan the collection of a pool's answers.
 
@@ -148,24 +154,28 @@ def plan(
         pool: Models and providers; its `file` is already read into `models`.
         ledger: What is there; null for an empty one.
         rows: Rows of `queries` that each model is asked; drawn from
-            `collect.coverage` by default.
+            `collect.coverage` by default: the pool is then the whole one.
+        benchmark: The recipe's name; its budget counts what every run of it spent.
 
     Raises:
         RecipeError: a model names no provider the pool lists, or a budget is set
-            and a model's worst case cannot be known.
+            and a model's worst case cannot be known, or it bounds an unknown model.
     """
+    if rows is None:
+        check_names(pool.models, collect)
     position = ledger.position() if ledger else 0
     metered = metered_by_model(ledger.attempts(purpose="collect"), queries) if ledger else {}
     drawn = covered(queries, len(pool.models), collect.coverage) if rows is None else rows
     plans = []
     for model, asked in zip(pool.models, drawn, strict=True):
         provider = provider_of(model, pool)
-        _check_budget(model, collect)
+        check_model(model, collect)
         settings = settings_of(model, provider, collect)
         larger = None
         if collect.reask_truncated is not None:
             larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
-        missing, truncated = _missing(queries, asked, settings, larger, collect, ledger)
+        found = missing_of(queries, asked, settings, larger, collect, ledger, benchmark)
+        missing = found.missing
         plans.append(
             ModelPlan(
                 model=model,
@@ -174,72 +184,22 @@ def plan(
                 larger=larger,
                 rows=asked,
                 missing=missing,
-                truncated=truncated,
+                truncated=found.truncated,
+                billed=found.billed,
                 settled=int(missing.size - missing.sum()),
+                unanswered=int((found.unanswered & ~missing).sum()),
                 estimate=estimate(
                     queries, asked, missing, model, settings, collect, metered.get(model.model_id)
                 ),
             )
         )
-    return Plan(queries, collect, tuple(plans), position)
+    return Plan(queries, collect, tuple(plans), position, benchmark)
 
 
 def cuts(rows: int, shards: int) -> list[tuple[int, int]]:
     """(first, one past the last) of at most so many ranges of nearly equal length."""
     edges = [rows * k // shards for k in range(shards + 1)]
     return [(start, stop) for start, stop in pairwise(edges) if stop > start]
-
-
-def messages(prompt: str, system: str | None) -> list[Message]:
-    """The messages that ask one prompt."""
-    asked: list[Message] = [{"role": "user", "content": prompt}]
-    return [{"role": "system", "content": system}, *asked] if system else asked
-
-
-def provider_of(model: Model, pool: Pool) -> Provider:
-    """The provider that serves a model: the one it names, or the only one there is."""
-    known = {provider.name: provider for provider in pool.providers}
-    if model.provider in known:
-        return known[model.provider]
-    if len(known) == 1 and model.provider is None:
-        return next(iter(known.values()))
-    raise RecipeError(
-        f"model {model.model_id!r} is served by "
-        + (f"{model.provider!r}, which 'pool.providers' does not list" if model.provider else "?"),
-        where=f"pool.models, {model.model_id}",
-        next_step=did_you_mean(model.provider or "", known)
-        if known
-        else "add 'providers: [{name: …, base_url: …}]' to the pool",
-    )
-
-
-def settings_of(
-    model: Model, provider: Provider, collect: Collect, *, max_tokens: int | None = None
-) -> Settings:
-    """Everything a model's requests say beside the messages.
-
-    The recipe's parameters, overridden by the model's; a null takes one away.
-    """
-    parameters: dict[str, Any] = {"seed": collect.seed}
-    if collect.temperature is not None:
-        parameters["temperature"] = collect.temperature
-    if collect.max_tokens is not None:
-        parameters["max_tokens"] = collect.max_tokens
-    if collect.logprobs:
-        parameters["logprobs"] = True
-        if collect.top_logprobs is not None:
-            parameters["top_logprobs"] = collect.top_logprobs
-    parameters |= collect.parameters
-    parameters |= model.parameters
-    if max_tokens is not None:
-        limit = "max_completion_tokens"
-        parameters[limit if parameters.get(limit) is not None else "max_tokens"] = max_tokens
-    return Settings(
-        provider=provider.name,
-        endpoint=CHAT_COMPLETIONS,
-        endpoint_model=model.endpoint_model or model.model_id,
-        parameters={name: value for name, value in parameters.items() if value is not None},
-    )
 
 
 def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
@@ -266,78 +226,8 @@ def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
                     samples=group,
                     request_hash=settings.request_hash(asked),
                     tokens_expected=int(tokens[index]),
+                    billed=int(model.billed[index, list(group)].max()),
                 )
-
-
-def hashes(plan: Plan, model: ModelPlan, settings: Settings, start: int, stop: int) -> list[str]:
-    """Request hashes of the model's covered queries `start` to `stop`."""
-    return [settings.request_hash(plan.messages(int(row))) for row in model.rows[start:stop]]
-
-
-def _missing(
-    queries: pa.Table,
-    rows: np.ndarray[Any, np.dtype[np.int32]],
-    settings: Settings,
-    larger: Settings | None,
-    collect: Collect,
-    ledger: Ledger | None,
-) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], np.ndarray[Any, np.dtype[np.bool_]]]:
-    shape = (len(rows), collect.samples)
-    missing = np.ones(shape, dtype=bool)
-    truncated = np.zeros(shape, dtype=bool)
-    if ledger is None:
-        return missing, truncated
-    prompts = queries.column("prompt")
-    for start in range(0, len(rows), CHUNK):
-        asked = [
-            messages(prompts[int(row)].as_py(), collect.system)
-            for row in rows[start : start + CHUNK]
-        ]
-        first = [settings.request_hash(m) for m in asked]
-        found = ledger.settled(first)
-        second = [larger.request_hash(m) for m in asked] if larger else []
-        found_larger = ledger.settled(second) if larger else {}
-        for offset, request_hash in enumerate(first):
-            for sample in range(collect.samples):
-                row = found.get((request_hash, sample))
-                missing[start + offset, sample] = not _settles(row, collect)
-                if larger and row is not None and row.status == "truncated":
-                    again: Key = (second[offset], sample)
-                    truncated[start + offset, sample] = True
-                    missing[start + offset, sample] = not _settles(found_larger.get(again), collect)
-    return missing, truncated
-
-
-def _settles(row: Settled | None, collect: Collect) -> bool:
-    if row is None:
-        return False
-    if row.status == "error":
-        return row.permanent and "error" not in collect.reask
-    return not (row.status == "refused" and "refused" in collect.reask)
-
-
-def _check_budget(model: Model, collect: Collect) -> None:
-    """A hard budget needs a worst case, and that needs prices and a token limit."""
-    if not collect.budget.is_set:
-        return
-    where = f"pool.models, {model.model_id}"
-    if model.price_in is None or model.price_out is None:
-        raise RecipeError(
-            f"a budget is set, and the price of {model.model_id!r} is not known",
-            where=where,
-            next_step="give 'price_in', 'price_out' and 'price_date', or take the budget away",
-        )
-    limits = (*collect.parameters, *model.parameters)
-    if (
-        collect.max_tokens is None
-        and model.context_window is None
-        and not {"max_tokens", "max_completion_tokens"} & set(limits)
-    ):
-        raise RecipeError(
-            f"a budget is set, and the longest answer of {model.model_id!r} is not known",
-            where=where,
-            next_step="set 'collect.max_tokens' or the model's 'context_window'",
-        )
 
 
 def unknown(model: ModelPlan) -> list[str]:
@@ -372,6 +262,7 @@ def _figures(model: ModelPlan) -> dict[str, Any]:
         "wanted": model.wanted,
         "settled": model.settled,
         "missing": missing,
+        "unanswered": model.unanswered,
         "calls": model.calls,
         "prompt_tokens": asked.prompt_tokens,
         "prompt_tokens_error": asked.prompt_error,

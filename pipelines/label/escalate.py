@@ -22,6 +22,7 @@ def hear_all(
     policy: Label,
     ledger: Ledger,
     run: str,
+    benchmark: str = "",
     send: bool = True,
 ) -> Filed:
     """The verdicts given, plus those of every verifier and judge that a policy calls on.
@@ -30,6 +31,7 @@ def hear_all(
     the verifier left open. An error is asked again by the next run, not by this one.
 
     Args:
+        benchmark: Whose budgets are spent.
         send: False asks nobody and takes what the ledger holds.
 
     Returns:
@@ -51,14 +53,11 @@ def hear_all(
         if not due:
             return Filed(verdicts, figures)
         for name, keys in due.items():
+            how: dict[str, Any] = {"run": run, "benchmark": benchmark, "only": keys, "send": send}
             if name in verifiers:
-                filed = verify(
-                    queries, responses, verifiers[name], ledger, run=run, only=keys, send=send
-                )
+                filed = verify(queries, responses, verifiers[name], ledger, **how)
             elif name in judges:
-                filed = judge(
-                    queries, responses, judges[name], ledger, run=run, only=keys, send=send
-                )
+                filed = judge(queries, responses, judges[name], ledger, **how)
             else:
                 raise BadInput(
                     f"the policy calls on {name!r}, which the recipe does not define",

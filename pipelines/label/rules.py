@@ -18,6 +18,7 @@ from pipelines.label.workers import Question, Row, Shard, read_all
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import GIVEN, NO_RULE
 from schemas import VERDICTS
+from schemas.responses import ANSWERLESS
 
 _FAMILIES = ("xverify:", "judge:", "human:")
 
@@ -114,7 +115,7 @@ class _Questions:
                 for at, query_id, model_id, sample, status, text, given, graded in zip(
                     local, *columns, strict=True
                 )
-                if status != "error"
+                if status not in ANSWERLESS
                 and questions[at].scorer in self.rule_scorers
                 # a bare stored score has nothing to read
                 and not (text is None and given is not None)

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from schemas.responses import ANSWERLESS
+
 #: Codes of `VerdictMatrix.outcome`; MISSING: no verdict was filed.
 MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
 _CODES = {"correct": CORRECT, "incorrect": INCORRECT, "abstain": ABSTAIN, "error": ERROR}
@@ -57,7 +59,8 @@ def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Verdi
 
     pairs = _codes(responses, query_ids) * models + _codes(responses, model_ids, "model_id")
     unique, pair = np.unique(pairs, return_inverse=True)
-    exists = np.asarray(pc.not_equal(responses.column("status"), "error"))
+    answerless = pa.array(ANSWERLESS)
+    exists = ~np.asarray(pc.is_in(responses.column("status"), value_set=answerless))
     keys = (pairs * width + samples)[exists]
     order = np.argsort(keys, kind="stable")
     keys, pair = keys[order], pair[exists][order]

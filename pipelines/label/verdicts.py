@@ -11,16 +11,17 @@ import pyarrow.compute as pc
 
 from pipelines.ledger.attempt import Attempt
 from schemas import VERDICTS
+from schemas.responses import ANSWERLESS
 
 #: (query_id, model_id, sample): one response.
-Key = tuple[str, str, int]
+ResponseKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One response and the question it answers."""
 
-    key: Key
+    key: ResponseKey
     question: str
     references: tuple[str, ...]
     text: str
@@ -35,7 +36,7 @@ class Filed:
 
 
 def answers(
-    queries: pa.Table, responses: pa.Table, only: Iterable[Key] | None = None
+    queries: pa.Table, responses: pa.Table, only: Iterable[ResponseKey] | None = None
 ) -> Iterator[Answer]:
     """Responses that hold a text, in table order.
 
@@ -54,7 +55,8 @@ def answers(
     }
     usable = responses.filter(
         pc.and_(
-            pc.not_equal(responses.column("status"), "error"), pc.is_valid(responses.column("text"))
+            pc.invert(pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))),
+            pc.is_valid(responses.column("text")),
         )
     )
     columns = ("query_id", "model_id", "sample", "text", "graded_against")
@@ -69,7 +71,7 @@ def answers(
 
 
 def verdict(
-    key: Key,
+    key: ResponseKey,
     scorer: str,
     version: str,
     outcome: str,
@@ -98,9 +100,12 @@ def verdict(
     }
 
 
-def failed(key: Key, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
+def failed(key: ResponseKey, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
     """The `error` verdict of an attempt without an answer."""
     reason = f"{attempt.error_class}: {attempt.error}"
+    if attempt.status != "error":
+        # Of a ledger of an earlier version, which took it for a reply.
+        reason = f"the reply is {attempt.status}, which is no verdict"
     return verdict(key, scorer, version, "error", reason=reason, cost_usd=attempt.cost_usd)
 
 

@@ -6,6 +6,13 @@ from dataclasses import dataclass, fields
 
 #: Outcomes that give a response; a plan asks for nothing more.
 USABLE = ("ok", "truncated", "refused")
+#: Errors in which the server did its work and gave nothing to use: it bills them.
+BILLED = ("no_content", "no_choices", "unreadable_verdict", "cut_verdict", "filtered_verdict")
+#: The same for SQL, over the columns of an attempt.
+BILLED_SQL = (
+    "status = 'error' AND (cost_usd IS NOT NULL OR prompt_tokens IS NOT NULL "
+    f"OR error_class IN ({', '.join(repr(name) for name in BILLED)}))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,15 @@ class Attempt:
     def final(self) -> bool:
         """Nothing more is asked: a response, or an error that cannot go away."""
         return self.usable or self.permanent
+
+
+def is_billed(attempt: Attempt) -> bool:
+    """Whether an attempt without an answer was billed, as far as the server said."""
+    return attempt.status == "error" and (
+        attempt.cost_usd is not None
+        or attempt.prompt_tokens is not None
+        or attempt.error_class in BILLED
+    )
 
 
 COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Attempt))

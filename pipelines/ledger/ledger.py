@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.charges import Bounds, Charge, Granted
 
 #: (request_hash, sample): what one answer is kept under.
-Key = tuple[str, int]
+AnswerKey = tuple[str, int]
 
 #: Called from the ledger's thread once the attempts are durable, or with the fault.
 Acknowledge = Callable[[BaseException | None], None]
@@ -34,15 +35,17 @@ class Settled:
     attempt_id: int
     status: str
     permanent: bool
+    #: Attempts of all runs that were billed and gave no answer.
+    billed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Answer to `claim`: ours to send, answered since the plan, or held by another process."""
 
-    granted: list[Key] = field(default_factory=list)
-    settled: list[Key] = field(default_factory=list)
-    held: list[Key] = field(default_factory=list)
+    granted: list[AnswerKey] = field(default_factory=list)
+    settled: list[AnswerKey] = field(default_factory=list)
+    held: list[AnswerKey] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Answered:
 
     attempt: Attempt
     attempts: int
+    #: Attempts of all runs that were billed and gave no answer.
+    billed: int = 0
 
 
 class Ledger(Protocol):
@@ -60,19 +65,19 @@ class Ledger(Protocol):
         """Id of the newest attempt; a plan remembers it."""
         ...
 
-    def settled(self, hashes: Sequence[str]) -> dict[Key, Settled]:
+    def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, Settled]:
         """What stands for each key of these request hashes."""
         ...
 
-    def answered(self, hashes: Sequence[str]) -> dict[Key, Answered]:
+    def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, Answered]:
         """As `settled`, with the whole attempt."""
         ...
 
-    def claim(self, keys: Sequence[Key], *, after: int) -> Future[Claim]:
+    def claim(self, keys: Sequence[AnswerKey], *, after: int) -> Future[Claim]:
         """Claim keys that no attempt newer than `after` has settled."""
         ...
 
-    def release(self, keys: Sequence[Key]) -> None:
+    def release(self, keys: Sequence[AnswerKey]) -> None:
         """Give up claims without an answer."""
         ...
 
@@ -87,7 +92,8 @@ class Ledger(Protocol):
         """Keep notes by name, the newest of each name.
 
         `settings:<hash>` is what was asked beside the messages, `model:<id>` the
-        pool's entry, `batch:<id>` a batch that is under way.
+        pool's entry, `batch:<id>` a batch that is under way, `run:<id>` whose run it
+        was, `address:<provider>` where a provider of that name first was.
         """
         ...
 
@@ -107,6 +113,24 @@ class Ledger(Protocol):
         """Counts, tokens and USD per purpose and model; see `SUMMARY`."""
         ...
 
+    def spending(self) -> list[tuple[str, str, str, float]]:
+        """(run, settings_hash, model_id, USD) of everything whose cost is known."""
+        ...
+
+    def charge(
+        self,
+        account: str,
+        bounds: Bounds,
+        wanted: Sequence[Charge],
+        settled: Mapping[str, float | None],
+    ) -> Future[list[Granted]]:
+        """Set money aside for calls and settle what was set aside; see `charges.charge`."""
+        ...
+
+    def charged(self, account: str) -> dict[str, float]:
+        """USD charged to an account, per model, open charges included."""
+        ...
+
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
         """All attempts in the order they were made."""
         ...
@@ -120,16 +144,17 @@ class Ledger(Protocol):
         ...
 
 
-def standing(rows: Sequence[tuple[int, str, bool, str]]) -> tuple[Settled, int]:
-    """The attempt that stands among (id, status, permanent, run), and its run's attempts.
+def standing(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[Settled, int]:
+    """The attempt that stands among (id, status, permanent, run, billed), and its run's attempts.
 
     Attempts of other runs do not count: a run that was killed may have met a
-    fault that an undisturbed run meets once.
+    fault that an undisturbed run meets once. What they cost does.
     """
-    chosen = max(rows, key=lambda row: _rank(Settled(*row[:3])))
-    return Settled(*chosen[:3]), sum(row[3] == chosen[3] for row in rows)
+    chosen = max(rows, key=lambda row: _rank(row[0], row[1]))
+    settled = Settled(*chosen[:3], billed=sum(row[4] for row in rows))
+    return settled, sum(row[3] == chosen[3] for row in rows)
 
 
-def _rank(row: Settled) -> tuple[int, int]:
-    level = {"ok": 2, "truncated": 1, "refused": 1}.get(row.status, 0)
-    return level, row.attempt_id
+def _rank(attempt_id: int, status: str) -> tuple[int, int]:
+    level = {"ok": 2, "truncated": 1, "refused": 1}.get(status, 0)
+    return level, attempt_id

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sqlite3
-import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,24 +30,6 @@ class Owner:
     def this_process(cls) -> Owner:
         pid = os.getpid()
         return cls(uuid.uuid4().hex, _host(), pid, _started(pid))
-
-    def beat(self, connection: sqlite3.Connection) -> None:
-        """Say that this owner lives."""
-        connection.execute(
-            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
-            (self.name, self.host, self.pid, self.started, time.time()),
-        )
-
-    @staticmethod
-    def is_alive(connection: sqlite3.Connection, name: str) -> bool:
-        """False when the owner is gone, was killed, or has been silent for two minutes."""
-        row = connection.execute(
-            "SELECT host, pid, started, seen FROM owners WHERE owner = ?", (name,)
-        ).fetchone()
-        if row is None:
-            return False
-        host, pid, started, seen = row
-        return Owner.lives(host, pid, started, time.time() - seen)
 
     @staticmethod
     def lives(host: str | None, pid: int | None, started: str | None, silent_s: float) -> bool:

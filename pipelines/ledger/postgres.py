@@ -7,16 +7,16 @@ it. Group commits keep the queue short.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+import threading
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import BadInput, DiskFull, RouteyardError
 from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.group_commit import Appended, GroupCommit
-from pipelines.ledger.ledger import SUMMARY, Acknowledge, Answered, Claim, Key, Settled, standing
+from pipelines.ledger.charges import SCHEMA as CHARGES
+from pipelines.ledger.charges import Execute
 from pipelines.ledger.owner import Owner
+from pipelines.ledger.sql import NAMES, SqlLedger
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,7 +43,6 @@ _TYPES = {
     **dict.fromkeys(_BYTES, "bytea"),
     "permanent": "boolean",
 }
-_NAMES = ", ".join(COLUMNS)
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS attempts (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -58,19 +57,15 @@ CREATE TABLE IF NOT EXISTS claims (
     request_hash text NOT NULL, sample bigint NOT NULL, owner text NOT NULL,
     PRIMARY KEY (request_hash, sample)
 );
+{CHARGES}
 """
 _BEAT = """
-INSERT INTO owners VALUES (%s, %s, %s, %s, clock_timestamp())
+INSERT INTO owners VALUES (?, ?, ?, ?, clock_timestamp())
 ON CONFLICT (owner) DO UPDATE SET seen = excluded.seen
 """
-_WANTED = "unnest(%s::text[], %s::bigint[]) AS wanted (request_hash, sample)"
-_UNCLAIM = f"""
-DELETE FROM claims USING {_WANTED}
-WHERE claims.request_hash = wanted.request_hash AND claims.sample = wanted.sample AND owner = %s
-"""
 
 
-class PostgresLedger:
+class PostgresLedger(SqlLedger):
     """`Ledger` in a PostgreSQL database that many workers share.
 
     Args:
@@ -86,224 +81,74 @@ class PostgresLedger:
     def __init__(self, url: str, *, group_rows: int = 64, group_seconds: float = 0.05) -> None:
         self._psycopg = _driver()
         self._url = url
-        self._owner = Owner.this_process()
-        self._registered = False
-        self._closed = False
         self._writer = connect(url)
         self._reader = connect(url)
-        self._transact(lambda connection: connection.execute(_SCHEMA))
-        self._group = GroupCommit(
-            commit=self._commit,
-            run=self._transact,
-            idle=self._beat_when_registered,
-            idle_seconds=Owner.HEARTBEAT_S,
-            group_rows=group_rows,
-            group_seconds=group_seconds,
-        )
-
-    def __enter__(self) -> PostgresLedger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._reading = threading.Lock()
+        self._transact(lambda _: self._writer.execute(_SCHEMA.encode()))
+        super().__init__(group_rows=group_rows, group_seconds=group_seconds)
 
     def __repr__(self) -> str:
         # The address holds a password.
         return f"PostgresLedger({_place(self._url)})"
 
-    # -- reading ---------------------------------------------------------------
-
-    def position(self) -> int:
-        rows = self._read("SELECT coalesce(max(id), 0) FROM attempts", ())
-        return int(rows[0][0])
-
-    def settled(self, hashes: Sequence[str]) -> dict[Key, Settled]:
-        return {key: found for key, (found, _) in self._standing(hashes).items()}
-
-    def answered(self, hashes: Sequence[str]) -> dict[Key, Answered]:
-        found = self._standing(hashes)
-        by_id = {row.attempt_id: (key, count) for key, (row, count) in found.items()}
-        rows = self._read(f"SELECT id, {_NAMES} FROM attempts WHERE id = ANY(%s)", (list(by_id),))
-        answers: dict[Key, Answered] = {}
-        for number, *values in rows:
-            key, count = by_id[number]
-            answers[key] = Answered(_attempt(values), count)
-        return answers
-
-    def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
-        while True:
-            rows = self._read(
-                f"SELECT id, {_NAMES} FROM attempts WHERE id > %s "
-                "AND (%s::text IS NULL OR purpose = %s) ORDER BY id LIMIT 1000",
-                (after, purpose, purpose),
-            )
-            for number, *values in rows:
-                yield _attempt(values)
-                after = number
-            if not rows:
-                return
-
-    def recall(self, prefix: str) -> dict[str, str]:
-        rows = self._read(
-            "SELECT substr(name, %s), json FROM notes WHERE starts_with(name, %s) ORDER BY name",
-            (len(prefix) + 1, prefix),
-        )
-        found: dict[str, str] = dict(rows)
-        return found
-
-    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
-        rows = self._read(
-            "SELECT DISTINCT request_hash FROM attempts WHERE purpose = %s "
-            "AND (%s::text IS NULL OR model_id = %s) ORDER BY 1",
-            (purpose, model_id, model_id),
-        )
-        return [row[0] for row in rows]
-
-    def summary(self) -> list[dict[str, Any]]:
-        rows = self._read(
-            "SELECT purpose, model_id, count(*), "
-            "count(*) FILTER (WHERE status = 'ok'), count(*) FILTER (WHERE status = 'truncated'), "
-            "count(*) FILTER (WHERE status = 'refused'), count(*) FILTER (WHERE status = 'error'), "
-            "sum(prompt_tokens)::bigint, sum(completion_tokens)::bigint, sum(cost_usd), "
-            "count(*) FILTER (WHERE status <> 'error' AND cost_usd IS NULL), "
-            "min(requested_at), max(requested_at) FROM attempts GROUP BY 1, 2 ORDER BY 1, 2",
-            (),
-        )
-        return [dict(zip(SUMMARY, row, strict=True)) for row in rows]
-
-    def _standing(self, hashes: Sequence[str]) -> dict[Key, tuple[Settled, int]]:
-        rows: dict[Key, list[tuple[int, str, bool, str]]] = defaultdict(list)
-        for request_hash, sample, number, status, permanent, run in self._read(
-            "SELECT request_hash, sample, id, status, permanent, run FROM attempts "
-            "WHERE request_hash = ANY(%s)",
-            (list(hashes),),
-        ):
-            rows[request_hash, sample].append((number, status, permanent, run))
-        return {key: standing(tries) for key, tries in rows.items()}
-
-    def _read(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Sequence[Any]]:
         try:
-            with self._reader.transaction():
-                rows: list[tuple[Any, ...]] = self._reader.execute(sql.encode(), values).fetchall()
-                return rows
+            with self._reading, self._reader.transaction():
+                return list(self._reader.execute(_marked(sql), values).fetchall())
         except self._psycopg.Error as error:
             raise _named(error, self._url) from error
 
-    # -- writing ---------------------------------------------------------------
-
-    def append(self, attempts: Sequence[Attempt], *, settles: bool, done: Acknowledge) -> None:
-        self._group.append(Appended(attempts, settles, done))
-
-    def claim(self, keys: Sequence[Key], *, after: int) -> Future[Claim]:
-        return self._group.submit(lambda connection: self._claim(connection, keys, after))
-
-    def release(self, keys: Sequence[Key]) -> None:
-        wanted = _columns(keys)
-        self._group.submit(lambda c: c.execute(_UNCLAIM, (*wanted, self._owner.name)))
-
-    def remember(self, notes: Mapping[str, str]) -> None:
-        rows = sorted(notes.items())
-
-        def keep(connection: psycopg.Connection[Any]) -> None:
-            with connection.cursor() as cursor:
-                cursor.executemany(
-                    "INSERT INTO notes VALUES (%s, %s) "
-                    "ON CONFLICT (name) DO UPDATE SET json = excluded.json",
-                    rows,
-                )
-
-        self._group.submit(keep).result()
-
-    def forget(self, names: Sequence[str]) -> None:
-        self._group.submit(
-            lambda c: c.execute("DELETE FROM notes WHERE name = ANY(%s)", (list(names),))
-        ).result()
-
-    def flush(self) -> None:
-        self._group.submit(lambda connection: None).result()
-
-    def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        if self._registered and self._group.failed is None:
-            self._group.submit(self._leave)
-        self._group.stop()
-        self._writer.close()
-        self._reader.close()
-        if self._group.failed is not None:
-            raise self._group.failed
-
-    def _transact(self, work: Any) -> Any:
+    def _transact(self, work: Callable[[Execute], Any]) -> Any:
         try:
             with self._writer.transaction():
                 self._writer.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-                return work(self._writer)
+                return work(self._execute)
         except self._psycopg.Error as error:
             raise _named(error, self._url) from error
 
-    def _commit(self, group: Sequence[Appended]) -> None:
-        rows = [_row(attempt) for item in group for attempt in item.attempts]
-        ended = [(a.request_hash, a.sample) for i in group if i.settles for a in i.attempts]
+    def _execute(self, sql: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+        cursor = self._writer.execute(_marked(sql), values)
+        return list(cursor.fetchall()) if cursor.description else []
 
-        def keep(connection: psycopg.Connection[Any]) -> None:
-            with connection.cursor() as cursor:
-                with cursor.copy(f"COPY attempts ({_NAMES}) FROM STDIN".encode()) as copy:
-                    for row in rows:
-                        copy.write_row(row)
-                if ended:
-                    cursor.execute(_UNCLAIM, (*_columns(ended), self._owner.name))
+    def _insert(self, attempts: Sequence[Attempt]) -> None:
+        with (
+            self._writer.cursor() as cursor,
+            cursor.copy(f"COPY attempts ({NAMES}) FROM STDIN".encode()) as copy,
+        ):
+            for attempt in attempts:
+                copy.write_row(_row(attempt))
 
-        self._transact(keep)
+    def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._writer.cursor() as cursor:
+            cursor.executemany(_marked(sql), rows)
 
-    def _claim(self, connection: psycopg.Connection[Any], keys: Sequence[Key], after: int) -> Claim:
-        self._registered = True
-        self._beat(connection)
-        wanted = _columns(keys)
-        settled = set(
-            connection.execute(
-                f"SELECT DISTINCT request_hash, sample FROM attempts JOIN {_WANTED} "
-                "USING (request_hash, sample) WHERE id > %s AND (permanent OR status <> 'error')",
-                (*wanted, after),
-            )
-        )
-        holders = {
-            (request_hash, sample): holder
-            for request_hash, sample, *holder in connection.execute(
-                "SELECT request_hash, sample, claims.owner, host, pid, started, "
-                "extract(epoch FROM clock_timestamp() - seen)::float8 "
-                f"FROM claims JOIN {_WANTED} USING (request_hash, sample) "
-                "LEFT JOIN owners ON owners.owner = claims.owner",
-                wanted,
-            )
-        }
-        claim = Claim()
-        for key in keys:
-            holder = holders.get(key)
-            if key in settled:
-                claim.settled.append(key)
-            elif holder and holder[0] != self._owner.name and Owner.lives(*holder[1:]):
-                claim.held.append(key)
-            else:
-                claim.granted.append(key)
-        connection.execute(
-            f"INSERT INTO claims SELECT request_hash, sample, %s FROM {_WANTED} "
-            "ON CONFLICT (request_hash, sample) DO UPDATE SET owner = excluded.owner",
-            (self._owner.name, *_columns(claim.granted)),
-        )
-        return claim
-
-    def _beat(self, connection: psycopg.Connection[Any]) -> None:
+    def _beat(self, execute: Execute) -> None:
         owner = self._owner
-        connection.execute(_BEAT, (owner.name, owner.host, owner.pid, owner.started))
+        execute(_BEAT, (owner.name, owner.host, owner.pid, owner.started))
 
-    def _beat_when_registered(self) -> None:
-        if self._registered:
-            self._transact(self._beat)
+    def _owner_lives(self, execute: Execute, name: str) -> bool:
+        rows = execute(
+            "SELECT host, pid, started, extract(epoch FROM clock_timestamp() - seen)::float8 "
+            "FROM owners WHERE owner = ?",
+            (name,),
+        )
+        return any(Owner.lives(*row) for row in rows)
 
-    def _leave(self, connection: psycopg.Connection[Any]) -> None:
-        connection.execute("DELETE FROM claims WHERE owner = %s", (self._owner.name,))
-        connection.execute("DELETE FROM owners WHERE owner = %s", (self._owner.name,))
+    def _disconnect(self) -> None:
+        self._writer.close()
+        self._reader.close()
+
+    def _attempt(self, row: Sequence[Any]) -> Attempt:
+        values = dict(zip(COLUMNS, row, strict=True))
+        for name in _BYTES:
+            if values[name] is not None:
+                values[name] = bytes(values[name]).decode("utf-8", "surrogatepass")
+        return Attempt(**values)
+
+
+def _marked(sql: str) -> bytes:
+    """The statement with this driver's marks for values."""
+    return sql.replace("?", "%s").encode()
 
 
 def connect(url: str) -> psycopg.Connection[Any]:
@@ -355,21 +200,9 @@ def _driver() -> Any:
     return psycopg
 
 
-def _columns(keys: Sequence[Key]) -> tuple[list[str], list[int]]:
-    return [request_hash for request_hash, _ in keys], [sample for _, sample in keys]
-
-
 def _row(attempt: Attempt) -> list[Any]:
     values = {name: getattr(attempt, name) for name in COLUMNS}
     for name in _BYTES:
         if values[name] is not None:
             values[name] = str(values[name]).encode("utf-8", "surrogatepass")
     return [values[name] for name in COLUMNS]
-
-
-def _attempt(row: Sequence[Any]) -> Attempt:
-    values = dict(zip(COLUMNS, row, strict=True))
-    for name in _BYTES:
-        if values[name] is not None:
-            values[name] = bytes(values[name]).decode("utf-8", "surrogatepass")
-    return Attempt(**values)

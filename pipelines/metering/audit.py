@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.metering.checks import CHECKS, GATE, SHOWN, Asked, Finding, Row
+from pipelines.metering.checks import CHECKS, GATE, SHOWN, Audited, Finding, Row
 from schemas.recipe.collect import Metering
 from schemas.recipe.release import Waiver
+from schemas.responses import ANSWERLESS
 
 _NEEDED = (
     "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
@@ -51,7 +52,7 @@ def audit(
     if queries is not None:
         ids, texts = (queries.column(n).to_pylist() for n in ("query_id", "prompt"))
         prompts = dict(zip(ids, texts, strict=True))
-    asked = Asked(
+    asked = Audited(
         models={row["model_id"]: row for row in models.to_pylist()},
         thresholds=thresholds,
         prompts=prompts,
@@ -90,7 +91,8 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:
     """Answers of one model at a time: a whole pool's texts need not fit as rows."""
     names = [n for n in (*_NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
-    answers = answers.filter(pc.not_equal(answers.column("status"), "error"))
+    without = pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS))
+    answers = answers.filter(pc.invert(without))
     for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
         mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
         yield model_id, mine.to_pylist()

@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Audited:
     """What the checks know beside the answers.
 
     Attributes:
@@ -61,7 +61,7 @@ class Asked:
 
 
 #: (what is known, model_id, that model's answers) → findings
-Check = Callable[[Asked, str, list[Row]], Iterator[Finding]]
+Check = Callable[[Audited, str, list[Row]], Iterator[Finding]]
 
 
 def _finding(check: str, model_id: str, says: str, bad: list[Row], of: int | None) -> Finding:
@@ -81,7 +81,7 @@ def _share(
     says: str,
     bad: list[Row],
     rows: list[Row],
-    asked: Asked,
+    asked: Audited,
     threshold: str,
 ) -> Iterator[Finding]:
     """A finding when more than the threshold's share of the answers is bad."""
@@ -92,7 +92,7 @@ def _share(
         yield _finding(check, model_id, f"{says} (limit {limit:.0%})", bad, len(rows))
 
 
-def _usage_missing(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [
         row
         for row in rows
@@ -105,7 +105,7 @@ def _usage_missing(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Fin
     )
 
 
-def _totals(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = []
     for row in rows:
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
@@ -117,7 +117,7 @@ def _totals(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     yield from _any("totals", model_id, "answers whose counts do not add up", bad)
 
 
-def _constant(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = [row for row in rows if row[name] is not None]
         if len(counted) < asked.thresholds.min_answers:
@@ -138,7 +138,7 @@ def _constant(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]
             yield _finding("constant_count", model_id, says, same, len(rows))
 
 
-def _implausible(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
     bad = [row for row in rows if not _plausible(asked, row)]
     yield from _any(
@@ -146,7 +146,7 @@ def _implausible(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Findi
     )
 
 
-def _plausible(asked: Asked, row: Row) -> bool:
+def _plausible(asked: Audited, row: Row) -> bool:
     slack = asked.thresholds.token_slack
     text, tokens = row["text"], row["completion_tokens"]
     if text is not None and tokens is not None:
@@ -170,7 +170,7 @@ def words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _logprob_count(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = []
     for row in rows:
         if not row.get("logprobs") or row["completion_tokens"] is None:
@@ -183,7 +183,7 @@ def _logprob_count(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Fin
     )
 
 
-def _served(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _served(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     wanted = {model_id, asked.names.get(model_id, model_id)}
     wanted |= set(asked.thresholds.served_as.get(model_id, []))
     by_name: dict[str, list[Row]] = {}
@@ -210,17 +210,17 @@ def same_model(asked: str, served: str) -> bool:
     return _DATED.fullmatch(longer[len(shorter) :]) is not None
 
 
-def _truncated(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _truncated(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["status"] == "truncated"]
     yield from _share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
 
 
-def _refused(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _refused(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["status"] == "refused"]
     yield from _share("refused", model_id, "refusals", bad, rows, asked, "refused")
 
 
-def _latency(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
     The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
@@ -252,14 +252,14 @@ def _latency(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     )
 
 
-def _price_unknown(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["cost_usd"] is None]
     yield from _share(
         "price_unknown", model_id, "answers of unknown cost", bad, rows, asked, "price_unknown"
     )
 
 
-def _price_stale(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     changed = asked.price_changed.get(model_id)
     read = asked.models.get(model_id, {}).get("price_date")
     bad = [row for row in rows if row["cost_source"] == "price_table"]
@@ -269,7 +269,7 @@ def _price_stale(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Findi
         yield _finding("price_stale", model_id, says, bad, len(rows))
 
 
-def _price_mismatch(asked: Asked, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     """Tables that are off by ten have been published: the provider's figure shows it."""
     model = asked.models.get(model_id, {})
     if model.get("price_in") is None or model.get("price_out") is None:

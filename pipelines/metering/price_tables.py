@@ -98,20 +98,19 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     Raises:
         BadInput: the list cannot be read.
     """
-    import requests
+    from pipelines.calls.reply import Fault
+    from pipelines.calls.wire.body import Patience
+    from pipelines.calls.wire.posting import Posting
 
-    from pipelines.calls.client import Key
-
+    # As the recipe writes it: what the environment puts into an address is shown nowhere.
     url = provider.base_url.rstrip("/") + "/models"
-    key = Key.of(provider)
-    headers = {"authorization": f"Bearer {key.value}"} if key.value else {}
     try:
-        answer = requests.get(url, headers=headers, timeout=60)
-        answer.raise_for_status()
-        data = answer.json()
-    except (requests.RequestException, ValueError, RecursionError) as error:
+        with Posting(provider, connections=1, patience=Patience(deadline_s=60.0)) as client:
+            data = client.get("/models")
+    except Fault as fault:
         raise BadInput(
-            f"the price list of provider {provider.name!r} cannot be read: {key.hide(str(error))}",
+            f"the price list of provider {provider.name!r} cannot be read: "
+            f"{fault.kind}: {fault.message}",
             where=url,
             next_step="try again, or give prices in the pool",
         ) from None

@@ -72,7 +72,10 @@ class Retry(Strict):
 
 
 class Budget(Strict):
-    """Hard limits in USD; a call is sent only when its worst case still fits."""
+    """Hard limits in USD over all runs of the benchmark, on all hosts of its ledger.
+
+    A call is sent only when its worst case still fits.
+    """
 
     usd: float | None = Field(default=None, gt=0)
     #: For each model that `models` does not name.
@@ -82,6 +85,25 @@ class Budget(Strict):
     @property
     def is_set(self) -> bool:
         return self.usd is not None or self.per_model_usd is not None or bool(self.models)
+
+
+class Unanswered(Strict):
+    """When a pair is given up that is billed each time and never answered."""
+
+    #: Billed attempts without an answer, over all runs, after which it is `unanswered`.
+    after: int = Field(default=6, ge=1)
+    #: Whether a release is made without those answers, or the build stops.
+    release: Literal["go_on", "stop"] = "go_on"
+
+
+class Wire(Strict):
+    """How long a server may be silent; `deadline_s` bounds the whole call."""
+
+    connect_s: float = Field(default=10.0, gt=0)
+    #: Until the answer begins; the deadline where it is not given.
+    first_byte_s: float | None = Field(default=None, gt=0)
+    #: Between two pieces of an answer.
+    idle_s: float = Field(default=120.0, gt=0)
 
 
 class Coverage(Strict):
@@ -155,8 +177,13 @@ class Collect(Strict):
     #: Ask truncated answers again with this limit.
     reask_truncated: int | None = Field(default=None, ge=1)
     #: Outcomes that a plan counts as missing although they are permanent.
-    reask: list[Literal["error", "refused"]] = Field(default_factory=list)
+    reask: list[Literal["error", "refused", "unanswered"]] = Field(default_factory=list)
     deadline_s: float = Field(default=600.0, gt=0)
+    # Left out where nobody says otherwise: manifests of older releases stay as they are.
+    wire: Wire = Field(default=Wire(), exclude_if=lambda given: given == Wire())
+    unanswered: Unanswered = Field(
+        default=Unanswered(), exclude_if=lambda given: given == Unanswered()
+    )
     #: Limits of each model that states none of its own.
     limits: Limits = Limits()
     retry: Retry = Retry()

@@ -25,7 +25,7 @@ class Served(Strict):
     concurrency: int = Field(default=8, ge=1, le=256)
     timeout_s: float = Field(default=120.0, gt=0)
     retry: Retry = Retry(attempts=3)
-    #: Most USD this model may cost in one run; needs both prices.
+    #: Most USD this model may cost over all runs of the benchmark; needs both prices.
     budget_usd: float | None = Field(default=None, gt=0)
     price_in: float | None = Field(default=None, ge=0)
     price_out: float | None = Field(default=None, ge=0)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.client import Client, Key
+from pipelines.calls.client import Client
+from pipelines.calls.wire.body import Patience
+from pipelines.calls.wire.secret import Secret
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
@@ -49,9 +51,9 @@ def test_the_key_is_sent_and_kept_nowhere(
         # The write-ahead log too, while it is there.
         for path in (tmp_path / "ledger").iterdir():
             assert SECRET.encode() not in path.read_bytes(), path.name
-        client = Client(provider, connections=1, deadline_s=1)
+        client = Client(provider, connections=1, patience=Patience(deadline_s=1))
     seen = [caplog.text, repr(collected), repr(made), str(responses.to_pylist())]
-    seen += [repr(client.key), repr(vars(client)), repr(provider)]
+    seen += [repr(client.secret), repr(vars(client)), repr(provider)]
     assert not any(SECRET in text for text in seen)
 
 
@@ -59,7 +61,7 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     provider = Provider(name="p", base_url="https://example.org/v1", api_key_env="NO_SUCH_KEY")
     with pytest.raises(BadInput, match="NO_SUCH_KEY"):
-        Key.of(provider)
+        Secret.of(provider)
 
 
 @pytest.mark.parametrize("url", ["https://user:pw@host/v1", "https://host/v1?key=1", "host/v1"])

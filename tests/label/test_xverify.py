@@ -141,7 +141,7 @@ def test_a_server_that_is_gone_stops_the_run_instead_of_asking_on(ledger: Sqlite
         url = server.url
     gone = verifier(url, retry=Retry(attempts=1, first_wait_s=0, pause_after=5), concurrency=1)
     filed = verify(queries(50), responses(50, "m"), gone, ledger, run="r")
-    assert filed.figures["stopped"] == "5 prompts in a row failed"
+    assert filed.figures["stopped"].startswith("5 pairs in a row failed, last with connection")
     assert set(filed.verdicts["outcome"].to_pylist()) == {"error"}
     # what was never asked has no verdict, not a wrong one
     assert filed.verdicts.num_rows == 5
@@ -183,7 +183,8 @@ def test_a_budget_is_not_overrun(ledger: SqliteLedger) -> None:
         filed = verify(
             queries(200), responses(200, "m"), verifier(server.url, **prices), ledger, run="r"
         )
-    assert filed.figures["stopped"] == "the budget is reached"
+    assert filed.figures["stopped"].startswith("the budget is reached: 0.01 USD")
+    assert "raise 'budget_usd of xverify:x'" in filed.figures["stopped"]
     assert 0 < filed.verdicts.num_rows == len(server.prompts) < 200
     assert sum(filed.verdicts["cost_usd"].to_pylist()) <= 0.01
     free = verifier("http://127.0.0.1:1/v1", budget_usd=1.0)

@@ -166,7 +166,7 @@ def _with_texts(
                                         = (r.query_id, r.model_id, r.sample)) AS readings
             FROM wanted w JOIN queries q USING (query_id)
             JOIN responses r USING (query_id, model_id)
-            WHERE r.status <> 'error' ORDER BY w.place, r.sample
+            WHERE r.status NOT IN ('error', 'unanswered') ORDER BY w.place, r.sample
             """
         ).to_arrow_table()
     full = []

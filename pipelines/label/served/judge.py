@@ -14,16 +14,27 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
+from pipelines.calls.prompts import Heard, request_for
 from pipelines.calls.request import Request
-from pipelines.label.served.hearing import Heard, hear, request_for, settings_of
+from pipelines.label.served.lane import hear_served, settings_of
 from pipelines.label.served.templates import Template, load_template
-from pipelines.label.verdicts import Answer, Costs, Filed, Key, answers, failed, file, verdict
+from pipelines.label.verdicts import (
+    Answer,
+    Costs,
+    Filed,
+    ResponseKey,
+    answers,
+    failed,
+    file,
+    verdict,
+)
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.verifier import Judge
@@ -64,7 +75,8 @@ def judge(
     ledger: Ledger,
     *,
     run: str,
-    only: Iterable[Key] | None = None,
+    benchmark: str = "",
+    only: Iterable[ResponseKey] | None = None,
     send: bool = True,
 ) -> Filed:
     """Verdicts of `judge:<name>`; figures count prompts asked and failed.
@@ -73,8 +85,17 @@ def judge(
     answers of a query are shown together, also those that `only` leaves out.
     """
     kept = None if only is None else set(only)
+    hear = partial(
+        hear_served,
+        served=by,
+        ledger=ledger,
+        run=run,
+        purpose="judge",
+        benchmark=benchmark,
+        send=send,
+    )
     if by.kind == "choice":
-        return _choose(list(answers(queries, responses)), by, ledger, run, kept, send)
+        return _choose(list(answers(queries, responses)), by, hear, kept)
     kind = "reference" if by.kind == "reference" else "rating"
     template = load_template(kind, by.template, names=_NAMES)
     shown = list(answers(queries, responses))
@@ -88,7 +109,7 @@ def judge(
         ]
     asked = [(answer, _request(template, answer, by)) for answer in shown]
     readable = _read_decision if by.kind == "reference" else _read_rating
-    heard = _hear([request for _, request in asked], by, ledger, run, readable, send)
+    heard = hear([request for _, request in asked], readable=readable)
     scorer, version = f"judge:{by.name}", f"{by.kind}-{template.version}"
     costs = Costs()
     said = [(a, heard.answers.get(r.request_hash)) for a, r in asked]
@@ -104,7 +125,7 @@ def judge(
 def _plain(
     answer: Answer, attempt: Attempt, by: Judge, scorer: str, version: str, costs: Costs
 ) -> dict[str, Any]:
-    if not attempt.usable or attempt.text is None:
+    if attempt.status != "ok" or attempt.text is None:
         return failed(answer.key, scorer, version, attempt)
     about: dict[str, Any] = {"reason": attempt.text, "cost_usd": costs.of(attempt)}
     if by.kind == "reference":
@@ -126,7 +147,7 @@ def _relative(
     """Each rating against the reference model's rating of the same sample, else its first."""
     reference: dict[str, int] = {}
     for answer, attempt in sorted(said, key=lambda pair: pair[0].key, reverse=True):
-        if _is_reference(answer, by) and attempt and attempt.usable and attempt.text:
+        if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
             n = rating(attempt.text)
             assert n is not None
             reference[answer.key[0]] = n
@@ -134,7 +155,7 @@ def _relative(
     for answer, attempt in said:
         if attempt is None:
             continue
-        if not attempt.usable or attempt.text is None:
+        if attempt.status != "ok" or attempt.text is None:
             rows.append(failed(answer.key, scorer, version, attempt))
             continue
         n, bar = rating(attempt.text), reference.get(answer.key[0])
@@ -151,7 +172,7 @@ def _relative(
 
 
 def _choose(
-    shown: list[Answer], by: Judge, ledger: Ledger, run: str, kept: set[Key] | None, send: bool
+    shown: list[Answer], by: Judge, hear: Callable[..., Heard], kept: set[ResponseKey] | None
 ) -> Filed:
     template = load_template("choice", by.template, names=_NAMES)
     scorer, version = f"judge:{by.name}", f"choice-{template.version}"
@@ -169,13 +190,9 @@ def _choose(
     # Every list is at least as long as what an answer may name.
     sizes = {r.request_hash: len(part) for part, *both in pairs for r in both}
     longest = max(sizes.values(), default=0)
-    heard = _hear(
+    heard = hear(
         [request for _, *both in pairs for request in both],
-        by,
-        ledger,
-        run,
-        lambda text: winners(text, longest) is not None,
-        send,
+        readable=lambda text: winners(text, longest) is not None,
     )
     rows, costs = [], Costs()
     for part, forward, backward in pairs:
@@ -202,7 +219,7 @@ def _chosen(
     version: str,
 ) -> dict[str, Any]:
     for attempt in (first, second):
-        if not attempt.usable or attempt.text is None:
+        if attempt.status != "ok" or attempt.text is None:
             return failed(answer.key, scorer, version, attempt)
     won = winners(first.text or "", len(part))
     swapped = winners(second.text or "", len(part))
@@ -216,31 +233,27 @@ def _chosen(
     return verdict(answer.key, scorer, version, _outcome(forward), reason=reason)
 
 
-def _request(template: Template, answer: Answer, by: Judge) -> Request:
-    prompt = template.fill(
-        {
-            "question": answer.question,
-            "answer": answer.text,
-            "answers": answer.text,
-            "references": "\n".join(answer.references),
-        }
-    )
+def _request(
+    template: Template, answer: Answer, by: Judge, *, listed: str | None = None
+) -> Request:
+    values = {
+        "question": answer.question,
+        "answer": answer.text,
+        "answers": answer.text,
+        "references": "\n".join(answer.references),
+    }
+    fenced = {} if listed is None else {"answer": listed, "answers": listed}
+    prompt = template.fill(values, fenced=fenced)
     settings = settings_of(by, temperature=by.temperature, seed=by.seed)
     return request_for(settings, f"judge:{by.name}", answer.key[0], prompt)
 
 
 def _choice_request(template: Template, part: list[Answer], by: Judge) -> Request:
     listed = "\n\n".join(
-        f'<answer letter="{letter}">\n{answer.text}\n</answer>'
+        f'<answer letter="{letter}">\n{template.fence(answer.text)}\n</answer>'
         for letter, answer in zip(_LETTERS, part, strict=False)
     )
-    return _request(template, Answer(part[0].key, part[0].question, part[0].references, listed), by)
-
-
-def _hear(
-    requests: list[Request], by: Judge, ledger: Ledger, run: str, readable: Any, send: bool
-) -> Heard:
-    return hear(requests, by, ledger, run=run, purpose="judge", readable=readable, send=send)
+    return _request(template, part[0], by, listed=listed)
 
 
 def _is_reference(answer: Answer, by: Judge) -> bool:

@@ -1,4 +1,10 @@
-"""Prompt templates: text files with a version and `{{names}}` that are filled once."""
+"""Prompt templates: text files with a version and `{{names}}` that are filled once.
+
+What is filled in is material to judge, written by models that may want another
+verdict: it can neither close the tag it stands in nor open one of the template's,
+and what would be read as a verdict (`[[1]]`) is not left in one piece, so that a
+judge that quotes it gives none.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,16 @@ from pipelines.errors import BadInput, did_you_mean
 
 _FOLDER = Path(__file__).parent / "prompts"
 _NAME = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
+_TAG = re.compile(r"<(\w{1,40})[\s>]")
+#: What a judge's verdict looks like: a number, letters, `none`.
+_VERDICT = re.compile(
+    r"\[\s{0,5}\[(\s{0,5}(?:\d{1,3}|[A-Z](?:\s{0,5},\s{0,5}[A-Z]){0,30}|none|(?:in)?correct)\s{0,5})\]\s{0,5}\]",
+    re.IGNORECASE,
+)
+
+
+#: Tags of the templates that come with Routeyard; every template's are fenced.
+_NAMES_OF_TAGS = ("question", "answer", "output", "reference", "references", "truth")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +41,23 @@ class Template:
     def version(self) -> str:
         return f"{self.name}-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
 
-    def fill(self, values: Mapping[str, str]) -> str:
-        """The prompt. Values are not read again, so an answer may hold `{{question}}`."""
-        return _NAME.sub(lambda match: values[match[1]], self.text)
+    def fill(self, values: Mapping[str, str], *, fenced: Mapping[str, str] | None = None) -> str:
+        """The prompt. Values are not read again, so an answer may hold `{{question}}`.
+
+        Args:
+            values: Put in as `fence` leaves them.
+            fenced: Put in as they are: their parts went through `fence` before.
+        """
+        ready = {name: self.fence(value) for name, value in values.items()} | dict(fenced or {})
+        return _NAME.sub(lambda match: ready[match[1]], self.text)
+
+    def fence(self, value: str) -> str:
+        """The value with the template's tags and whatever reads as a verdict taken apart."""
+        names = "|".join(sorted({*_TAG.findall(self.text), *_NAMES_OF_TAGS}))
+        # Look-alikes of the bracket count: a model reads them as one.
+        tag = re.compile(rf"[<＜‹〈⟨﹤]([\s/\\／]{{0,5}}(?:{names})\b)", re.IGNORECASE)
+        value = tag.sub(r"&lt;\1", value)
+        return _VERDICT.sub(r"[ [\1] ]", value)
 
 
 def load_template(default: str, path: str | None, *, names: frozenset[str]) -> Template:

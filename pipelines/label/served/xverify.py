@@ -15,9 +15,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pipelines.label.served.hearing import hear, request_for, settings_of
+from pipelines.calls.prompts import request_for
+from pipelines.calls.wire.posting import Posting
+from pipelines.label.served.lane import hear_served, settings_of
 from pipelines.label.served.templates import load_template
-from pipelines.label.verdicts import Costs, Filed, Key, answers, failed, file, verdict
+from pipelines.label.verdicts import Costs, Filed, ResponseKey, answers, failed, file, verdict
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.verifier import Verifier
 
@@ -38,7 +40,8 @@ def verify(
     ledger: Ledger,
     *,
     run: str,
-    only: Iterable[Key] | None = None,
+    benchmark: str = "",
+    only: Iterable[ResponseKey] | None = None,
     send: bool = True,
 ) -> Filed:
     """Verdicts of `xverify:<name>` on responses that hold a text.
@@ -59,13 +62,15 @@ def verify(
             }
         )
         asked.append((answer.key, request_for(settings, scorer, answer.key[0], prompt)))
-    heard = hear(
+    heard = hear_served(
         [request for _, request in asked],
         verifier,
         ledger,
         run=run,
         purpose="verify",
+        benchmark=benchmark,
         readable=lambda text: said(text) is not None,
+        transport=Posting,
         send=send,
     )
     rows, costs = [], Costs()
@@ -73,7 +78,7 @@ def verify(
         attempt = heard.answers.get(request.request_hash)
         if attempt is None:
             continue
-        if not attempt.usable or attempt.text is None:
+        if attempt.status != "ok" or attempt.text is None:
             rows.append(failed(key, scorer, version, attempt))
             continue
         outcome = said(attempt.text)

@@ -1,0 +1,126 @@
+"""Prompts beside a benchmark's questions: verifiers, judges, self-assessment.
+
+Lanes of the one loop: the ledger, the limits and the budget are collection's, an
+answered prompt is never paid for twice, and a run that is stopped resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.calls.ask import ask
+from pipelines.calls.budget import Purse
+from pipelines.calls.known import Known, notes
+from pipelines.calls.lane import Lane
+from pipelines.calls.request import Request, Settings
+from pipelines.calls.wire.body import Patience
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Ledger, Settled
+from schemas.recipe.collect import Retry
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What stands for each prompt, by request hash; prompts that were not asked are absent."""
+
+    answers: Mapping[str, Attempt]
+    asked: int = 0
+    failed: int = 0
+    #: Why nothing more was asked in this run.
+    stopped: str | None = None
+    #: Prompts that asking again may bring an answer to.
+    missing: int = 0
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """JSON-ready counts of this run."""
+        return {
+            "asked": self.asked,
+            "failed": self.failed,
+            "missing": self.missing,
+            "stopped": self.stopped,
+        }
+
+
+def request_for(settings: Settings, name: str, query_id: str, prompt: str) -> Request:
+    """One user message; `name` stands for the model in the ledger."""
+    messages = [{"role": "user", "content": prompt}]
+    return Request(query_id, name, settings, messages, (0,), settings.request_hash(messages))
+
+
+def hear(
+    requests: Sequence[Request],
+    lane: Lane,
+    ledger: Ledger,
+    *,
+    run: str,
+    purpose: str,
+    retry: Retry,
+    purse: Purse,
+    patience: Patience,
+    benchmark: str = "",
+    send: bool = True,
+) -> Heard:
+    """Ask what is not answered yet, and return everything that is.
+
+    Identical prompts (two models gave the same answer) are asked once.
+
+    Args:
+        requests: All of one settings.
+        benchmark: Whose prompts these are.
+        lane: Whom to ask and how; its `requests` and counts are filled in here.
+        send: False only looks at what the ledger holds.
+
+    Raises:
+        BadInput: the key is not set.
+    """
+    by_hash = {request.request_hash: request for request in requests}
+    if not by_hash:
+        return Heard({})
+    settings = requests[0].settings
+    known = Known(ledger, settings, benchmark)
+    asked = [request.messages for request in by_hash.values()]
+    after = ledger.position()
+    settled = known.settled(asked)
+
+    def is_open(found: Settled | None) -> bool:
+        if found is None:
+            return True
+        if found.status != "error":
+            # Earlier versions kept cut replies as answers.
+            return lane.unusable is not None and found.status != "ok"
+        most = lane.unanswered_after
+        return not found.permanent and (most is None or found.billed < most)
+
+    missing = []
+    for name, request in by_hash.items():
+        found = settled.get((name, 0))
+        if is_open(found):
+            missing.append(request.with_billed(found.billed if found else 0))
+    count, failed, stopped = 0, 0, None
+    if missing and send:
+        ledger.remember(notes(ledger, [settings], benchmark))
+        lane.requests = iter(missing)
+        lane.wanted, lane.before = len(by_hash), len(by_hash) - len(missing)
+        end = asyncio.run(
+            ask(
+                [lane],
+                ledger,
+                after=after,
+                run=run,
+                purpose=purpose,
+                retry=retry,
+                purse=purse,
+                patience=patience,
+            )
+        )
+        tally = end.tallies[lane.model_id]
+        count, failed = tally.asked, sum(tally.errors.values())
+        stopped = end.stopped or tally.paused
+        settled = known.settled(asked)
+    still = sum(is_open(settled.get((name, 0))) for name in by_hash)
+    answers = {name: found.attempt for (name, _), found in known.answered(asked).items()}
+    return Heard(answers, count, failed, stopped, still)

@@ -1,0 +1,144 @@
+"""A provider's secrets, and how they are taken out of what its server sends back.
+
+A server that is not trusted may send the key back in any field, and in other
+forms than it got it: escaped in JSON, in a URL or in HTML, cut into stream
+events, content parts or tokens, or with its end cut off. `Secret.clean` knows
+them; nothing that came over the wire is used before it went through.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from pipelines.calls.wire.address import address_of
+from pipelines.errors import BadInput
+from schemas.recipe.pool import Provider
+
+_Value = TypeVar("_Value")
+HIDDEN = "[key]"
+#: Characters of a secret's beginning that are hidden where a text breaks off.
+_STUMP = 8
+#: A part of an address that is at least so long may be a token.
+_LONG = 12
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A key (null where a server needs none) and other texts that are shown nowhere."""
+
+    value: str | None = field(repr=False)
+    others: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, provider: Provider) -> Secret:
+        """The secrets of a provider: its key, and what its address takes from the environment.
+
+        Raises:
+            BadInput: a variable is not set.
+        """
+        others = _parts(address_of(provider)) if "$" in provider.base_url else ()
+        if provider.api_key_env is None:
+            return cls(None, others)
+        value = os.environ.get(provider.api_key_env)
+        if not value:
+            raise BadInput(
+                f"provider {provider.name!r} needs a key, and the environment variable "
+                f"{provider.api_key_env} is not set",
+                where=f"pool.providers, {provider.name}",
+                next_step=f"export {provider.api_key_env}=… and run the same command",
+            )
+        return cls(value, others)
+
+    @cached_property
+    def _values(self) -> tuple[str, ...]:
+        # The longest first: one may stand in another.
+        given = {text for text in (self.value, *self.others) if text}
+        return tuple(sorted(given, key=lambda text: (-len(text), text)))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(map(_forms, self._values))) if self._values else None
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets, in whatever form they stand in it."""
+        if self._pattern is None:
+            return text
+        text = self._pattern.sub(HIDDEN, text)
+        for value in self._values:
+            for length in range(len(value) - 1, _STUMP - 1, -1):
+                if text.endswith(value[:length]):
+                    return text[:-length] + HIDDEN
+        return text
+
+    def clean(self, value: _Value) -> _Value:
+        """The same value (JSON, or a dataclass of it) with every text in it hidden."""
+        if self._pattern is None:
+            return value
+        cleaned: Any = self._cleaned(value)
+        return cleaned  # type: ignore[no-any-return]
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, dict):
+            return {self._cleaned(key): self._cleaned(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._cleaned(one) for one in self._tokens(value)]
+        if isinstance(value, tuple):
+            return tuple(self._cleaned(one) for one in value)
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {one.name: self._cleaned(getattr(value, one.name)) for one in fields(value)}
+            return replace(value, **changed)
+        return value
+
+    def _tokens(self, values: list[Any]) -> list[Any]:
+        """Log-probabilities spell a secret out over several tokens, and again in `bytes`."""
+        if not values or not all(
+            isinstance(one, dict) and isinstance(one.get("token"), str) for one in values
+        ):
+            return values
+        assert self._pattern is not None
+        spelt = "".join(one["token"] for one in values)
+        spans = [found.span() for found in self._pattern.finditer(spelt)]
+        if not spans:
+            return values
+        kept, start = [], 0
+        for one in values:
+            stop = start + len(one["token"])
+            if any(start < last and first < stop for first, last in spans):
+                one = {"token": HIDDEN, "logprob": one.get("logprob"), "top_logprobs": []}
+            kept.append(one)
+            start = stop
+        return kept
+
+
+def _parts(address: str) -> tuple[str, ...]:
+    """What of an expanded address is hidden: all of it, its credentials, its long parts."""
+    split = urlsplit(address)
+    long_ones = [part for part in re.split(r"[/?&=#]", split.path) if len(part) >= _LONG]
+    given = (address, split.username, split.password, split.query, *long_ones)
+    return tuple(dict.fromkeys(text for text in given if text))
+
+
+def _forms(secret: str) -> str:
+    return "".join(map(_form, secret))
+
+
+def _form(character: str) -> str:
+    """One character as it may be written: itself, or escaped in JSON, a URL or HTML."""
+    code = ord(character)
+    units = character.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(
+        rf"\\+u(?i:{units[i]:02x}{units[i + 1]:02x})" for i in range(0, len(units), 2)
+    )
+    quoted = "".join(f"%(?i:{byte:02x})" for byte in character.encode("utf-8", "surrogatepass"))
+    ways = [re.escape(character), escaped, quoted, f"&#0*{code};", f"&#[xX]0*(?i:{code:x});"]
+    if not character.isalnum():
+        ways.insert(1, rf"\\+{re.escape(character)}")
+    named = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}.get(character)
+    return f"(?:{'|'.join([*ways, *([named] if named else [])])})"

@@ -1,0 +1,100 @@
+"""Which answers of one model are missing, by what the ledger has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.calls.known import Known
+from pipelines.calls.request import Settings
+from pipelines.collect.settings import messages
+from pipelines.ledger.ledger import Ledger, Settled
+from schemas.recipe.collect import Collect
+
+#: Pairs looked up in the ledger at a time.
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What one model is still to be asked.
+
+    Attributes:
+        missing: True where an answer is missing, bool [q, samples].
+        truncated: True where the larger limit is to be asked, bool [q, samples].
+        billed: Attempts so far that were billed without an answer, int32 [q, samples].
+        unanswered: True where they are so many that nothing more is asked.
+    """
+
+    missing: np.ndarray[Any, np.dtype[np.bool_]]
+    truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    billed: np.ndarray[Any, np.dtype[np.int32]]
+    unanswered: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def missing_of(
+    queries: pa.Table,
+    rows: np.ndarray[Any, np.dtype[np.int32]],
+    settings: Settings,
+    larger: Settings | None,
+    collect: Collect,
+    ledger: Ledger | None,
+    benchmark: str,
+) -> Missing:
+    """Wanted minus settled, for the queries in `rows`.
+
+    Args:
+        larger: Settings with the larger token limit, if truncated answers are asked again.
+    """
+    shape = (len(rows), collect.samples)
+    made = Missing(
+        np.ones(shape, bool),
+        np.zeros(shape, bool),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, bool),
+    )
+    if ledger is None:
+        return made
+    known = Known(ledger, settings, benchmark)
+    known_larger = Known(ledger, larger, benchmark) if larger else None
+    prompts = queries.column("prompt")
+    for start in range(0, len(rows), CHUNK):
+        asked = [
+            messages(prompts[int(row)].as_py(), collect.system)
+            for row in rows[start : start + CHUNK]
+        ]
+        found = known.settled(asked)
+        found_larger = known_larger.settled(asked) if known_larger else {}
+        for offset, texts in enumerate(asked):
+            name = settings.request_hash(texts)
+            for sample in range(collect.samples):
+                row = found.get((name, sample))
+                at = (start + offset, sample)
+                if larger and row is not None and row.status == "truncated":
+                    made.truncated[at] = True
+                    row = found_larger.get((larger.request_hash(texts), sample))
+                made.missing[at] = not settles(row, collect)
+                made.billed[at] = row.billed if row else 0
+                made.unanswered[at] = row is not None and unanswered(
+                    row.status, row.billed, collect
+                )
+    return made
+
+
+def unanswered(status: str, billed: int, collect: Collect) -> bool:
+    """Whether a pair is given up: billed so often, and never answered."""
+    return status == "error" and billed >= collect.unanswered.after
+
+
+def settles(row: Settled | None, collect: Collect) -> bool:
+    """Whether nothing more is asked where this stands."""
+    if row is None:
+        return False
+    if row.status == "error":
+        if unanswered(row.status, row.billed, collect):
+            return "unanswered" not in collect.reask
+        return row.permanent and "error" not in collect.reask
+    return not (row.status == "refused" and "refused" in collect.reask)

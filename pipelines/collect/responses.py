@@ -1,0 +1,112 @@
+"""The answers that stand in a ledger for a plan, as the table `responses`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.calls.known import Known
+from pipelines.calls.pricing import Price
+from pipelines.collect.missing import CHUNK, unanswered
+from pipelines.collect.plan import ModelPlan, Plan
+from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Answered, Ledger
+from schemas import RESPONSES
+from schemas.recipe.collect import Collect
+
+
+def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:
+    """`responses` of the plan's pairs, sorted by model, query and sample.
+
+    The newest `ok` attempt of each pair, else the newest truncated or refused
+    one, else the newest error. A pair that was never asked has no row.
+
+    Args:
+        models: Model ids to read; all of the plan by default.
+    """
+    batches = [
+        batch
+        for model in plan.models
+        if models is None or model.model.model_id in models
+        for batch in _batches(plan, model, ledger)
+    ]
+    table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
+    return RESPONSES.check(
+        table.sort_by(
+            [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
+        )
+    )
+
+
+def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
+    known = Known(ledger, model.settings, plan.benchmark)
+    known_larger = Known(ledger, model.larger, plan.benchmark) if model.larger else None
+    for start in range(0, len(model.rows), CHUNK):
+        asked = [plan.messages(int(row)) for row in model.rows[start : start + CHUNK]]
+        found = known.answered(asked)
+        larger = known_larger.answered(asked) if known_larger else {}
+        rows = []
+        for offset, texts in enumerate(asked):
+            name = model.settings.request_hash(texts)
+            second = model.larger.request_hash(texts) if model.larger else ""
+            for sample in range(plan.collect.samples):
+                answer = found.get((name, sample))
+                if answer is None:
+                    continue
+                again = larger.get((second, sample))
+                use_again = again is not None and again.attempt.usable
+                row = _row(answer, again, plan.collect) | {
+                    # The hash knows nothing of ids: two sources may hold the same question.
+                    "query_id": plan.query_id(int(model.rows[start + offset])),
+                    "model_id": model.model.model_id,
+                    "sample": sample,
+                    # As it is asked today: an earlier version may have kept it otherwise.
+                    "request_hash": second if use_again else name,
+                }
+                rows.append(row | _cost(_kept(answer, again), model.price))
+        columns = [
+            pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
+
+
+_METERED = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
+_SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
+
+
+def _cost(attempt: Attempt, price: Price) -> dict[str, Any]:
+    """The cost by the recipe's price, which may be newer than the one at the time of asking."""
+    if attempt.cost_source == "provider":
+        return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
+    whole = None
+    if attempt.usable:
+        whole = price.of(attempt.prompt_tokens, attempt.call_completion_tokens)
+    if whole is None:
+        return {"cost_usd": None, "cost_source": None}
+    return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
+
+
+def _kept(answer: Answered, again: Answered | None) -> Attempt:
+    """The answer with the larger token limit, where it is usable."""
+    return again.attempt if again and again.attempt.usable else answer.attempt
+
+
+def _row(answer: Answered, again: Answered | None, collect: Collect) -> dict[str, Any]:
+    attempts = answer.attempts + (again.attempts if again else 0)
+    kept = _kept(answer, again)
+    row = {name: getattr(kept, name) for name in _SAME}
+    error = None
+    if kept.status == "error":
+        error = f"{kept.error_class}: {kept.error}" if kept.error else kept.error_class
+        # What was metered for nothing is no answer's: `routeyard ledger` counts it.
+        row |= dict.fromkeys(_METERED)
+        if unanswered(kept.status, answer.billed, collect):
+            row["status"] = "unanswered"
+    return row | {
+        "attempts": attempts,
+        "error": error,
+        "given_score": None,
+        "graded_against": None,
+    }

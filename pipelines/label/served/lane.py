@@ -1,0 +1,109 @@
+"""A verifier or judge as a lane of the one asker: its limits, budget, and what it may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pipelines.calls.budget import Purse
+from pipelines.calls.client import Client
+from pipelines.calls.lane import Lane, Transport
+from pipelines.calls.pricing import Price
+from pipelines.calls.prompts import Heard, hear
+from pipelines.calls.reply import Fault, Reply
+from pipelines.calls.request import Request, Settings
+from pipelines.calls.wire.body import Patience
+from pipelines.errors import BadInput
+from pipelines.ledger.ledger import Ledger
+from schemas.recipe.collect import Budget, Limits, Unanswered
+from schemas.recipe.verifier import Served
+
+#: Characters of an unreadable reply that its error shows.
+_SHOWN = 300
+
+
+def settings_of(served: Served, **parameters: Any) -> Settings:
+    """What identifies a request to this model, besides the messages."""
+    return Settings.of(
+        served.provider, served.model, {"max_tokens": served.max_tokens, **parameters}
+    )
+
+
+def hear_served(
+    requests: Sequence[Request],
+    served: Served,
+    ledger: Ledger,
+    *,
+    run: str,
+    purpose: str,
+    benchmark: str,
+    readable: Callable[[str], bool],
+    transport: Callable[..., Transport] = Client,
+    send: bool = True,
+) -> Heard:
+    """Ask a verifier or judge what the ledger does not answer yet.
+
+    Args:
+        benchmark: Whose budget it is.
+        readable: Whether a reply can be used. One that cannot, or that was cut by
+            length or by a filter, is asked again, then stands as an error.
+        send: False only looks at what the ledger holds.
+
+    Raises:
+        BadInput: the key is not set, or a budget is set without both prices.
+    """
+    price = Price(served.price_in, served.price_out)
+    if served.budget_usd is not None and not price.known:
+        raise BadInput(
+            f"{served.name!r} has a budget but no price, so nothing could be counted",
+            where=f"label, {served.name}",
+            next_step="give price_in and price_out in USD per million tokens",
+        )
+    if not requests:
+        return Heard({})
+    name = requests[0].model_id
+    purse = Purse(
+        Budget(usd=served.budget_usd),
+        ledger,
+        f"{benchmark}, {name}",
+        settings=[requests[0].settings.settings_hash],
+        raise_by=f"budget_usd of {name}",
+    )
+    lane = Lane(
+        model_id=name,
+        provider=served.provider,
+        requests=iter(()),
+        wanted=0,
+        limits=Limits(concurrency=served.concurrency),
+        price=price,
+        max_tokens=served.max_tokens,
+        unusable=lambda reply: unusable(reply, readable),
+        unanswered_after=Unanswered().after,
+        transport=transport,
+    )
+    return hear(
+        requests,
+        lane,
+        ledger,
+        run=run,
+        purpose=purpose,
+        retry=served.retry,
+        purse=purse,
+        patience=Patience(deadline_s=served.timeout_s),
+        benchmark=benchmark,
+        send=send,
+    )
+
+
+def unusable(reply: Reply, readable: Callable[[str], bool]) -> Fault | None:
+    """Why a reply is no verdict, or null."""
+    choice = reply.choices[0]
+    said = repr((choice.text or "")[:_SHOWN])
+    if choice.status == "truncated":
+        why = "the reply was cut by its length, so what it would have said is not known"
+        return Fault("cut_verdict", f"{why}: {said}", status=200)
+    if choice.status == "refused":
+        return Fault("filtered_verdict", f"the reply was filtered or refused: {said}", status=200)
+    if choice.text is None or not readable(choice.text):
+        return Fault("unreadable_verdict", f"no verdict in: {said}", status=200)
+    return None
