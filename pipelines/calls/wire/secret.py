@@ -2,8 +2,9 @@
 
 A server that is not trusted may send the key back in any field, and in other
 forms than it got it: escaped in JSON, in a URL or in HTML, cut into stream
-events, content parts or tokens, or with its end cut off. `Secret.clean` knows
-them; nothing that came over the wire is used before it went through.
+events, content parts or tokens, or with an end cut off. `Secret.clean` knows
+them; nothing that came over the wire is used before it went through. What the
+libraries log of a request goes through it as well (`logs.py`).
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pipelines.calls.wire.address import address_of
+from pipelines.calls.wire.logs import hidden_in_logs
 from pipelines.errors import BadInput
 from schemas.recipe.pool import Provider
 
 _Value = TypeVar("_Value")
 HIDDEN = "[key]"
-#: Characters of a secret's beginning that are hidden where a text breaks off.
-_STUMP = 8
+#: Characters of a key that are hidden wherever so many of them stand in a row: texts
+#: are cut by servers, and a piece is a key to whoever guesses the rest.
+_PIECE = 12
 #: A part of an address that is at least so long may be a token.
 _LONG = 12
 
@@ -43,7 +46,7 @@ class Secret:
         """
         others = _parts(address_of(provider)) if "$" in provider.base_url else ()
         if provider.api_key_env is None:
-            return cls(None, others)
+            return hidden_in_logs(cls(None, others))
         value = os.environ.get(provider.api_key_env)
         if not value:
             raise BadInput(
@@ -52,7 +55,7 @@ class Secret:
                 where=f"pool.providers, {provider.name}",
                 next_step=f"export {provider.api_key_env}=… and run the same command",
             )
-        return cls(value, others)
+        return hidden_in_logs(cls(value, others))
 
     @cached_property
     def _values(self) -> tuple[str, ...]:
@@ -66,13 +69,25 @@ class Secret:
 
     def hide(self, text: str) -> str:
         """The text without the secrets, in whatever form they stand in it."""
-        if self._pattern is None:
-            return text
-        text = self._pattern.sub(HIDDEN, text)
-        for value in self._values:
-            for length in range(len(value) - 1, _STUMP - 1, -1):
-                if text.endswith(value[:length]):
-                    return text[:-length] + HIDDEN
+        return self._without_pieces(self.whole(text))
+
+    def whole(self, text: str) -> str:
+        """The text without whole secrets; pieces of them are left."""
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+
+    def _without_pieces(self, text: str) -> str:
+        key = self.value or ""
+        for start in range(len(key) - _PIECE + 1):
+            after = 0
+            while (at := text.find(key[start : start + _PIECE], after)) >= 0:
+                # Nothing of it stands to the left: that would have been found before.
+                length = _PIECE
+                while text[at : at + length + 1] == key[start : start + length + 1]:
+                    if start + length >= len(key):
+                        break
+                    length += 1
+                text = text[:at] + HIDDEN + text[at + length :]
+                after = at + len(HIDDEN)
         return text
 
     def clean(self, value: _Value) -> _Value:
