@@ -173,6 +173,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         **_SERVED,
         "kind": "What it is asked: a rating, right or wrong, against another model, a choice.",
         "reference_model": "Model whose answer a `relative` judge compares with.",
+        "lowest": "Lowest rating of the scale, 0 or 1; the highest is 10.",
         "correct_from": "Rating from which an answer is correct.",
         "seed": "Seed that is sent along.",
     },

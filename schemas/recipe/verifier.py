@@ -50,7 +50,7 @@ class Verifier(Served):
 class Judge(Served):
     """A language model that judges answers.
 
-    `rating`: 1 to 10, correct from `correct_from`. `relative`: correct when rated
+    `rating`: `lowest` (1 or 0) to 10, correct from `correct_from`. `relative`: correct when rated
     at least as high as `reference_model` on the same query. `reference`: right or
     wrong against the references. `choice`: which of all answers to a query are
     right, asked in two orders.
@@ -58,6 +58,7 @@ class Judge(Served):
 
     kind: Literal["rating", "relative", "reference", "choice"] = "reference"
     reference_model: str | None = None
-    correct_from: int = Field(default=7, ge=1, le=10)
+    lowest: Literal[0, 1] = 1
+    correct_from: float = Field(default=7, ge=0, le=10)
     temperature: float = 0.0
     seed: int = 0

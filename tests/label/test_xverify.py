@@ -211,10 +211,20 @@ def test_templates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("Good. [[7]]", 7), ("[[10]]", 10), ("first [[2]], then [[ 9 ]]", 9)]
+    + [("[[7.5]]", 7.5), ("Short, then Rating: [5]", 5), ("Rating: [[5]]", 5)]
     + [(text, None) for text in ("7", "[[0]]", "[[11]]", "[[7/10]]", "[[seven]]", "[[" * 9999)],
 )
-def test_ratings(text: str, expected: int | None) -> None:
+def test_ratings(text: str, expected: float | None) -> None:
     assert rating(text) == expected
+
+
+def test_ratings_from_zero_and_the_numbered_form_of_winners() -> None:
+    # 0 to 10, as RouterXBench grades open-ended answers: its lowest grade is a grade.
+    assert rating("[[0]]", lowest=0) == 0
+    assert rating("[[10.5]]", lowest=0) is None
+    assert winners("LLM 1 and LLM 3", 3) == {0, 2}
+    assert winners("LLM 4", 3) is None
+    assert winners("none of them", 3) is None
 
 
 def test_rating_and_relative_judges(ledger: SqliteLedger) -> None:

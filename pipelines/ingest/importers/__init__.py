@@ -18,6 +18,7 @@ IMPORTERS = Registry(
         "llmrouterbench": "pipelines.ingest.importers.llmrouterbench:IMPORTER",
         "lm_eval": "pipelines.ingest.importers.lm_eval:IMPORTER",
         "mixinstruct": "pipelines.ingest.importers.mixinstruct:IMPORTER",
+        "mixinstruct_bartscore": "pipelines.ingest.importers.mixinstruct:BARTSCORE",
         "mmlu_pro": "pipelines.ingest.importers.mmlu_pro:IMPORTER",
         "routellm": "pipelines.ingest.importers.routellm:IMPORTER",
         "routerarena": "pipelines.ingest.importers.routerarena:IMPORTER",

@@ -8,7 +8,9 @@ llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from pipelines.ingest.importers.reading import (
     found_files,
     json_rows,
     need,
+    number,
     obj,
     objects,
     records,
@@ -34,24 +37,41 @@ _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 METRIC = "bertscore"
 
 
-def read(path: Path) -> Found:
-    """The BERTScore of a candidate is its score; `cmp_results` stays in the source."""
+def by_bertscore(scores: dict[str, Any], where: str) -> float | None:
+    """The candidate's BERTScore."""
+    return score(scores.get(METRIC), where)
+
+
+def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
+    """exp(BARTScore): the score that RouterBench+ (section 4.1) and CSCR take for this set.
+
+    BARTScore is a mean log-probability, at most 0, so its exponential lies in (0, 1].
+    """
+    found = number(scores.get("bartscore"), where)
+    return None if found is None else score(math.exp(min(found, 700.0)), where)
+
+
+Graded = Callable[[dict[str, Any], str], float | None]
+
+
+def read(path: Path, graded: Graded = by_bertscore) -> Found:
+    """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
     found = Found()
     # The dataset's own folder holds each split once; revisions of it hold JSON beside JSONL.
     paths = found_files(path, ["**/*_data_prepared.jsonl", "**/*_data_prepared.json"], _LAYOUT)
-    found.answers = _answers(found, paths)
+    found.answers = _answers(found, paths, graded)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: Found, paths: list[Path], graded: Graded) -> Iterator[Answer]:
     for path in paths:
         split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
         for where, row in records(json_rows(path), _COLUMNS, path.name, found):
-            yield from _candidates(found, row, split, where)
+            yield from _candidates(found, row, split, where, graded)
 
 
 def _candidates(
-    found: Found, row: dict[str, Any], split: str | None, where: str
+    found: Found, row: dict[str, Any], split: str | None, where: str, graded: Graded
 ) -> Iterator[Answer]:
     query = str(row["id"])
     asked = "\n".join(part for part in (text(row["instruction"]), text(row["input"])) if part)
@@ -73,7 +93,7 @@ def _candidates(
             query=query,
             model=str(candidate["model"]),
             text=text(candidate["text"]),
-            score=score(scores.get(METRIC), where),
+            score=graded(scores, where),
         )
 
 
@@ -91,4 +111,14 @@ IMPORTER = Importer(
     layout=_LAYOUT,
     lacks=("token usage", "cost", "latency"),
     read=read,
+)
+
+BARTSCORE = Importer(
+    name="mixinstruct_bartscore",
+    title="MixInstruct, graded by exp(BARTScore)",
+    url=IMPORTER.url,
+    license=IMPORTER.license,
+    layout=_LAYOUT,
+    lacks=IMPORTER.lacks,
+    read=partial(read, graded=by_bartscore),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,33 +44,74 @@ def _answers(found: Found, frames: list[tuple[Path, pickles.Frame, list[str]]]) 
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
-        seen: set[str] = set()
+        rows: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         for number, row in enumerate(frame.rows()):
-            where = f"{file.name}, row {number}"
             name = str(row["sample_id"])
-            sample_id = f"{file.stem}/{name}" if several else name
-            prompt = _unwrapped(row["prompt"])
-            question = Question(
-                id=sample_id, question=prompt, prompt=prompt, task=str(row["eval_name"])
-            )
-            found.ask(question, where)
-            if name in seen:  # upstream's reader drops them too
-                found.left_out["rows that repeat a sample_id"] += 1
-                continue
-            seen.add(name)
-            for model in models:
-                graded = score(row[model], f"{where}, {model}")
-                text = _unwrapped(row.get(f"{model}|model_response"))
-                if graded is None and not text:
-                    found.left_out["pairs without answer"] += 1
-                    continue
-                yield Answer(
-                    query=sample_id,
-                    model=model,
-                    text=text or None,
-                    score=graded,
-                    cost_usd=spent(row[f"{model}|total_cost"], None, where),
-                )
+            called = f"{file.stem}/{name}" if several else name
+            rows.setdefault(called, []).append((f"{file.name}, row {number}", dict(row)))
+        for called, repeats in rows.items():
+            for question, cells in _apart(called, repeats).items():
+                found.ask(question, cells[0][0])
+                for model in models:
+                    yield from _cells(found, question.id, model, cells)
+
+
+def _apart(
+    called: str, repeats: list[tuple[str, dict[str, Any]]]
+) -> dict[Question, list[tuple[str, dict[str, Any]]]]:
+    """The questions that share a sample_id, each with its rows.
+
+    The file repeats some ids: with another prompt, which is another question
+    (`id#2`), or with the same one, each row holding the cells the other lacks.
+    """
+    apart: dict[Question, list[tuple[str, dict[str, Any]]]] = {}
+    numbers: dict[tuple[str, str], str] = {}
+    for where, row in repeats:
+        prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
+        number = len(numbers) + 1
+        name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
+        question = Question(id=name, question=prompt, prompt=prompt, task=task)
+        apart.setdefault(question, []).append((where, row))
+    return apart
+
+
+def _cells(
+    found: Found, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+) -> Iterator[Answer]:
+    """One answer per model; halves are put together, a second graded answer is a sample."""
+    answers: list[Answer] = []
+    for where, row in rows:
+        graded = score(row[model], f"{where}, {model}")
+        text = _unwrapped(row.get(f"{model}|model_response")) or None
+        if graded is None and text is None:
+            continue
+        cost = spent(row[f"{model}|total_cost"], None, where)
+        new = Answer(query=query, model=model, text=text, score=graded, cost_usd=cost)
+        half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
+        if half is None:
+            answers.append(new)
+        elif answers[half] != new:
+            answers[half] = _together(answers[half], new)
+        else:
+            found.left_out["cells that repeat another row's"] += 1
+    if not answers:
+        found.left_out["pairs without answer"] += 1
+    yield from (replace(one, sample=at) for at, one in enumerate(answers))
+
+
+def _complete(one: Answer, other: Answer) -> bool:
+    """Whether two cells do not contradict each other: what both know is the same."""
+    pairs = ((one.text, other.text), (one.score, other.score), (one.cost_usd, other.cost_usd))
+    return all(a is None or b is None or a == b for a, b in pairs)
+
+
+def _together(one: Answer, other: Answer) -> Answer:
+    return replace(
+        one,
+        text=other.text if one.text is None else one.text,
+        score=other.score if one.score is None else one.score,
+        cost_usd=other.cost_usd if one.cost_usd is None else one.cost_usd,
+    )
 
 
 def _unwrapped(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Language models as judges; blind to which model answered.
 
-* `rating`: a number from 1 to 10, read from `[[n]]`; score (n − 1) / 9.
+* `rating`: a number from 1 (or 0) to 10, read from `[[n]]` or `Rating: [n]`; score
+  (n − lowest) / (10 − lowest).
 * `relative`: y = 1[S_model ≥ S_reference] on the same query, as in the
   triple-perspective routing paper.
 * `reference`: `[[1]]` or `[[0]]` against the reference answers.
@@ -40,14 +41,28 @@ from pipelines.ledger.ledger import Ledger
 from schemas.recipe.verifier import Judge
 
 _BRACKETS = re.compile(r"\[\[\s{0,5}([^\[\]]{1,200}?)\s{0,5}\]\]")
+#: One bracket, as the prompt's own words have it ("[rating]").
+_RATING = re.compile(r"(?i)\brating\s{0,3}:\s{0,3}\[(\d{1,2}(?:\.\d{1,4})?)\]")
+#: The output form of the confidence-driven router's prompt (appendix A.4).
+_NUMBERED = re.compile(r"(?i)\bLLM\s?(\d{1,2})\b")
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMES = frozenset({"question", "answer", "answers", "references"})
 
 
-def rating(text: str) -> int | None:
-    """The last `[[n]]` with n from 1 to 10; null when there is none."""
+def rating(text: str, lowest: int = 1) -> float | None:
+    """The last `[[n]]`, else the last `Rating: [n]`, with n from `lowest` to 10; decimals count.
+
+    Both are what the prompt of RouterXBench (appendix B.1, Figure 5) leads to. Null
+    when there is none, or the number is off the scale.
+    """
     found = _last(text)
-    return int(found) if found and re.fullmatch(r"[1-9]|10", found) else None
+    if found is None:
+        single = _RATING.findall(text)
+        found = single[-1] if single else None
+    if not found or not re.fullmatch(r"\d{1,2}(\.\d{1,4})?", found):
+        return None
+    n = float(found)
+    return n if lowest <= n <= 10 else None
 
 
 def decision(text: str) -> bool | None:
@@ -56,10 +71,16 @@ def decision(text: str) -> bool | None:
 
 
 def winners(text: str, n: int) -> frozenset[int] | None:
-    """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable."""
+    """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable.
+
+    Without brackets `LLM 1 and LLM 3` is read, the form that the prompt of the
+    confidence-driven router (appendix A.4) asks for.
+    """
     found = _last(text)
     if found is None:
-        return None
+        places = [int(number) - 1 for number in _NUMBERED.findall(text)]
+        named = frozenset(places)
+        return named if named and all(0 <= place < n for place in named) else None
     if found.lower() == "none":
         return frozenset()
     letters = [part.strip().upper() for part in found.split(",")]
@@ -108,7 +129,7 @@ def judge(
             or (by.kind == "relative" and _is_reference(answer, by) and answer.key[0] in about)
         ]
     asked = [(answer, _request(template, answer, by)) for answer in shown]
-    readable = _read_decision if by.kind == "reference" else _read_rating
+    readable = _read_decision if by.kind == "reference" else partial(_read_rating, by.lowest)
     heard = hear([request for _, request in asked], readable=readable)
     scorer, version = f"judge:{by.name}", f"{by.kind}-{template.version}"
     costs = Costs()
@@ -131,9 +152,9 @@ def _plain(
     if by.kind == "reference":
         right = decision(attempt.text)
         return verdict(answer.key, scorer, version, _outcome(right is True), **about)
-    n = rating(attempt.text)
+    n = rating(attempt.text, by.lowest)
     assert n is not None
-    about |= {"extracted": str(n), "score": (n - 1) / 9}
+    about |= {"extracted": f"{n:g}", "score": (n - by.lowest) / (10 - by.lowest)}
     return verdict(answer.key, scorer, version, _outcome(n >= by.correct_from), **about)
 
 
@@ -145,10 +166,10 @@ def _relative(
     costs: Costs,
 ) -> list[dict[str, Any]]:
     """Each rating against the reference model's rating of the same sample, else its first."""
-    reference: dict[str, int] = {}
+    reference: dict[str, float] = {}
     for answer, attempt in sorted(said, key=lambda pair: pair[0].key, reverse=True):
         if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
-            n = rating(attempt.text)
+            n = rating(attempt.text, by.lowest)
             assert n is not None
             reference[answer.key[0]] = n
     rows = []
@@ -158,13 +179,13 @@ def _relative(
         if attempt.status != "ok" or attempt.text is None:
             rows.append(failed(answer.key, scorer, version, attempt))
             continue
-        n, bar = rating(attempt.text), reference.get(answer.key[0])
+        n, bar = rating(attempt.text, by.lowest), reference.get(answer.key[0])
         cost = costs.of(attempt)
         if n is None or bar is None:
             reason = f"{by.reference_model} has no rating on this query to compare with"
             row = verdict(answer.key, scorer, version, "error", reason=reason, cost_usd=cost)
         else:
-            about: dict[str, Any] = {"extracted": f"{n} against {bar}", "reason": attempt.text}
+            about: dict[str, Any] = {"extracted": f"{n:g} against {bar:g}", "reason": attempt.text}
             right = _outcome(n >= bar)
             row = verdict(answer.key, scorer, version, right, cost_usd=cost, **about)
         rows.append(row)
@@ -260,8 +281,8 @@ def _is_reference(answer: Answer, by: Judge) -> bool:
     return answer.key[1] == by.reference_model
 
 
-def _read_rating(text: str) -> bool:
-    return rating(text) is not None
+def _read_rating(lowest: int, text: str) -> bool:
+    return rating(text, lowest) is not None
 
 
 def _read_decision(text: str) -> bool:

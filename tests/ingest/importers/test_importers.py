@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -241,6 +242,9 @@ def test_mixinstruct(tmp_path):
     _json(tmp_path / "test_data_prepared.json", [row])
     _, questions, answers = _import("mixinstruct", tmp_path / "test_data_prepared.json", tmp_path)
     assert (questions[0]["split"], answers[0]["score"]) == ("test", 0.75)
+    path = tmp_path / "test_data_prepared.json"
+    _, _, graded = _import("mixinstruct_bartscore", path, tmp_path / "other")
+    assert graded[0]["score"] == pytest.approx(math.exp(-4.0))
 
 
 def test_ulab_error_texts_are_missing_answers(tmp_path):

@@ -41,7 +41,7 @@ def _document(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
 
 
-def test_routerbench_scores_stand_as_objects_and_a_repeated_id_counts_once(tmp_path):
+def test_routerbench_scores_stand_as_objects_and_a_repeated_row_counts_once(tmp_path):
     models = ["WizardLM/WizardLM-13B-V1.2", "gpt-4-1106-preview"]
     frame = pd.DataFrame(
         {
@@ -72,7 +72,38 @@ def test_routerbench_scores_stand_as_objects_and_a_repeated_id_counts_once(tmp_p
         (models[1], 1.0),
         (models[1], 1.0),
     ]
-    assert done.left_out == {"rows that repeat a sample_id": 1}
+    assert done.left_out == {"cells that repeat another row's": 2}
+
+
+def test_routerbench_loses_no_label_to_a_repeated_id(tmp_path):
+    # The true file repeats 14 ids: other prompts, and rows of which each holds half the scores.
+    nan = float("nan")
+    frame = pd.DataFrame(
+        {
+            "sample_id": ["a.1", "a.1", "b.2", "b.2", "c.3", "c.3"],
+            "prompt": ["['One?']", "['Another?']", "['Two?']", "['Two?']", "['Six?']", "['Six?']"],
+            "eval_name": ["a", "a", "b", "b", "c", "c"],
+            "gpt-4": pd.Series([1.0, 0.0, 1.0, nan, 1.0, 0.0], dtype=object),
+            "yi": pd.Series([0.0, 1.0, nan, 0.5, 1.0, 1.0], dtype=object),
+            "gpt-4|model_response": ["['x']", "['y']", "['z']", None, "['p']", "['q']"],
+            "yi|model_response": ["['x']", "['y']", None, "['w']", "['p']", "['p']"],
+            "gpt-4|total_cost": [0.1, 0.2, 0.3, nan, 0.5, 0.6],
+            "yi|total_cost": [0.1, 0.2, nan, 0.4, 0.5, 0.5],
+        }
+    )
+    frame.to_pickle(tmp_path / "routerbench_0shot.pkl", protocol=5)
+    done, questions, answers = _import("routerbench", tmp_path, tmp_path)
+    assert [q["question"] for q in questions] == ["One?", "Another?", "Two?", "Six?"]
+    found = {(a["query"], a["model"], a["sample"]): a["score"] for a in answers}
+    assert found == {
+        ("a.1", "gpt-4", 0): 1.0, ("a.1", "yi", 0): 0.0,
+        ("a.1#2", "gpt-4", 0): 0.0, ("a.1#2", "yi", 0): 1.0,
+        # Halves of one question are put together.
+        ("b.2", "gpt-4", 0): 1.0, ("b.2", "yi", 0): 0.5,
+        # Two grades of one model on one question are two samples.
+        ("c.3", "gpt-4", 0): 1.0, ("c.3", "gpt-4", 1): 0.0, ("c.3", "yi", 0): 1.0,
+    }  # fmt: skip
+    assert done.left_out == {"cells that repeat another row's": 1}
 
 
 def _routereval(folder: Path, **changes: Any) -> Path:
