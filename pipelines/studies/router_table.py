@@ -8,13 +8,16 @@ from pipelines.evaluate.run import Evaluation
 from pipelines.studies.given import Given
 from pipelines.studies.study import Cell, Unit
 
+#: Metric of `metrics.parquet` → (heading, unit).
+Columns = Mapping[str, tuple[str, Unit]]
+
 #: Routers that every release with embeddings can train, in the order tables show them.
 REFERENCE = ("knn", "kmeans", "mf", "mlp", "best-generalist", "random")
 
 
 def router_cells(
     given: Given,
-    columns: Mapping[str, tuple[str, Unit]],
+    columns: Columns,
     *,
     routers: Sequence[str] = REFERENCE,
     references: Sequence[str] = ("best single", "oracle"),
@@ -30,9 +33,7 @@ def router_cells(
     return cells_of(done, columns, [*(given.routers or routers), *references])
 
 
-def cells_of(
-    done: Evaluation, columns: Mapping[str, tuple[str, Unit]], rows: Sequence[str]
-) -> list[Cell]:
+def cells_of(done: Evaluation, columns: Columns, rows: Sequence[str]) -> list[Cell]:
     """The named metrics of the named routers; a metric that is null says why."""
     found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
     cells = []

@@ -1,0 +1,101 @@
+"""What a change does to routers: duplicates gone, specialists in, a domain left out of training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from pipelines.studies.given import Given
+from pipelines.studies.router_table import REFERENCE
+from pipelines.studies.study import Cell, Study
+
+PAPER = "who-routes-the-router"
+LEARNED = ("knn", "kmeans", "mf", "mlp")
+
+
+def _values(given: Given, metric: str) -> Mapping[str, tuple[float | None, ...]]:
+    rows = given.evaluation(LEARNED).metrics.to_pylist()
+    return {r["router"]: (r["value"], r["low"], r["high"]) for r in rows if r["metric"] == metric}
+
+
+def _before_and_after(given: Given) -> Sequence[Cell]:
+    """The same test questions; after: of each group of duplicates one train question."""
+    core, scheme = given.core, given.default_scheme()
+    split = core.splits[scheme].copy()
+    first = np.zeros(core.n_queries, dtype=bool)
+    first[np.unique(core.groups, return_index=True)[1]] = True
+    split[(split == "train") & ~first] = ""
+    reduced = replace(given, _evaluations={})
+    reduced.__dict__["core"] = replace(core, splits={**core.splits, scheme: split})
+    cells = []
+    for heading, one in (("original", given), ("reduced", reduced)):
+        for name, (value, low, high) in _values(one, "accuracy").items():
+            if name in LEARNED:
+                cells.append(Cell(name, f"accuracy, {heading}", value, "percent", low, high))
+    return cells
+
+
+DEDUP_EFFECT = Study(
+    name="dedup_effect",
+    paper=PAPER,
+    item="Table 1",
+    title="Routers trained with and without near-duplicate train questions",
+    cells=_before_and_after,
+    needs=("labels", "splits", "embeddings", "duplicates"),
+    rows="router",
+    notes=("Where a build removed duplicates already, none are left and both columns agree.",),
+)
+
+
+def _agreement(given: Given) -> Sequence[Cell]:
+    """Agreement with the best generalist, with the pseudo-specialists and without."""
+    models = given.tables["models"]
+    real = models.filter(pc.equal(models.column("kind"), "real")).column("model_id").to_pylist()
+    without = replace(given, _evaluations={})
+    without.__dict__["core"] = given.core.with_models(tuple(sorted(real)))
+    before = _values(without, "agreement_with_generalist")
+    after = _values(given, "agreement_with_generalist")
+    cells = []
+    for name in LEARNED:
+        one, other = before.get(name, (None,))[0], after.get(name, (None,))[0]
+        cells += [
+            Cell(name, "without specialists", one, "percent"),
+            Cell(name, "with specialists", other, "percent"),
+            Cell(name, "change", None if None in (one, other) else other - one, "points"),  # type: ignore[operator]
+        ]
+    return cells
+
+
+AGREEMENT_CHANGE = Study(
+    name="agreement_change",
+    paper=PAPER,
+    item="Table 4",
+    title="Agreement with the best generalist before and after pseudo-specialists are added",
+    cells=_agreement,
+    needs=("labels", "splits", "embeddings", "pseudo_specialists"),
+    rows="router",
+    plot="bars",
+    plot_column="change",
+    notes=("Over all test questions; the paper also prints three target tasks.",),
+)
+
+
+def _ood(given: Given) -> Sequence[Cell]:
+    done = given.evaluation(REFERENCE, ood=True)
+    rows = [] if done.ood is None else done.ood.to_pylist()
+    return [Cell(r["group"], r["router"], r["change"], "points", r["low"], r["high"]) for r in rows]
+
+
+OOD_CHANGE = Study(
+    name="ood_change",
+    paper=PAPER,
+    item="Table 5, Table 7",
+    title="Change of accuracy on a group of tasks when routers are trained without it",
+    cells=_ood,
+    needs=("labels", "splits", "embeddings", "tasks"),
+    rows="group",
+    plot="heat",
+)

@@ -1,0 +1,132 @@
+"""Tables about data: counts per source, sizes of benchmarks, near-duplicates, close tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipelines.curate.dedup.rule import dedup
+from pipelines.curate.dedup.vectors import query_vectors
+from pipelines.curate.tasks import task_similarity
+from pipelines.studies.given import Given
+from pipelines.studies.study import Cell, Study
+
+#: Table 7 of the routing-plateau paper is stated by the two recipes' sources.
+_NINE = ("nine_by_30k", "nine_by_300k")
+
+
+def _source_counts(given: Given) -> Sequence[Cell]:
+    counted = Counter(given.tables["queries"].column("source").to_pylist())
+    cells = [Cell(name, "questions", float(n), "count") for name, n in counted.most_common()]
+    return [*cells, Cell("total", "questions", float(sum(counted.values())), "count")]
+
+
+SOURCE_COUNTS = Study(
+    name="source_counts",
+    paper="routing-plateau",
+    item="Table 7",
+    title="Questions per source",
+    cells=_source_counts,
+    rows="source",
+    printed={
+        _NINE[0]: {("total", "questions"): 31_027},
+        _NINE[1]: {("total", "questions"): 310_371},
+    },
+)
+
+
+def _sizes(given: Given) -> Sequence[Cell]:
+    core, name = given.core, given.release
+    cells = [
+        Cell(name, "models", float(core.n_models), "count"),
+        Cell(name, "questions", float(core.n_queries), "count"),
+        Cell(name, "tasks", float(len(set(core.tasks.tolist()))), "count"),
+        Cell(name, "labels known", core.coverage, "percent"),
+    ]
+    for scheme, split in core.splits.items():
+        for part in ("train", "validation", "test"):
+            count = float(np.sum(split == part))
+            cells.append(Cell(name, f"{part} ({scheme})", count, "count"))
+    return [*cells, Cell(name, "cost", text=", ".join(core.costs) or "none")]
+
+
+BENCHMARK_SIZES = Study(
+    name="benchmark_sizes",
+    paper="who-routes-the-router, routing-plateau",
+    item="Table 6 (RouterBench+), Table 8 (plateau)",
+    title="Size of the benchmark: models, questions, tasks, splits, known costs",
+    cells=_sizes,
+    rows="benchmark",
+    printed={
+        _NINE[0]: {
+            (_NINE[0], "train (dense)"): 23_027, (_NINE[0], "validation (dense)"): 3_000,
+            (_NINE[0], "test (dense)"): 5_000, (_NINE[0], "models"): 9,
+        },
+        "routerbench_plus": {("routerbench_plus", "models"): 85,
+                             ("routerbench_plus", "questions"): 33_337,
+                             ("routerbench_plus", "tasks"): 68},
+    },
+)  # fmt: skip
+
+
+def _duplicates(given: Given) -> Sequence[Cell]:
+    found = given.tables.get("duplicates")
+    if found is None:
+        found = dedup(dict(given.tables), threshold=0.999, keep="all").added["duplicates"]
+    groups: Counter[str] = Counter()
+    conflicts = set()
+    for row in found.to_pylist():
+        groups[row["group_id"]] += 1
+        if row["label_conflict"]:
+            conflicts.add(row["group_id"])
+    n, members = len(groups), sum(groups.values())
+    total = given.tables["queries"].num_rows
+    name = given.release
+    return [
+        Cell(name, "groups", float(n), "count"),
+        Cell(name, "questions in groups", float(members), "count"),
+        Cell(name, "share of questions", members / max(total, 1), "percent"),
+        Cell(name, "mean size", members / n if n else None, note=None if n else "no groups"),
+        Cell(name, "largest", float(max(groups.values(), default=0)), "count"),
+        Cell(
+            name, "groups with conflicting labels", len(conflicts) / n if n else None, "percent",
+            note=None if n else "no groups",
+        ),
+    ]  # fmt: skip
+
+
+DUPLICATES = Study(
+    name="duplicates",
+    paper="who-routes-the-router",
+    item="section 4.2 and 4.5 (text)",
+    title="Near-duplicate questions at a cosine of 0.999, and whether their labels conflict",
+    cells=_duplicates,
+    needs=("labels", "duplicates"),
+    rows="benchmark",
+    notes=("Groups that a build removed are counted as it found them (table `duplicates`).",),
+)
+
+
+def _task_similarity(given: Given) -> Sequence[Cell]:
+    matrix = given.matrix
+    vectors, _, _ = query_vectors(dict(given.tables), None, where="study task_similarity")
+    close = task_similarity(vectors, matrix.task, len(matrix.tasks))
+    return [
+        Cell(one, other, float(close[a, b]))
+        for a, one in enumerate(matrix.tasks)
+        for b, other in enumerate(matrix.tasks)
+    ]
+
+
+TASK_SIMILARITY = Study(
+    name="task_similarity",
+    paper="who-routes-the-router",
+    item="Figure 10",
+    title="Cosine of the tasks' mean embeddings",
+    cells=_task_similarity,
+    needs=("labels", "tasks", "embeddings"),
+    rows="task",
+    plot="heat",
+)
