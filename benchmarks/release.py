@@ -39,12 +39,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
     try:
-        tables = make(arguments.labels, arguments.models)
+        tables = stream(arguments.labels, arguments.models)
         recipe = {"name": "bench", "version": "1.0.0"}
         build, released = timed(
             partial(write_release, tables, recipe=recipe, root=folder, render_card=render)
         )
-        tables = {}
+        tables, built = {}, peak_mb()
         files = {p.name: p.stat().st_size for p in released.path.rglob("*") if p.is_file()}
         with open_release(released.path, memory_limit=arguments.memory_limit) as opened:
             opening, _ = timed(lambda: opened.sql("SELECT count(*) FROM labels"))
@@ -57,7 +57,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             "labels": arguments.labels,
             "models": arguments.models,
             "build_cpu_s": build,
+            "build_peak_rss_mb": built,
             "bytes": files,
+            "beside_responses_mb": round(
+                sum(size for name, size in files.items() if name != "responses.parquet") / 1e6, 1
+            ),
             "first_query_cpu_s": opening,
             "matrix_cpu_s": matrix,
             "saved_queries_cpu_s": {name: seconds for name, (seconds, _) in ours.items()},
@@ -91,81 +95,86 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def make(labels: int, models: int) -> dict[str, pa.Table]:
     """Labels, responses, queries and models of a seeded artificial benchmark."""
-    from schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS
+    streamed = stream(labels, models)
+    return {
+        name: table if isinstance(table, pa.Table) else pa.concat_tables(table.parts())
+        for name, table in streamed.items()
+    }
+
+
+def stream(labels: int, models: int) -> dict[str, Any]:
+    """The same, with labels and responses one model at a time."""
+    from pipelines.release.written import Streamed
+    from schemas import MODELS, QUERIES, SPLITS
 
     n = max(labels // models, 1)
-    random = np.random.default_rng(0)
     ids = pa.array([f"q{i:020x}" for i in range(n)])
     names = pa.array([f"model-{m:03d}" for m in range(models)])
-    q = np.tile(np.arange(n), models)
-    m = np.repeat(np.arange(models), n)
-    skill = np.linspace(0.3, 0.9, models)[m]
-    right = random.random(n * models) < skill * (0.5 + random.random(n)[q])
-    key = {"query_id": ids.take(pa.array(q)), "model_id": names.take(pa.array(m))}
-    size = n * models
-
-    def table(contract: Any, columns: dict[str, Any], rows: int) -> pa.Table:
-        arrays = []
-        for column in contract.columns:
-            value = columns.get(column.name)
-            if isinstance(value, pa.Array):
-                arrays.append(value)
-            elif isinstance(value, np.ndarray):
-                arrays.append(pa.array(value, type=column.type))
-            else:
-                arrays.append(pa.repeat(pa.scalar(value, type=column.type), rows))
-        return pa.Table.from_arrays(arrays, schema=contract.schema)
-
+    difficulty = 0.5 + np.random.default_rng(0).random(n)
     tasks = pa.array([f"task{i % TASKS}" for i in range(n)])
     text = pa.array([f"Question number {i}?" for i in range(n)])
     split = pa.array([("train", "train", "validation", "test")[i % 4] for i in range(n)])
     source = {"source": "bench", "domain": "math", "scorer": "numeric", "metadata": "{}"}
+    asked = {"query_id": ids, "source_id": ids, "task": tasks, "question": text, "prompt": text}
+    asked |= {**source, "choices": [], "references": ["1"]}
+    skills = np.linspace(0.3, 0.9, models)
+
+    def parts(make_one: Callable[..., pa.Table]) -> Streamed:
+        return Streamed(
+            lambda: (make_one(ids, names[m], m, skills[m] * difficulty) for m in range(models))
+        )
+
     return {
-        "queries": table(
-            QUERIES,
-            {
-                **source,
-                "query_id": ids,
-                "source_id": ids,
-                "task": tasks,
-                "question": text,
-                "prompt": text,
-                "choices": [],
-                "references": ["1"],
-            },
-            n,
-        ),
-        "models": table(MODELS, {"model_id": names, "kind": "real", "simulated": True}, models),
-        "labels": table(
-            LABELS,
-            {
-                **key,
-                "score": right.astype(float),
-                "correct": right,
-                "decided_by": "numeric",
-                "contested": random.random(size) < 0.02,
-                "n_samples": 1,
-            },
-            size,
-        ),
-        "responses": table(
-            RESPONSES,
-            {
-                **key,
-                "sample": 0,
-                "text": "Answer: 1",
-                "status": "ok",
-                "prompt_tokens": random.integers(50, 500, size),
-                "completion_tokens": random.integers(5, 800, size),
-                "cost_usd": random.random(size) * 1e-3 * (1 + m),
-                "cost_source": "price_table",
-                "latency_s": random.random(size),
-                "attempts": 1,
-            },
-            size,
-        ),
-        "splits": table(SPLITS, {"scheme": "dense", "query_id": ids, "split": split}, n),
+        "queries": _table(QUERIES, asked, n),
+        "models": _table(MODELS, {"model_id": names, "kind": "real", "simulated": True}, models),
+        "labels": parts(_labels),
+        "responses": parts(_responses),
+        "splits": _table(SPLITS, {"scheme": "dense", "query_id": ids, "split": split}, n),
     }
+
+
+def _labels(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.Table:
+    from schemas import LABELS
+
+    random = np.random.default_rng((1, number))
+    right = random.random(len(ids)) < chance
+    columns = {"query_id": ids, "model_id": name, "score": right.astype(float), "correct": right}
+    columns |= {"decided_by": "numeric", "contested": random.random(len(ids)) < 0.02}
+    return _table(LABELS, {**columns, "n_samples": 1}, len(ids))
+
+
+def _responses(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.Table:
+    from schemas import RESPONSES
+
+    random, size = np.random.default_rng((2, number)), len(ids)
+    columns = {
+        "query_id": ids,
+        "model_id": name,
+        "sample": 0,
+        "text": "Answer: 1",
+        "status": "ok",
+        "prompt_tokens": random.integers(50, 500, size),
+        "completion_tokens": random.integers(5, 800, size),
+        "cost_usd": random.random(size) * 1e-3 * (1 + number),
+        "cost_source": "price_table",
+        "latency_s": random.random(size),
+        "attempts": 1,
+    }
+    return _table(RESPONSES, columns, size)
+
+
+def _table(contract: Any, columns: dict[str, Any], rows: int) -> pa.Table:
+    arrays = []
+    for column in contract.columns:
+        value = columns.get(column.name)
+        if isinstance(value, pa.Array):
+            arrays.append(value)
+        elif isinstance(value, np.ndarray):
+            arrays.append(pa.array(value, type=column.type))
+        else:
+            same = value if isinstance(value, pa.Scalar) else pa.scalar(value, type=column.type)
+            arrays.append(pa.repeat(same, rows))
+    return pa.Table.from_arrays(arrays, schema=contract.schema)
 
 
 def baselines(release: Path, folder: Path, answers: dict[str, int]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from pipelines.errors import SourceError
 from pipelines.release.derived.summaries import OUTCOMES, SQL
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
-from schemas import RESPONSES
 from schemas.manifest import Manifest
 
 
@@ -67,7 +66,16 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-_SQL = {"string": "VARCHAR", "int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE"}
+#: What `numbered` and `outcomes` read of responses, which a release need not hold.
+_METERED = {
+    "query_id": "VARCHAR",
+    "model_id": "VARCHAR",
+    "prompt_tokens": "BIGINT",
+    "completion_tokens": "BIGINT",
+    "reasoning_tokens": "BIGINT",
+    "cost_usd": "DOUBLE",
+    "latency_s": "DOUBLE",
+}
 
 
 def number(connection: Any, manifest: Manifest, release: Path) -> None:
@@ -75,8 +83,7 @@ def number(connection: Any, manifest: Manifest, release: Path) -> None:
     if connection.execute("FROM duckdb_schemas() WHERE schema_name = 'numbered'").fetchall():
         return
     entry = manifest.tables.get("responses")
-    kinds = {column.name: column.type for column in RESPONSES.columns}
-    nothing = ", ".join(f"NULL::{_SQL[str(kind)]} AS {name}" for name, kind in kinds.items())
+    nothing = ", ".join(f"NULL::{kind} AS {name}" for name, kind in _METERED.items())
     responses = f"(SELECT {nothing} WHERE false)"
     if entry and (release / entry.file).exists():
         responses = f"read_parquet({_quoted(str(release / entry.file))})"

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from pipelines.errors import SourceError
 from pipelines.release.tables import released_names
+from schemas import CONTRACTS
 from schemas.manifest import Manifest
 
 MANIFEST = "manifest.json"
@@ -35,10 +36,23 @@ def read_manifest(release: Path) -> Manifest:
         manifest = Manifest.model_validate(json.loads(text))
     except (ValueError, ValidationError, RecursionError) as error:
         raise _damaged(path, error) from error
+    _readable(manifest, path)
     # JSON keys are sorted; tables stand in the order of the contracts.
     order = [*released_names(list(manifest.tables)), *sorted(manifest.tables)]
     tables = {name: manifest.tables[name] for name in order}
     return manifest.model_copy(update={"tables": tables})
+
+
+def _readable(manifest: Manifest, path: Path) -> None:
+    """Stop at a table whose contract is newer than the one this code knows."""
+    for name, entry in manifest.tables.items():
+        if name in CONTRACTS and entry.contract > CONTRACTS[name].version:
+            raise SourceError(
+                f"table {name!r} follows contract version {entry.contract}; "
+                f"this routeyard knows version {CONTRACTS[name].version}",
+                where=str(path),
+                next_step="install a newer routeyard: pip install --upgrade routeyard",
+            )
 
 
 def code_version() -> str:

@@ -50,13 +50,23 @@ def in_order(contract: Contract, table: pa.Table) -> pa.Table:
     Text keys are ranked once per distinct value, so that 27 million rows are
     sorted as integers.
     """
+    return ordered(contract, table)[0]
+
+
+def ordered(contract: Contract, table: pa.Table) -> tuple[pa.Table, bool]:
+    """`in_order`, and whether every key stands there once."""
     if table.num_rows < 2:
-        return table
+        return table, True
     codes = [_ranks(table.column(name)) for name in order_of(contract)]
     order = np.lexsort(codes[::-1])
+    repeated = np.ones(len(order) - 1, dtype=bool)
+    for code in codes:
+        along = code[order]
+        repeated &= along[1:] == along[:-1]
+    unique = not repeated.any()
     if np.array_equal(order, np.arange(len(order))):
-        return table
-    return table.take(pa.array(order))
+        return table, unique
+    return table.take(pa.array(order)), unique
 
 
 def _ranks(column: pa.ChunkedArray) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.release.fingerprint import Content
-from pipelines.release.tables import ADD_ONS, GroupWriter, in_order, order_of
+from pipelines.release.tables import ADD_ONS, GroupWriter, order_of, ordered
 from schemas import Contract
 from schemas.errors import ContractError
 from schemas.manifest import MEASURED_COLUMNS, TableEntry
@@ -71,8 +71,10 @@ def write_table(
     rows, last, whole = 0, None, None
     with GroupWriter(folder / file, contract.schema, split=split) as writer:
         for given in [table] if isinstance(table, pa.Table) else table.parts():
-            part = contract.check(change(given) if change else given, where="release")
-            part = in_order(contract, part)
+            part = contract.check(change(given) if change else given, where="release", keyed=False)
+            part, unique = ordered(contract, part)
+            if not unique:
+                contract.check(part, where="release")  # says which keys are repeated
             last = after(contract, part, last)
             full.update(part)
             if untimed:

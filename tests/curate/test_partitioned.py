@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.dedup.partitioned import Cut, Partition, join_parts, plan_parts, search_part
+from pipelines.curate.dedup.partitioned import (
+    Cut,
+    Partition,
+    join_parts,
+    plan_parts,
+    search,
+    search_part,
+)
 from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.errors import BadInput
 
@@ -101,3 +108,36 @@ def test_a_zero_vector_is_refused():
     partition = plan_parts(vectors, 0.999, 2)
     with pytest.raises(BadInput, match="zero"):
         partition.positions(np.zeros((1, 12), np.float32))
+
+
+def test_many_rows_are_parted_by_themselves_and_the_groups_are_the_same(monkeypatch):
+    from pipelines.curate.dedup import partitioned, rule
+
+    vectors = cloud(3, 900)
+    texts, seen = ["text"] * len(vectors), [None] * len(vectors)
+    whole = rule.group_rows(vectors, texts, seen, threshold=0.999)
+    parts: list[int] = []
+
+    def counted(rows, part, threshold):
+        parts.append(len(rows))
+        return search_part(rows, part, threshold)
+
+    monkeypatch.setattr(partitioned, "search_part", counted)
+    assert not parts
+    same(search(vectors, 0.999, part_rows=700), near_duplicate_pairs(vectors, 0.999))
+    assert len(parts) > 2
+    assert max(parts) < len(vectors)
+    # The rule itself goes that way once there are more rows than one search takes.
+    parts.clear()
+    monkeypatch.setattr(rule, "search", lambda v, t: search(v, t, part_rows=700))
+    again = rule.group_rows(vectors, texts, seen, threshold=0.999)
+    assert len(parts) > 2
+    np.testing.assert_array_equal(again.label, whole.label)
+    assert (again.pairs, again.pairs_counted) == (whole.pairs, whole.pairs_counted)
+
+
+def test_a_vector_of_zeros_among_many_is_refused():
+    vectors = cloud(4, 300)
+    vectors[5] = 0
+    with pytest.raises(BadInput, match="zero"):
+        search(vectors, 0.999, part_rows=100)

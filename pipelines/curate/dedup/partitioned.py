@@ -22,6 +22,11 @@ from pipelines.errors import BadInput
 
 #: Components along which rows may be cut; more cut no better on sentence embeddings.
 COMPONENTS = 16
+#: Rows one search takes; more are parted first, since the time of one search grows faster
+#: than its rows.
+PART_ROWS = 1_000_000
+#: Rows the cuts are planned on: every so-many-th, which is the same in every run.
+SAMPLE = 65_536
 #: Rows are turned to float64 this many at a time.
 BLOCK = 16_384
 #: Where a cut is tried: the lower half takes the border, so most lie below the middle.
@@ -87,6 +92,34 @@ class Partition:
             along = positions[rows, cut.component]
             waiting.append((cut.low, rows[along <= cut.at + self.reach]))
             waiting.append((cut.high, rows[along >= cut.at]))
+
+
+def search(vectors: Floats, threshold: float, *, part_rows: int = PART_ROWS) -> Pairs:
+    """All near-duplicate pairs of any number of vectors, parted when they are many.
+
+    Args:
+        vectors: (n, d) float32.
+        threshold: δ in (0, 1].
+        part_rows: Rows above which they are parted; the pairs do not depend on it.
+
+    Raises:
+        BadInput: a vector is zero or not finite.
+    """
+    n = len(vectors)
+    if n <= part_rows:
+        return near_duplicate_pairs(vectors, threshold)
+    step = -(-n // SAMPLE)
+    sample = np.ascontiguousarray(vectors[::step])
+    if not np.isfinite(sample).all() or not sample.any(axis=1).all():
+        raise BadInput("some vectors are zero or not finite", next_step="embed these texts again")
+    partition = plan_parts(sample, threshold, -(-n // part_rows))
+    return join_parts(
+        n,
+        [
+            search_part(rows, vectors[rows], threshold)
+            for _, rows in partition.members(partition.positions(vectors))
+        ],
+    )
 
 
 @dataclass(frozen=True, slots=True)

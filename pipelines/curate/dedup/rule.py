@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.curate.dedup.conflicts import LabelIndex
+from pipelines.curate.dedup.partitioned import search
 from pipelines.curate.dedup.search import (
     Pairs,
     components,
@@ -59,9 +60,7 @@ def group_rows(
         texts: n texts, as they were given to the encoder.
         seen: Characters of each text the encoder read; None for all.
     """
-    return join(
-        near_duplicate_pairs(vectors, threshold), texts, seen, compare_unseen=compare_unseen
-    )
+    return join(search(vectors, threshold), texts, seen, compare_unseen=compare_unseen)
 
 
 def join(

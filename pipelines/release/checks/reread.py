@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pipelines.release.checks.finding import Finding
 from pipelines.release.fingerprint import Content
-from pipelines.release.tables import LARGE, contract_of, in_order
+from pipelines.release.tables import LARGE, contract_of, ordered
 from pipelines.release.written import after
 from schemas import Stored
 from schemas.errors import ContractError
@@ -30,13 +30,16 @@ def reread(
     contract = contract_of(name)
     full = Content(contract.schema)
     untimed = Content(contract.schema, without=MEASURED_COLUMNS)
-    rows, last, ordered = 0, None, True
+    rows, last, sound = 0, None, True
     held: list[pa.Table] = []
     try:
         for raw in _parts(release / entry.file):
-            part = contract.check(raw, where=entry.file)
-            ordered = ordered and in_order(contract, part) is part
-            if ordered:
+            part = contract.check(raw, where=entry.file, keyed=False)
+            sorted_part, unique = ordered(contract, part)
+            if not unique:
+                contract.check(part, where=entry.file)  # says which keys are repeated
+            sound = sound and sorted_part is part
+            if sound:
                 last = after(contract, part, last)
             full.update(part)
             untimed.update(part)
@@ -52,7 +55,7 @@ def reread(
     if rows != entry.rows:
         says = f"has {rows:,} rows, the manifest says {entry.rows:,}"
         findings.append(Finding("rows", entry.file, says))
-    if not ordered:
+    if not sound:
         findings.append(Finding("order", entry.file, "its rows are not in the release's order"))
     if full.hexdigest() != entry.content:
         findings.append(Finding("content", entry.file, "says something else than its fingerprint"))

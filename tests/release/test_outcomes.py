@@ -1,0 +1,217 @@
+"""`outcomes`: labels and costs in one row, whole or in parts, in new releases and old ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datacards.card import render
+from pipelines.errors import SourceError
+from pipelines.release import open_release, verify_release, write_release
+from pipelines.release.derived import outcomes as made
+from pipelines.release.derived.summaries import SQL
+from pipelines.release.diff import diff_releases
+from pipelines.release.saved import SAVED
+from pipelines.release.written import Streamed, by_model
+from schemas import LABELS, OUTCOMES, RESPONSES
+from schemas.errors import ContractError
+from schemas.manifest import Manifest
+
+
+def with_gaps(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Two samples of one pair, an unknown cost, a label without response and the reverse."""
+    labels, responses = tables["labels"].to_pylist(), tables["responses"].to_pylist()
+    labels[1].update(score=None, correct=None, decided_by=None)
+    labels[3].update(score=0.25, correct=False)
+    responses[0].update(cost_usd=None, cost_source=None, latency_s=None)
+    responses.append({**responses[4], "sample": 1, "cost_usd": 0.5, "latency_s": 0.3})
+    del labels[6], responses[8]
+    verdicts = tables["verdicts"]
+    return {
+        **tables,
+        "verdicts": pa.concat_tables([verdicts.slice(0, 8), verdicts.slice(9)]),
+        "labels": LABELS.from_rows(labels),
+        "responses": RESPONSES.from_rows(responses),
+    }
+
+
+def joined(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
+    """What outcomes should say, written down with loops."""
+    queries = sorted(tables["queries"].column("query_id").to_pylist())
+    models = sorted(tables["models"].column("model_id").to_pylist())
+    labels = {(r["query_id"], r["model_id"]): r for r in tables["labels"].to_pylist()}
+    answers: dict[Any, list[Any]] = {}
+    for row in tables["responses"].to_pylist():
+        answers.setdefault((row["query_id"], row["model_id"]), []).append(row)
+    rows = []
+    for q, query in enumerate(queries):
+        for m, model in enumerate(models):
+            label, given = labels.get((query, model)), answers.get((query, model), [])
+            if label is None and not given:
+                continue
+            row: dict[str, Any] = dict.fromkeys(OUTCOMES.column_names)
+            row |= {"query_no": q, "model_no": m, "query_id": query, "model_id": model}
+            row["n_responses"] = len(given)
+            for name in ("score", "correct", "decided_by", "n_samples", "contested"):
+                row[name] = label[name] if label else None
+            for name in ("cost_usd", "prompt_tokens", "completion_tokens", "reasoning_tokens"):
+                known = [r[name] for r in given if r[name] is not None]
+                row[name] = sum(known) if given and len(known) == len(given) else None
+            times = [r["latency_s"] for r in given if r["latency_s"] is not None]
+            if given and len(times) == len(given):
+                row["latency_s"] = pytest.approx(sum(times) / len(times), rel=1e-6)
+            rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("pairs", [1 << 22, 1])
+def test_outcomes_are_labels_and_costs_of_each_pair(write, tables, monkeypatch, pairs):
+    # Blocks of 64 queries too, so that row groups are read by ranges.
+    monkeypatch.setattr(made, "_PAIRS", pairs)
+    path = write(with_gaps(tables)).path
+    with open_release(path) as opened:
+        rows = opened.outcomes.order("query_no, model_no").to_arrow_table().to_pylist()
+        assert opened.arrow("outcomes").to_pylist() == rows
+    assert rows == joined(with_gaps(tables))
+    assert sum(row["n_responses"] == 2 for row in rows) == 1
+    assert sum(row["n_samples"] is None for row in rows) == 1
+    assert verify_release(path, render_card=render) == []
+
+
+def test_columns_explain_themselves(release):
+    schema = pq.read_schema(release / "data/outcomes.parquet")
+    for name in ("query_no", "model_no"):
+        assert b"of this release only" in schema.field(name).metadata[b"description"]
+    assert schema.field("cost_usd").metadata[b"unit"] == b"USD"
+
+
+def test_summaries_say_what_their_sql_says(write, tables):
+    path = write(with_gaps(tables)).path
+    responses = f"read_parquet('{path}/data/responses.parquet')"
+    with duckdb.connect(str(path / "tiny.duckdb"), read_only=True) as connection:
+        of = '"tiny".main'
+        plain = duckdb.connect()
+        plain.execute("CREATE SCHEMA numbered")
+        for name in ("queries", "models", "labels", "splits"):
+            plain.register(f"_{name}", connection.sql(f"FROM {of}.{name}").to_arrow_table())
+            plain.execute(f"CREATE TABLE {name} AS FROM _{name}")
+        for name, sql in SQL.items():
+            body = sql.format(of="main", responses=responses)
+            plain.execute(f"CREATE TABLE numbered.{name} AS {body}")
+        for name in ("per_query", "per_task", "per_model", "metered", "bits"):
+            ask = f"SELECT * FROM numbered.{name} ORDER BY 1, 2"
+            assert connection.sql(ask).fetchall() == [
+                tuple(pytest.approx(v) if isinstance(v, float) else v for v in row)
+                for row in plain.sql(ask).fetchall()
+            ], name
+        plain.close()
+
+
+def _bytes(path: Path) -> dict[str, str]:
+    return {
+        p.relative_to(path).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in path.rglob("*")
+        if p.is_file() and p.suffix != ".duckdb"
+    }
+
+
+def test_parts_give_the_bytes_of_the_whole(tmp_path):
+    from benchmarks.release import make, stream
+
+    recipe = {"name": "made", "version": "1.0.0"}
+    whole = make(3_000, 3)
+    for number, name in enumerate(("labels", "responses")):
+        # Staged files in no order at all are read one model at a time.
+        pq.write_table(whole[name].take(pa.array(range(2_999, -1, -1))), tmp_path / f"{number}")
+    staged = {
+        "labels": by_model([tmp_path / "0"], LABELS),
+        "responses": by_model([tmp_path / "1"], RESPONSES),
+    }
+    found = [
+        _bytes(write_release(given, recipe=recipe, root=root, render_card=render).path)
+        for given, root in (
+            (whole, tmp_path / "whole"),
+            (stream(3_000, 3), tmp_path / "parts"),
+            ({**whole, **staged}, tmp_path / "staged"),
+        )
+    ]
+    assert found[0] == found[1] == found[2]
+    assert "data/outcomes.parquet" in found[0]
+
+
+def test_parts_that_overlap_are_refused(write, tables):
+    twice = Streamed(lambda: iter([tables["labels"], tables["labels"]]))
+    with pytest.raises(ContractError, match="overlap"):
+        write({**tables, "labels": twice})
+
+
+def test_a_label_of_an_unknown_question_is_refused(write, tables):
+    fewer = tables["queries"].slice(1)
+    with pytest.raises(ContractError, match=r"'labels'.*not in `queries`"):
+        write({**tables, "queries": fewer, "splits": tables["splits"].slice(1)})
+
+
+def _as_before(release: Path) -> None:
+    """Turn a release into one from before `outcomes`: ids in the database, no such table."""
+    path = release / "tiny.duckdb"
+    names = ("queries", "models", "labels", "splits", "model_splits", "duplicates", "removals")
+    with duckdb.connect(str(path), read_only=True) as connection:
+        held = {name: connection.sql(f"FROM {name}").to_arrow_table() for name in names}
+    path.unlink()
+    with duckdb.connect(str(path)) as connection:
+        for name, table in held.items():
+            connection.register("incoming", table)
+            connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+    (release / "data/outcomes.parquet").unlink()
+    told = json.loads((release / "manifest.json").read_text())
+    del told["tables"]["outcomes"], told["files"]["data/outcomes.parquet"]
+    (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
+
+
+def test_a_release_from_before_opens_verifies_and_differs_in_nothing(write, tables, tmp_path):
+    new = write(with_gaps(tables)).path
+    old = write(with_gaps(tables), root=tmp_path / "old").path
+    _as_before(old)
+    with open_release(new) as one, open_release(old) as other:
+        assert "outcomes" not in other.tables
+        expected = one.arrow("outcomes").to_pylist()
+        assert other.outcomes.to_arrow_table().to_pylist() == expected
+        for name, query in SAVED.items():
+            rows = one.sql(query.sql).to_pylist()
+            assert other.sql(query.sql).to_pylist() == [
+                {k: pytest.approx(v) if isinstance(v, float) else v for k, v in row.items()}
+                for row in rows
+            ], name
+    # What it holds is sound; only the card and the sums over its tables tell of the surgery.
+    checks = {finding.check for finding in verify_release(old, render_card=render)}
+    assert checks <= {"card", "fingerprint", "manifest"}
+    assert diff_releases(old, new).empty
+
+
+def test_a_contract_newer_than_this_code_is_said(release):
+    told = json.loads((release / "manifest.json").read_text())
+    told["tables"]["outcomes"]["contract"] = 99
+    (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
+    with pytest.raises(SourceError, match=r"outcomes.*version 99"):
+        open_release(release)
+
+
+def test_a_manifest_without_versions_keeps_its_digest(release):
+    told = json.loads((release / "manifest.json").read_text())
+    assert all("contract" not in entry for entry in told["tables"].values())
+    manifest = Manifest.model_validate(told)
+    assert manifest.expected_digest() == manifest.digest
+
+
+def test_summaries_that_were_changed_are_found(release):
+    with duckdb.connect(str(release / "tiny.duckdb")) as connection:
+        connection.execute("UPDATE numbered.per_query SET solved_by = 3")
+    found = verify_release(release, render_card=render)
+    assert [f.says for f in found] == ["its numbered.per_query does not add up"]
