@@ -88,7 +88,7 @@ def number(connection: Any, manifest: Manifest, release: Path) -> None:
     if entry and (release / entry.file).exists():
         responses = f"read_parquet({_quoted(str(release / entry.file))})"
     of = connection.execute("SELECT current_database()").fetchone()[0].replace('"', '""')
-    connection.execute("ATTACH ':memory:' AS numbered")
+    connection.execute("ATTACH ':memory:' AS numbered (READ_WRITE)")
     for name, sql in SQL.items():
         body = sql.format(of=f'"{of}".main', responses=responses)
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")

@@ -152,10 +152,14 @@ def test_parts_that_overlap_are_refused(write, tables):
         write({**tables, "labels": twice})
 
 
-def test_a_label_of_an_unknown_question_is_refused(write, tables):
+def test_a_label_of_an_unknown_question_is_no_outcome_and_verify_names_it(write, tables):
     fewer = tables["queries"].slice(1)
-    with pytest.raises(ContractError, match=r"'labels'.*not in `queries`"):
-        write({**tables, "queries": fewer, "splits": tables["splits"].slice(1)})
+    path = write({**tables, "queries": fewer, "splits": tables["splits"].slice(1)}).path
+    with open_release(path) as opened:
+        assert opened.outcomes.count("*").fetchall() == [(14,)]
+    found = verify_release(path, render_card=render)
+    assert "reference" in {finding.check for finding in found}
+    assert {finding.where for finding in found if finding.check == "reference"} >= {"labels"}
 
 
 def _as_before(release: Path) -> None:

@@ -28,9 +28,6 @@ def derive(
 
     Returns:
         The entry of `outcomes`, and the summaries for the database.
-
-    Raises:
-        ContractError: a label or response names an unknown query or model.
     """
     queries, models = _small(released["queries"]), _small(released["models"])
     query_ids, model_ids = ids_of(queries, "query_id"), ids_of(models, "model_id")

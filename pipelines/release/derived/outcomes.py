@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from schemas import OUTCOMES
-from schemas.errors import ContractError
 
 #: Pairs in a block, and the step in queries: one word of `numbered.bits`.
 _PAIRS, _STEP = 1 << 22, 64
@@ -65,8 +64,8 @@ def blocks(
         responses: `responses.parquet`, sorted by model, query and sample; None without any.
         queries, models: all ids in released order, which gives them their numbers.
 
-    Raises:
-        ContractError: a label or response names a query or model that is not among them.
+    A label or response of a query or model that is not among them has no number, so it has
+    no outcome; `verify` names it.
     """
     readers = [
         _Sorted(labels, "labels", ["score", "correct", "decided_by", "contested", "n_samples"])
@@ -74,19 +73,14 @@ def blocks(
     if responses is not None:
         readers.append(_Sorted(responses, "responses", [*_SUMMED, "latency_s"]))
     size = block_size(len(models))
-    placed = [0 for _ in readers]
     for first in range(0, len(queries), size):
         ids = queries.slice(first, size)
-        parts = [reader.between(ids[0].as_py(), ids[-1].as_py()) for reader in readers]
-        cells = [
-            _cells(part, ids, models, reader) for part, reader in zip(parts, readers, strict=True)
+        found = [
+            _known(reader.between(ids[0].as_py(), ids[-1].as_py()), ids, models)
+            for reader in readers
         ]
-        placed = [n + len(cell) for n, cell in zip(placed, cells, strict=True)]
-        answers = (parts[1], cells[1]) if responses is not None else None
-        yield _block(first, ids, models, parts[0], cells[0], answers)
-    for n, reader in zip(placed, readers, strict=True):
-        if n != reader.rows:
-            raise reader.stray(f"{reader.rows - n:,} row(s) name a query")
+        answers = found[1] if responses is not None else None
+        yield _block(first, ids, models, *found[0], answers)
 
 
 class _Sorted:
@@ -121,16 +115,10 @@ class _Sorted:
         inside = pc.and_(pc.greater_equal(ids, low), pc.less_equal(ids, high))
         return table.filter(inside)
 
-    def stray(self, what: str) -> ContractError:
-        return ContractError(
-            f"table {self.name!r}: {what} that is not in `queries`, or a model not in `models`",
-            where=str(self.path.name),
-            next_step="every label and response needs its row in `queries` and in `models`",
-        )
 
-
-def _cells(part: pa.Table, ids: pa.Array, models: pa.Array, reader: _Sorted) -> Array:
-    """Position of each row in the flattened (queries, models) of a block."""
+def _known(part: pa.Table, ids: pa.Array, models: pa.Array) -> tuple[pa.Table, Array]:
+    """The rows whose query and model have numbers, and where each of them stands in the
+    flattened (queries, models) of a block."""
     q = pc.fill_null(pc.index_in(part.column("query_id"), value_set=ids), -1).to_numpy()
     m = [
         pc.fill_null(pc.index_in(chunk.dictionary, value_set=models), -1).to_numpy(
@@ -139,10 +127,9 @@ def _cells(part: pa.Table, ids: pa.Array, models: pa.Array, reader: _Sorted) -> 
         for chunk in part.column("model_id").chunks
     ]
     codes = np.concatenate(m) if m else np.zeros(0, dtype=np.int32)
-    stray = int(np.count_nonzero((q < 0) | (codes < 0)))
-    if stray:
-        raise reader.stray(f"{stray:,} row(s) name a query")
-    return np.asarray(q, dtype=np.int64) * len(models) + codes
+    cells = np.asarray(q, dtype=np.int64) * len(models) + codes
+    known = (q >= 0) & (codes >= 0)
+    return (part, cells) if known.all() else (part.filter(pa.array(known)), cells[known])
 
 
 def _block(
