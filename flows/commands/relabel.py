@@ -44,7 +44,10 @@ def command(
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
     queries, responses = found.queries, found.responses
-    options = {"run_code_without_isolation": policy.run_code_without_isolation}
+    options = {
+        "run_code_without_isolation": policy.run_code_without_isolation,
+        "code_modules": policy.code_modules,
+    }
     ruled = file_verdicts(queries, responses, jobs=jobs, options=options)
     stored = add(found.verdicts, reviews(workspace, found.name))
     verdicts = keep_others(stored, ruled)

@@ -43,7 +43,10 @@ def file_model_verdicts(
         verdicts = file_verdicts(
             read(queries, "queries"),
             read_shards([Path(responses)], "responses"),
-            options={"run_code_without_isolation": recipe.label.run_code_without_isolation},
+            options={
+                "run_code_without_isolation": recipe.label.run_code_without_isolation,
+                "code_modules": recipe.label.code_modules,
+            },
         )
         write_table(verdicts, folder / "verdicts.parquet")
         return {"verdicts": verdicts.num_rows}

@@ -3,10 +3,12 @@
 What a query carries:
 
 * `references`: the tests. HumanEval: one text with `def check(candidate)`;
-  MBPP: assert statements; LiveCodeBench: JSON lists of `{"input", "output"}`.
+  MBPP: assert statements; LiveCodeBench: JSON lists of `{"input", "output"}`;
+  APPS: JSON objects of `inputs` and `outputs`, with `fn_name` for functions.
 * `metadata`: `entry_point` (or `func_name`), and, where they exist, `prompt` (the
   code the question starts with; else the question itself is tried), `test_setup`
-  (code the asserts need) and `test_kind` (`check`, `asserts`, `functional`,
+  (code the asserts need), `float_tolerance` and `any_order` where the task allows
+  for either, and `test_kind` (`check`, `asserts`, `functional`,
   `stdio`), which otherwise follows from the tests.
 
 The program and its tests run in two processes of a jail (`sandbox`): nothing the
@@ -22,12 +24,16 @@ import json
 import re
 from typing import Any
 
-from pipelines.errors import Unsafe
+from pipelines.errors import BadInput, Unsafe
 from pipelines.scorers.sandbox.host import Limits, NoIsolation, run
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).
 OPTION = "run_code_without_isolation"
+#: Name of the option that lists the third-party modules programs may import.
+MODULES = "code_modules"
+#: A looping output repeats its block thousands of times; the last ones are as good.
+MOST_BLOCKS = 100
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```+|~~~+)[ \t]*([A-Za-z0-9+_.-]{0,20})[^\n]{0,100}$", re.M)
 _PYTHON = frozenset({"", "python", "py", "python3"})
 #: What base models write after the answer is done.
@@ -36,7 +42,7 @@ _RUN_ON = re.compile(r"\n(?=(?:class |def |#|@|if __name__|print\(|assert |impor
 
 def read(asked: Asked, output: str) -> Reading:
     """`correct` when every test holds; `abstain` when there is no program."""
-    entry = str(asked.metadata.get("entry_point") or asked.metadata.get("func_name") or "")
+    entry = _entry(asked)
     kind = _kind(asked)
     prompt = _prompt(asked)
     found = _program(output, prompt, entry, whole=kind != "check")
@@ -48,9 +54,19 @@ def read(asked: Asked, output: str) -> Reading:
         setup = str(asked.metadata.get("test_setup") or (prompt if kind == "check" else ""))
         job |= {"setup": setup, "tests": list(asked.references)}
     else:
-        job["cases"] = [case for text in asked.references for case in _cases(text)]
+        functional = kind == "functional"
+        job["cases"] = [
+            case for text in asked.references for case in _cases(text, functional=functional)
+        ]
+        job["tolerance"] = asked.metadata.get("float_tolerance")
+        job["any_order"] = asked.metadata.get("any_order") is True
     try:
-        result = run(job, _limits(asked), without_isolation=asked.options.get(OPTION) is True)
+        result = run(
+            job,
+            _limits(asked),
+            without_isolation=asked.options.get(OPTION) is True,
+            modules=_modules(asked),
+        )
     except NoIsolation as refused:
         raise Unsafe(
             "the scorer `code` runs programs that models wrote, and this machine offers no "
@@ -58,6 +74,13 @@ def read(asked: Asked, output: str) -> Reading:
             next_step="allow unprivileged user namespaces, run as root, or accept the risk with "
             f"`label: {{{OPTION}: true}}` in the recipe",
         ) from refused
+    except ModuleNotFoundError as error:
+        raise BadInput(
+            f"the programs may use {error.name!r} (`label.{MODULES}`), which is not installed here",
+            next_step=f"pip install {error.name}, or take it off the list",
+        ) from error
+    if result.missing is not None:
+        return Reading("error", reason=f"needs {result.missing}")
     return Reading(
         "correct" if result.passed else "incorrect",
         float(result.passed),
@@ -75,8 +98,17 @@ def _kind(asked: Asked) -> str:
     if "def check(" in first:
         return "check"
     if first.lstrip().startswith(("[", "{")):
-        return "functional" if asked.metadata.get("func_name") else "stdio"
+        return "functional" if _entry(asked) else "stdio"
     return "asserts"
+
+
+def _entry(asked: Asked) -> str:
+    """Name of the function asked for; APPS holds it among the tests."""
+    for key in ("entry_point", "func_name", "fn_name"):
+        if asked.metadata.get(key):
+            return str(asked.metadata[key])
+    found = re.search(r'"fn_name"\s*:\s*"(\w+)"', asked.references[0]) if asked.references else None
+    return found[1] if found else ""
 
 
 def _prompt(asked: Asked) -> str:
@@ -89,7 +121,7 @@ def _program(
     output: str, prompt: str, entry: str, *, whole: bool
 ) -> tuple[str, tuple[int, int]] | None:
     """The program, and where in the output its text stands."""
-    blocks = _blocks(output)
+    blocks = _blocks(output)[-MOST_BLOCKS:]
     defining = re.compile(rf"^[ \t]{{0,8}}(?:async )?def {re.escape(entry)}\b", re.M)
     if blocks:
         # The last block that defines what was asked for; a usage example may follow it.
@@ -150,10 +182,25 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _cases(text: str) -> list[dict[str, str]]:
+def _cases(text: str, *, functional: bool) -> list[dict[str, Any]]:
+    """Cases of LiveCodeBench (`input`, `output`) or APPS (`inputs`, `outputs`)."""
     loaded = json.loads(text)
+    if isinstance(loaded, dict) and "inputs" in loaded:
+        pairs = zip(loaded["inputs"], loaded["outputs"], strict=True)
+        if functional:
+            return [{"arguments": list(given), "value": out} for given, out in pairs]
+        return [{"input": _text(given), "output": _text(out)} for given, out in pairs]
     cases = loaded if isinstance(loaded, list) else [loaded]
     return [{"input": str(case["input"]), "output": str(case["output"])} for case in cases]
+
+
+def _text(value: Any) -> str:
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _modules(asked: Asked) -> tuple[str, ...]:
+    named = asked.options.get(MODULES)
+    return tuple(sorted(map(str, named))) if isinstance(named, list | tuple) else ()
 
 
 def _limits(asked: Asked) -> Limits:
@@ -163,7 +210,7 @@ def _limits(asked: Asked) -> Limits:
 
 SCORER = Scorer(
     "code",
-    "1",
+    "2",
     read,
     instruction=(
         "Reply with one complete Python program or function in a single fenced code block, "

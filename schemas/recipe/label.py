@@ -49,6 +49,8 @@ class Label(Strict):
     #: Accept that `code` runs model-written programs without isolation where the
     #: kernel offers none. They can then read and write what this user can.
     run_code_without_isolation: bool = False
+    #: Third-party modules that programs under test may import; installed by you, seen read-only.
+    code_modules: list[str] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _unique(self) -> Label:

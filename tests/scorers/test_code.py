@@ -127,8 +127,8 @@ def test_livecodebench_functional() -> None:
 def test_it_refuses_to_run_without_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
     start = host._start
 
-    def without(job: Any, limits: Any, *, isolate: bool) -> dict[str, Any]:
-        return {"refused": "EPERM"} if isolate else start(job, limits, isolate=False)
+    def without(job: Any, limits: Any, *, isolate: bool, **more: Any) -> dict[str, Any]:
+        return {"refused": "EPERM"} if isolate else start(job, limits, isolate=False, **more)
 
     monkeypatch.setattr(host, "_start", without)
     with pytest.raises(Unsafe, match="isolation"):

@@ -15,9 +15,10 @@ from pipelines.scorers.scorer import Asked
 
 @pytest.fixture(autouse=True)
 def _worker() -> Iterator[None]:
-    symbolic.same.cache_clear()
+    symbolic.forget()
     yield
-    symbolic.same.cache_clear()
+    symbolic._slow_pairs.clear()
+    symbolic._slow_sides.clear()
 
 
 # sympy expands this for minutes.
@@ -44,6 +45,27 @@ def test_too_long_is_an_error_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     reading = read(Asked("", ("x+1",)), "\\boxed{1+x+y}")
     assert reading.outcome == "error"
     assert reading.score is None
+
+
+def test_time_outs_are_remembered_for_the_pair_and_for_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def slow(one: str, other: str, limit: float) -> bool:
+        asked.append((one, other))
+        if "bad" in (one, other):
+            raise symbolic.TookTooLong
+        return one == other
+
+    monkeypatch.setattr(symbolic, "_same", slow)
+    for answer in ("x", "x", "y", "z", "w", "x"):
+        with pytest.raises(symbolic.TookTooLong):
+            symbolic.same("bad", answer)
+    # the pair once, then one more partner; after that the reference is known to be bad
+    assert asked == [("bad", "x"), ("bad", "y")]
+    # an answer that met the bad reference once is still compared with a good one
+    assert symbolic.same("x", "x") is True
 
 
 def test_a_worker_that_dies_settles_nothing_and_is_replaced() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.label.audit import noise
+from pipelines.label.audit import noise, stubs
 from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
 from pipelines.label.verdict_matrix import newest
 
@@ -67,7 +67,8 @@ def audit(
     Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
     `conflicts` (model_id), `suspect_gold`, `fill_ins`, `duplicate_conflicts`,
     `stored_labels` (a regrade differs), `stored_accuracy`, `accuracy` (with
-    label-noise interval).
+    label-noise interval), and of the stored texts `stubs`, `readable` (accuracy without
+    stubs), `both_ways` and `constant_texts`.
     """
     import duckdb
 
@@ -94,12 +95,16 @@ def audit(
             "stored_labels": ask(_STORED.format(rules=rules)),
             "stored_accuracy": ask(_STORED_ACCURACY.format(rules=rules)),
         }
+        connection.register("texts", responses.select(["query_id", "model_id", "sample", "text"]))
+        behind, doubts = stubs.look(connection)
+        tables |= behind
         if duplicates is not None:
             connection.register("duplicates", duplicates)
             tables["duplicate_conflicts"] = ask(_DUPLICATES)
     tables["agreement"] = _agreement(queries, current)
     tables["accuracy"] = noise.intervals(labels, tables["suspect_gold"])
     found = _findings(tables, unreadable, conflicting, conflict_ratio, min_answers)
+    found += [Finding(*one) for one in doubts]
     return Audit(found, tables)
 
 
@@ -191,6 +196,8 @@ _STORED_ACCURACY = """
     SELECT r.model_id, count(*) AS answers,
            avg((g.outcome = 'correct')::INT) AS stored,
            avg((r.outcome = 'correct')::INT) AS regraded,
+           count(*) FILTER (g.outcome <> 'correct' AND r.outcome = 'correct') AS read_right,
+           count(*) FILTER (g.outcome = 'correct' AND r.outcome <> 'correct') AS read_wrong,
            count(*) FILTER ((g.outcome = 'correct') <> (r.outcome = 'correct')) AS differ
     FROM ({rules}) r JOIN verdicts g USING (query_id, model_id, sample)
     WHERE g.scorer = 'given' AND r.outcome <> 'error'
@@ -329,7 +336,9 @@ def _findings(
         if row["differ"]:
             says = (
                 f"{row['differ']:,} of {row['answers']:,} stored labels differ from the regrade: "
-                f"{row['stored']:.1%} as stored, {row['regraded']:.1%} regraded"
+                f"{row['stored']:.1%} as stored, {row['regraded']:.1%} regraded "
+                f"({row['read_right']:,} read as right and stored as wrong, "
+                f"{row['read_wrong']:,} the reverse)"
             )
             found.append(Finding("stored_labels_differ", row["model_id"], says))
     for row in tables.get("duplicate_conflicts", pa.table({})).to_pylist():

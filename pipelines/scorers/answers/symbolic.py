@@ -9,6 +9,7 @@ import selectors
 import subprocess
 import sys
 import threading
+from collections import Counter
 from functools import lru_cache
 
 #: Seconds for one comparison, and for the worker to start (it imports sympy).
@@ -99,16 +100,47 @@ def _mine() -> _Worker:
     return _worker
 
 
-@lru_cache(maxsize=65536)
+#: Pairs that took too long, and how often each side did: they are not tried again.
+_slow_pairs: set[tuple[str, str]] = set()
+_slow_sides: Counter[str] = Counter()
+#: An expression that was part of so many time-outs is given up for this process: one bad
+#: reference would otherwise cost the limit once for every model.
+GIVEN_UP = 2
+_MOST_REMEMBERED = 65_536
+
+
 def same(one: str, other: str, limit: float = LIMIT) -> bool | None:
     """Whether two LaTeX texts are equal; None when one cannot be read.
 
     Raises:
-        TookTooLong: the comparison did not end within `limit` seconds.
+        TookTooLong: the comparison did not end within `limit` seconds, now or
+            before, or one side is known for that.
     """
     if len(one) > LONGEST or len(other) > LONGEST:
         return None
+    if (one, other) in _slow_pairs or max(_slow_sides[one], _slow_sides[other]) >= GIVEN_UP:
+        raise TookTooLong
+    try:
+        return _same(one, other, limit)
+    except TookTooLong:
+        if len(_slow_pairs) >= _MOST_REMEMBERED:
+            _slow_pairs.clear()
+            _slow_sides.clear()
+        _slow_pairs.add((one, other))
+        _slow_sides.update((one, other))
+        raise
+
+
+@lru_cache(maxsize=65536)
+def _same(one: str, other: str, limit: float) -> bool | None:
     return _mine().ask(one, other, limit)
+
+
+def forget() -> None:
+    """Forget time-outs, as a new process does."""
+    _slow_pairs.clear()
+    _slow_sides.clear()
+    _same.cache_clear()
 
 
 def close() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import json
-from decimal import Decimal, InvalidOperation
-from itertools import chain
 from typing import Any, BinaryIO
 
-from . import wire
+from . import compare, wire
 
 
 class Opaque:
@@ -36,6 +34,10 @@ class Failed(Exception):
     """A test did not hold."""
 
 
+class Missing(BaseException):
+    """The program needs a module that is not there; tests must not catch it."""
+
+
 class Program:
     """The program on the other side of the wire."""
 
@@ -54,7 +56,9 @@ class Program:
         return self._ask(request | {"with": self._pack(arguments, {})})
 
     def run(self, source: str, stdin: str) -> tuple[int, str]:
-        code, shown = self._ask({"do": "run", "source": source, "stdin": stdin})
+        code, shown, missing = self._ask({"do": "run", "source": source, "stdin": stdin})
+        if isinstance(missing, str):
+            raise Missing(missing[:100])
         return code, shown
 
     def function(self, name: str) -> Any:
@@ -74,24 +78,28 @@ class Program:
         reply = wire.receive(self._replies)
         if not isinstance(reply, dict):
             raise wire.Broken("a reply that is not in form")
+        if isinstance(reply.get("missing"), str):
+            raise Missing(reply["missing"][:100])
         if "raised" in reply:
             raise _raised(reply)
         return wire.unpack(reply.get("value"), lambda number: Opaque(self, number))
 
 
-def examine(job: dict[str, Any], program: Program) -> tuple[bool, str]:
-    """Whether every test holds, and what happened."""
+def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | None]:
+    """Whether every test holds, what happened, and the module that the program lacks."""
     try:
         _KINDS[job["kind"]](job, program)
+    except Missing as missing:
+        return False, f"needs {missing}", str(missing)
     except Failed as failed:
-        return False, str(failed)
+        return False, str(failed), None
     except wire.Broken as broken:
-        return False, str(broken)
+        return False, str(broken), None
     except AssertionError:
-        return False, "a test did not hold"
+        return False, "a test did not hold", None
     except BaseException as error:  # a test that raises is a test that did not hold
-        return False, f"{type(error).__name__}: {error}"[:300]
-    return True, "every test held"
+        return False, f"{type(error).__name__}: {error}"[:300], None
+    return True, "every test held", None
 
 
 def _check(job: dict[str, Any], program: Program) -> None:
@@ -129,54 +137,35 @@ def _asserts(job: dict[str, Any], program: Program) -> None:
 
 
 def _functional(job: dict[str, Any], program: Program) -> None:
-    """LiveCodeBench: one call per case, of a function or of `Solution`'s method."""
+    """LiveCodeBench, APPS: one call per case, of a function or of `Solution`'s method."""
     defined = program.load(job["program"])
     name = job["entry_point"]
     for number, case in enumerate(job["cases"]):
-        arguments = [json.loads(line) for line in case["input"].split("\n") if line.strip()]
+        arguments = case["arguments"] if "arguments" in case else _lines(case["input"])
         if "Solution" in defined and name not in defined:
             result = program.method(program.call("Solution"), name, *arguments)
         else:
             result = program.call(name, *arguments)
-        if _listed(result) != json.loads(case["output"]):
+        expected = case["value"] if "value" in case else json.loads(case["output"])
+        wanted = [expected]
+        if "arguments" in case and isinstance(expected, list) and len(expected) == 1:
+            wanted.append(expected[0])  # APPS wraps some results in a list
+        if not any(compare.same_value(compare.listed(result), one, job) for one in wanted):
             raise Failed(f"case {number} gave another result")
 
 
+def _lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
+
+
 def _stdio(job: dict[str, Any], program: Program) -> None:
-    """LiveCodeBench: a script that reads standard input and prints."""
+    """LiveCodeBench, APPS: a script that reads standard input and prints."""
     for number, case in enumerate(job["cases"]):
         code, shown = program.run(job["program"], case["input"])
         if code != 0:
             raise Failed(f"case {number} ended with status {code}")
-        if not _same_output(shown, case["output"]):
+        if not compare.same_output(shown, case["output"], job):
             raise Failed(f"case {number} printed something else")
-
-
-def _same_output(shown: str, expected: str) -> bool:
-    left = [line.split() for line in shown.strip().splitlines()]
-    right = [line.split() for line in expected.strip().splitlines()]
-    if left == right:
-        return True
-    if [len(line) for line in left] != [len(line) for line in right]:
-        return False
-    pairs = zip(chain.from_iterable(left), chain.from_iterable(right), strict=True)
-    return all(a == b or _same_number(a, b) for a, b in pairs)
-
-
-def _same_number(a: str, b: str) -> bool:
-    try:
-        return Decimal(a) == Decimal(b)
-    except InvalidOperation:
-        return False
-
-
-def _listed(value: Any) -> Any:
-    """Tuples as lists, the way JSON knows them."""
-    if isinstance(value, (list, tuple)):
-        return [_listed(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _listed(item) for key, item in value.items()}
-    return value
 
 
 def _number(value: Any) -> int:

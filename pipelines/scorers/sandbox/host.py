@@ -1,4 +1,4 @@
-"""Starts a jail and waits for its result. Standard library only."""
+"""Starts a jail and waits for its result."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pipelines.scorers.sandbox.modules import Shown, installed
 
 # The package is loaded by path under a name of its own, because the folders
 # above it must not come onto the path of a bare interpreter.
@@ -54,14 +56,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Whether every test held, and what happened."""
+    """Whether every test held, and what happened; `missing` names a module that is not there."""
 
     passed: bool
     reason: str
+    missing: str | None = None
 
 
 def run(
-    job: Mapping[str, Any], limits: Limits | None = None, *, without_isolation: bool = False
+    job: Mapping[str, Any],
+    limits: Limits | None = None,
+    *,
+    without_isolation: bool = False,
+    modules: tuple[str, ...] = (),
 ) -> Result:
     """Run a program against tests (`examiner` lists the kinds of job).
 
@@ -70,32 +77,41 @@ def run(
         limits: What the program may use.
         without_isolation: Accept a plain process with resource limits where no
             namespaces can be had. Where they can be had they are used.
+        modules: Third-party modules the program may import, seen read-only from
+            this environment with what they need.
 
     Raises:
         NoIsolation: no namespaces, and the risk was not accepted.
         JailBroken: the jail itself failed.
+        ModuleNotFoundError: one of `modules` is not installed.
     """
     limits = limits or Limits()
-    said = _start(job, limits, isolate=True)
+    shown = installed(modules)
+    said = _start(job, limits, isolate=True, modules=shown)
     if "refused" in said:
         if not without_isolation:
             raise NoIsolation(str(said["refused"]))
-        said = _start(job, limits, isolate=False)
+        said = _start(job, limits, isolate=False, modules=shown)
     if "passed" not in said:
         raise JailBroken(str(said.get("broken", said)))
-    return Result(said["passed"] is True, str(said["reason"]))
+    missing = said.get("missing")
+    return Result(said["passed"] is True, str(said["reason"]), str(missing) if missing else None)
 
 
-def _start(job: Mapping[str, Any], limits: Limits, *, isolate: bool) -> dict[str, Any]:
-    settings = json.dumps({**asdict(limits), "isolate": isolate})
+def _start(
+    job: Mapping[str, Any], limits: Limits, *, isolate: bool, modules: Shown = Shown()
+) -> dict[str, Any]:
+    settings = json.dumps({**asdict(limits), "isolate": isolate, "modules": asdict(modules)})
     interpreter = getattr(sys, "_base_executable", None) or sys.executable
-    command = [interpreter, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(_FOLDER), settings]
+    # As `-I`, which would not listen to the seed: the order of a set of texts is then the same in
+    # every run of a program, and so is its verdict.
+    command = [interpreter, "-P", "-s", "-S", "-X", "utf8", "-c", _BOOT, str(_FOLDER), settings]
     process = subprocess.Popen(  # noqa: S603 - our own interpreter, our own file
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={},
+        env={"PYTHONHASHSEED": "0"},
         cwd="/",
         start_new_session=True,
     )

@@ -113,8 +113,8 @@ def _examiner(settings: dict[str, Any], ids: tuple[int, int], result: int) -> No
     with open(jobs, encoding="utf-8") as stream:
         job = json.load(stream)
     with os.fdopen(to_subject[1], "wb") as requests, os.fdopen(to_examiner[0], "rb") as replies:
-        passed, reason = examiner.examine(job, examiner.Program(requests, replies))
-        _report(result, {"passed": passed, "reason": reason})
+        passed, reason, missing = examiner.examine(job, examiner.Program(requests, replies))
+        _report(result, {"passed": passed, "reason": reason, "missing": missing})
         os._exit(0)  # takes the subject's namespace down with it
 
 
@@ -129,6 +129,9 @@ def _subject(settings: dict[str, Any], user: int, requests: int, replies: int) -
     kernel.die_with_parent()  # a change of user id clears it
     _limit(settings, processes=settings["processes"] + 3)
     os.environ.clear()
+    # A numerical library's threads would count against the limit of processes.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    sys.path += settings["modules"]["path"]
     for name in ("exit", "quit"):  # `-S` leaves them out
         setattr(builtins, name, sys.exit)
     with os.fdopen(3, "rb") as incoming, os.fdopen(4, "wb") as outgoing:
@@ -136,7 +139,7 @@ def _subject(settings: dict[str, Any], user: int, requests: int, replies: int) -
 
 
 def _new_root(owner: int, settings: dict[str, Any]) -> None:
-    wanted = _needed()
+    wanted = _needed(settings["modules"]["bind"])
     root = next(
         point
         for point in _MOUNT_POINTS
@@ -150,7 +153,10 @@ def _new_root(owner: int, settings: dict[str, Any]) -> None:
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
             continue
-        os.makedirs(root + path, exist_ok=True)
+        if os.path.isdir(path):
+            os.makedirs(root + path, exist_ok=True)
+        else:
+            open(root + path, "w").close()
         kernel.mount(path, root + path, flags=kernel.MS_BIND | kernel.MS_REC)
         kernel.read_only(root + path)
     os.mkdir(f"{root}/dev")
@@ -166,11 +172,11 @@ def _new_root(owner: int, settings: dict[str, Any]) -> None:
     os.chdir(_SCRATCH)
 
 
-def _needed() -> list[str]:
-    """Folders an interpreter that is already running may still load from."""
+def _needed(modules: list[str]) -> list[str]:
+    """What an interpreter that is already running may still load from, `modules` included."""
     stdlib = os.path.dirname(os.path.realpath(os.__file__))
     named = [stdlib, os.path.join(os.path.realpath(sys.base_prefix), "lib"), *_SYSTEM]
-    found = sorted({path for path in named if os.path.isdir(path)})
+    found = sorted({*(path for path in named if os.path.isdir(path)), *modules})
     return [
         path
         for path in found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import random
 import sys
 from typing import Any, BinaryIO
 
@@ -33,13 +35,14 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             reply: dict[str, Any] = {"value": _answer(request, space, kept, keep)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             kinds = [kind.__name__ for kind in type(error).__mro__]
-            reply = {"raised": kinds, "text": _text(error)}
+            reply = {"raised": kinds, "text": _text(error), "missing": _missing(error)}
         wire.send(replies, reply)
 
 
 def _answer(request: Any, space: dict[str, Any], kept: list[Any], keep: Any) -> Any:
     operation = request["do"]
     if operation == "load":
+        _same_dice()
         exec(compile(request["source"], _PROGRAM, "exec"), space)  # noqa: S102
         names = [name for name in space if not name.startswith("__")]
         return wire.pack(names, keep)
@@ -54,8 +57,8 @@ def _answer(request: Any, space: dict[str, Any], kept: list[Any], keep: Any) -> 
     raise ValueError(operation)
 
 
-def _run(source: str, stdin: str) -> tuple[int, str]:
-    """Exit status and standard output of the program run as a script."""
+def _run(source: str, stdin: str) -> tuple[int, str, str | None]:
+    """Exit status and standard output of the program run as a script, and a module it lacks."""
     with open("stdin", "w", encoding="utf-8", newline="") as file:
         file.write(stdin)
     child = os.fork()
@@ -69,17 +72,60 @@ def _run(source: str, stdin: str) -> tuple[int, str]:
             sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
             sys.argv = ["program.py"]
-            try:
-                exec(compile(source, _PROGRAM, "exec"), {"__name__": "__main__"})  # noqa: S102
-                code = 0
-            except SystemExit as leaving:
-                code = leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
-            sys.stdout.flush()
+            _same_dice()
+            code = _as_script(source)
         finally:
             os._exit(code & 255)
     _, status = os.waitpid(child, 0)
     with open("stdout", "rb") as shown:
-        return os.waitstatus_to_exitcode(status), shown.read().decode("utf-8", "replace")
+        output = shown.read().decode("utf-8", "replace")
+    # Written by the program's own process, so it may be forged: to no more effect than an
+    # import of a module that does not exist.
+    missing = None
+    if os.path.exists("missing"):
+        with open("missing", encoding="utf-8", errors="replace") as file:
+            missing = file.read(100)
+        os.remove("missing")
+    return os.waitstatus_to_exitcode(status), output, missing
+
+
+def _as_script(source: str) -> int:
+    """Run to the end that an interpreter would: threads joined, exit hooks run, output flushed.
+
+    A program may end in `Thread(target=main).start()`; leaving with its last
+    statement would cut it off at random.
+    """
+    code = 1
+    try:
+        exec(compile(source, _PROGRAM, "exec"), {"__name__": "__main__"})  # noqa: S102
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
+    except ModuleNotFoundError as error:
+        if name := _missing(error):
+            with open("missing", "w", encoding="utf-8") as file:
+                file.write(name)
+    except BaseException:  # an interpreter prints it, and goes on to the end
+        code = 1
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    return code
+
+
+def _same_dice() -> None:
+    """Seed what a program may draw from, so that two runs of it draw the same."""
+    random.seed(0)
+
+
+def _missing(error: BaseException) -> str | None:
+    """Top-level name of a third-party module that is not there; None for any other failure."""
+    if not isinstance(error, ModuleNotFoundError) or not isinstance(error.name, str):
+        return None
+    name = error.name.partition(".")[0]
+    return None if name in sys.stdlib_module_names or name in sys.modules else name
 
 
 def _text(error: BaseException) -> str:

@@ -1,0 +1,164 @@
+"""The text behind a stored score: stubs, constant texts, one text scored both ways.
+
+A file of scores is believed too easily. Where the text beside a score is "I do",
+"Okay," or nothing, the score says that a harness failed, not that a model did.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+#: A stub is no longer than this; longer texts are answers, good or bad.
+LONGEST = 60
+#: So many words at most, where nothing else gives a stub away.
+WORDS = 4
+_OPENS = re.compile(
+    r"(?:i|i['’]m|i['’]ll|okay|ok|sure|well|so|the|let|let['’]s|to|here|here['’]s|hello|hi|we|it|this|"
+    r"that|first|in|an?|of course|certainly|great|thanks?|thank you|as|based|step|answer|yes,? i|"
+    r"no,? i|there|you|what|my|and|alright|hmm+|absolutely|based on)\b",
+    re.IGNORECASE,
+)
+_ANSWERS = re.compile(r"\(?[A-Z]\)?[.):]?|[-+$€£]?[\d.,/%]+|yes|no|true|false|none", re.IGNORECASE)
+_HANGS = re.compile(
+    r"[,:;(\-–—]$|\b(?:the|an?|of|to|is|are|and|or|for|with|that|in|do|am|will|can|need|have)$",
+    re.IGNORECASE,
+)
+
+
+class Found(NamedTuple):
+    """A finding before it has a place in the report."""
+
+    kind: str
+    about: str
+    says: str
+
+
+def is_stub(text: str | None) -> bool:
+    """Whether a text says nothing: empty, an opening without what it opens, cut off at once."""
+    said = (text or "").strip().strip("*_`\"'. ")
+    if not said:
+        return True
+    if len(said) > LONGEST or _ANSWERS.fullmatch(said):
+        return False
+    words = said.split()
+    if _HANGS.search(said) and len(words) <= 2 * WORDS:
+        return True
+    return len(words) <= WORDS and bool(_OPENS.match(said)) and not re.search(r"\d", said)
+
+
+def look(
+    connection: Any, *, least: int = 3, share: float = 0.01, constant: int = 20
+) -> tuple[dict[str, pa.Table], list[Found]]:
+    """Findings about stored texts; the connection holds queries, verdicts, labels and texts.
+
+    Args:
+        connection: DuckDB, with `texts` (query_id, model_id, sample, text).
+        least: Stubs from which a model is a finding, when they are at least
+            `share` of its answers.
+        constant: Questions from which one text of a model is a finding.
+    """
+    connection.execute(_SCORED)
+    short = connection.sql(_SHORT).to_arrow_table()
+    kept = pa.array([is_stub(text) for text in short.column("text").to_pylist()], pa.bool_())
+    connection.register("stub_texts", short.filter(kept))
+    tables = {
+        "stubs": connection.sql(_STUBS).to_arrow_table(),
+        "readable": connection.sql(_READABLE).to_arrow_table(),
+        "both_ways": connection.sql(_BOTH_WAYS).to_arrow_table(),
+        "constant_texts": connection.sql(_CONSTANT, params=[constant]).to_arrow_table(),
+    }
+    return tables, _findings(tables, least, share)
+
+
+_SCORED = """
+    CREATE OR REPLACE TEMP TABLE scored AS
+    SELECT t.query_id, t.model_id, t.sample, trim(coalesce(t.text, '')) AS text,
+           coalesce(g.outcome = 'correct', l.correct) AS is_right,
+           g.outcome IS NOT NULL AS stored
+    FROM texts t
+    LEFT JOIN (SELECT * FROM verdicts WHERE scorer = 'given') g
+           USING (query_id, model_id, sample)
+    LEFT JOIN labels l USING (query_id, model_id)
+    WHERE t.text IS NOT NULL AND coalesce(g.outcome = 'correct', l.correct) IS NOT NULL
+"""
+_SHORT = f"SELECT DISTINCT text FROM scored WHERE length(text) <= {2 * LONGEST} ORDER BY text"
+_STUBS = """
+    SELECT s.model_id, s.text, count(*) AS answers, count(*) FILTER (NOT s.is_right) AS wrong,
+           min(s.query_id) AS example
+    FROM scored s SEMI JOIN stub_texts USING (text)
+    GROUP BY s.model_id, s.text HAVING count(*) FILTER (NOT s.is_right) > 0
+    ORDER BY s.model_id, wrong DESC, s.text
+"""
+_READABLE = """
+    SELECT s.model_id, count(*) AS answers,
+           count(*) FILTER (b.text IS NOT NULL AND NOT s.is_right) AS stubs,
+           avg(s.is_right::INT) AS accuracy,
+           avg(s.is_right::INT) FILTER (b.text IS NULL OR s.is_right) AS accuracy_readable
+    FROM scored s LEFT JOIN stub_texts b USING (text)
+    GROUP BY s.model_id ORDER BY s.model_id
+"""
+# The same words under the same question and references, whoever said them; a duplicate row
+# of a file is the case where the query differs.
+_BOTH_WAYS = """
+    SELECT min(s.query_id) AS query_id, any_value(s.text)[:200] AS text,
+           count(*) AS answers, count(*) FILTER (s.is_right) AS marked_right,
+           count(DISTINCT s.query_id) AS queries,
+           list(DISTINCT s.model_id ORDER BY s.model_id)[:5] AS models
+    FROM scored s JOIN queries q USING (query_id)
+    WHERE s.stored
+    GROUP BY q.question, q."references", md5(s.text)
+    HAVING bool_or(s.is_right) AND NOT bool_and(s.is_right)
+    ORDER BY query_id, text
+"""
+_CONSTANT = """
+    SELECT s.model_id, s.text[:200] AS text, count(*) AS answers,
+           count(DISTINCT q."references") AS different_references,
+           count(*) FILTER (s.is_right) AS marked_right,
+           bool_or(b.text IS NOT NULL) AS stub
+    FROM scored s JOIN queries q USING (query_id) LEFT JOIN stub_texts b USING (text)
+    WHERE b.text IS NOT NULL OR length(s.text) > 8
+    GROUP BY s.model_id, s.text
+    HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2
+    ORDER BY s.model_id, answers DESC, text
+"""
+
+
+def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[Found]:
+    found = []
+    examples: dict[str, list[str]] = {}
+    for row in tables["stubs"].to_pylist():
+        shown = repr(row["text"]) if row["text"] else "nothing at all"
+        examples.setdefault(row["model_id"], []).append(f"{shown} ({row['wrong']:,} times)")
+    for row in tables["readable"].to_pylist():
+        if row["stubs"] < least or row["stubs"] < share * row["answers"]:
+            continue
+        readable = row["accuracy_readable"]
+        after = "unknown" if readable is None else f"{readable:.1%}"
+        says = (
+            f"{row['stubs']:,} of {row['answers']:,} answers are stubs scored as wrong, such as "
+            f"{', '.join(examples[row['model_id']][:3])}: accuracy {row['accuracy']:.1%} "
+            f"as stored, {after} over readable answers"
+        )
+        found.append(Found("stub_answers", row["model_id"], says))
+    for row in tables["constant_texts"].to_pylist():
+        says = (
+            f"{row['text'][:60]!r} answers {row['answers']:,} questions with "
+            f"{row['different_references']:,} different references, {row['marked_right']:,} "
+            "of them marked right"
+        )
+        kind = "stub_constant_text" if row["stub"] else "constant_text"
+        found.append(Found(kind, row["model_id"], says))
+    for row in tables["both_ways"].to_pylist():
+        says = (
+            f"{row['text'][:60]!r} is marked right {row['marked_right']:,} times of "
+            f"{row['answers']:,} under the same question and reference"
+            + (f", in {row['queries']} duplicate rows" if row["queries"] > 1 else "")
+        )
+        kind = "duplicate_row_contradicts" if row["queries"] > 1 else "same_text_scored_both_ways"
+        if is_stub(row["text"]):
+            kind = f"stub_{kind}"
+        found.append(Found(kind, row["query_id"], says))
+    return found
