@@ -84,13 +84,13 @@ def _ours(name: str, rows: list[tuple[str, str, str, bool]]) -> tuple[float, int
 
     read = SCORERS.get(name).read
     symbolic.close()
-    symbolic.same.cache_clear()
+    symbolic.forget()
     began = _cpu()
     asked = agreed = 0
     for question, gold, output, correct in rows:
-        before = symbolic.same.cache_info()
+        before = symbolic._same.cache_info()
         reading = read(Asked(question, (gold,)), output)
-        after = symbolic.same.cache_info()
+        after = symbolic._same.cache_info()
         asked += (after.hits + after.misses) > (before.hits + before.misses)
         agreed += (reading.outcome == "correct") == correct
     symbolic.close()  # the worker's CPU seconds count once it has ended

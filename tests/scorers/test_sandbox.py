@@ -141,11 +141,11 @@ def _commands() -> Iterator[bytes]:
 def test_without_isolation_nothing_runs_unless_the_risk_is_accepted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refused(job: object, limits: object, *, isolate: bool) -> dict[str, object]:
+    def refused(job: object, limits: object, *, isolate: bool, **more: object) -> dict[str, object]:
         return (
             {"refused": "unshare: Operation not permitted"}
             if isolate
-            else start(job, limits, isolate=False)
+            else start(job, limits, isolate=False, **more)
         )
 
     start = host._start

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.scorers.sandbox.modules import Shown, installed
+from .modules import Shown, installed
 
 # The package is loaded by path under a name of its own, because the folders
 # above it must not come onto the path of a bare interpreter.

@@ -109,7 +109,7 @@ def _as_script(source: str) -> int:
         code = 1
     threading = sys.modules.get("threading")
     if threading is not None:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     return code
