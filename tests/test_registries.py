@@ -54,17 +54,22 @@ def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None
     part = registry(room).get(name)
     assert part.name == name, f"{registry(room).builtin[name]} calls itself {part.name!r}"
     module, _, attribute = registry(room).builtin[name].partition(":")
-    texts = [p.read_text() for p in (ROOT / "tests" / tested).rglob("*.py")]
+    texts = [
+        f"{p.stem}\n{p.read_text(errors='ignore')}"
+        for p in (ROOT / "tests" / tested).rglob("*.*")
+        if p.suffix in (".py", ".txt", ".yaml", ".jsonl")
+    ]
     leaf = module.rpartition(".")[2]
-    words = (
-        f'"{name}"',
-        f"'{name}'",
-        module,
-        f"{leaf} import {attribute}",
-        f"{leaf}.{attribute}",
-        f"{leaf}.read",
+    words = "|".join(
+        [
+            rf"""["']{name}["']""",
+            re.escape(module) + r"\b",
+            rf"import .*\b{leaf}\b",
+            rf"\A\w+_{name}$",  # a file of cases
+            rf"\b{leaf}\.{attribute}",
+        ]
     )
-    assert any(word in text for text in texts for word in words), (
+    assert any(re.search(words, text, re.M) for text in texts), (
         f"no test under tests/{tested} names {name!r}: add cases, each with its trap in a comment"
     )
     page = ROOT / "pipelines" / documented / "README.md"
