@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,36 +16,70 @@ DIMENSIONS = 256
 WORDS = r"(?u)\b\w+\b|[^\w\s]"
 
 
-def tfidf(
-    texts: Sequence[str], fit_on: NDArray[np.bool_], *, dimensions: int = DIMENSIONS
-) -> NDArray[np.float32]:
-    """(n, d) unit vectors of texts; vocabulary and axes come from the texts in `fit_on`.
+@dataclass(frozen=True, eq=False)
+class Lexical:
+    """A fitted lexical encoder: words and pairs, their weights, and the axes of the SVD.
 
-    A text that shares no word with them gets the mean direction, so that every
-    vector has unit length. d is smaller than `dimensions` where the texts hold less.
-
-    Args:
-        fit_on: (n,) the train texts: the others must not shape the space.
+    Attributes:
+        words: the vocabulary, in column order.
+        idf: (words,) inverse document frequencies.
+        axes: (d, words) right singular vectors.
+        mean: (d,) direction of a text that shares no word.
     """
+
+    words: tuple[str, ...]
+    idf: NDArray[np.float64]
+    axes: NDArray[np.float32]
+    mean: NDArray[np.float64]
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(n, d) unit vectors."""
+        found = _vectorizer(self.words, self.idf).transform(texts) @ self.axes.T.astype(np.float64)
+        length = np.linalg.norm(found, axis=1, keepdims=True)
+        unit = np.where(length > 1e-9, found / np.maximum(length, 1e-9), self.mean)
+        return np.asarray(unit, dtype=np.float32)
+
+
+def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
+    """The encoder of these texts; d is smaller than `dimensions` where they hold less."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    train = [text for text, use in zip(texts, fit_on, strict=True) if use]
     words = TfidfVectorizer(
         ngram_range=(1, 2),
         sublinear_tf=True,
         max_features=50_000,
-        min_df=2 if len(train) > 50 else 1,
+        min_df=2 if len(texts) > 50 else 1,
         token_pattern=WORDS,
     )
-    counts = words.fit_transform(train)
-    d = max(1, min(dimensions, counts.shape[0] - 1, counts.shape[1] - 1))
-    if min(counts.shape) < 2:
-        return np.ones((len(texts), 1), dtype=np.float32)
-    axes = TruncatedSVD(d, algorithm="randomized", n_iter=4, random_state=0).fit(counts)
-    found = axes.transform(words.transform(texts))
-    length = np.linalg.norm(found, axis=1, keepdims=True)
-    mean = found[fit_on].mean(axis=0)
+    counts = words.fit_transform(texts)
+    names = tuple(words.get_feature_names_out().tolist())
+    d = min(dimensions, counts.shape[0] - 1, counts.shape[1] - 1)
+    if d < 1:
+        axes = np.ones((1, len(names)), dtype=np.float32)
+    else:
+        svd = TruncatedSVD(d, algorithm="randomized", n_iter=4, random_state=0).fit(counts)
+        axes = svd.components_.astype(np.float32)
+    mean = np.asarray(counts.mean(axis=0)).ravel() @ axes.T.astype(np.float64)
     mean = mean / max(float(np.linalg.norm(mean)), 1e-12)
-    unit = np.where(length > 1e-9, found / np.maximum(length, 1e-9), mean)
-    return np.asarray(unit, dtype=np.float32)
+    return Lexical(names, words.idf_, axes, mean)
+
+
+def tfidf(texts: Sequence[str], fit_on: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """(n, d) unit vectors of texts; vocabulary and axes come from the texts in `fit_on`.
+
+    Args:
+        fit_on: (n,) the train texts: the others must not shape the space.
+    """
+    train = [text for text, use in zip(texts, fit_on, strict=True) if use]
+    return fitted(train).encode(texts)
+
+
+def _vectorizer(words: tuple[str, ...], idf: NDArray[np.float64]) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    found = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS, vocabulary=list(words)
+    )
+    found.idf_ = idf
+    return found

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "study": "A paper's table or figure on your own release (`study list` names them).",
     "zoo list": "List the routers of the zoo: what each needs and costs.",
     "zoo show": "Say all that a router says about itself.",
+    "route": "Ask a router about one question: scores and choice.",
     "zoo run": "Train and compare all routers on a release under one protocol.",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",
@@ -65,8 +66,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Money": ("ledger", "prices", "reprice"),
     "Releases": ("verify", "query", "shell", "diff", "changelog", "yank", "export", "publish",
                  "preferences"),
-    "Routers": ("evaluate", "zoo", "study", "certify", "leaderboard", "health", "fingerprint",
-                "hidden-states"),
+    "Routers": ("evaluate", "zoo", "route", "study", "certify", "leaderboard", "health",
+                "fingerprint", "hidden-states"),
     "Further": (),
 }  # fmt: skip
 

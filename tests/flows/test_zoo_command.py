@@ -193,3 +193,23 @@ def test_bad_input_is_answered_with_the_next_step(release, tmp_path, capsys) -> 
     assert (
         run(["zoo", "run", str(release), "--out", str(release / "x"), "--encoders", "tfidf"]) == 2
     )
+
+
+def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> None:
+    question = "integral derivative limit number 5"
+    asked = ["route", str(release), question, "--router", "ridge", "--json"]
+    assert run([*asked, "--save", str(tmp_path / "mine")]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["model_id"] == "left"
+    assert set(first["scores"]) == {"left", "right", "weak"}
+    assert run(["route", str(tmp_path / "mine"), question, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == first
+    assert run(["route", str(tmp_path / "mine"), "river castle king", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model_id"] == "right"
+    # With cost all that counts, the cheapest model is asked.
+    assert run(["route", str(tmp_path / "mine"), "river king", "--json", "--weight", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["model_id"] == "left"
+    words = tmp_path / "mine" / "tfidf.json"
+    words.write_text(words.read_text().replace('"river"', '"rivers"'))
+    assert run(["route", str(tmp_path / "mine"), question]) == 2
+    assert "not the one the router was fitted with" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from pipelines.routers.neighbours.knn import KNN, nearest
 from pipelines.routers.references.uniform import UniformRandom
 
 #: Modules of the room that hold no router.
-SHARED = {"base", "gradient", "networks.trained", "pairs.battles", "trees.forest"}
+SHARED = {"base", "gradient", "saved", "networks.trained", "pairs.battles", "trees.forest"}
 LEARNERS = ("kmeans", "knn", "mf", "mlp")
 
 

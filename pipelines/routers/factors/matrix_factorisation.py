@@ -54,6 +54,20 @@ class MatrixFactorisation:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The fitted network, for `saved`."""
+        return {k: v.numpy() for k, v in self._network.state_dict().items()}
+
+    def restore(self, arrays: Any) -> MatrixFactorisation:
+        import torch
+
+        self.dimension = arrays["models"].shape[1]
+        start = np.zeros(len(arrays["bias"]), dtype=np.float32)
+        inputs = arrays["project.weight"].shape[1]
+        self._network = _factorised(inputs, self.dimension, start)()
+        self._network.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+        return self
+
 
 def _factorised(inputs: int, dimension: int, start: NDArray[np.float32]) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, m)."""

@@ -64,6 +64,21 @@ class MLP:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The fitted network, for `saved`."""
+        state = {f"network.{k}": v.numpy() for k, v in self._network.state_dict().items()}
+        return {**state, "shape": np.array([self._network[0].in_features, self.width])}
+
+    def restore(self, arrays: Any) -> MLP:
+        import torch
+
+        inputs, self.width = (int(v) for v in arrays["shape"])
+        state = {k[8:]: torch.from_numpy(v) for k, v in arrays.items() if k[:8] == "network."}
+        start = np.zeros(len(arrays["network.2.bias"]), dtype=np.float32)
+        self._network = layers(inputs, self.width, start)()
+        self._network.load_state_dict(state)
+        return self
+
 
 def layers(inputs: int, width: int, start: NDArray[np.float32]) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, len(start))."""

@@ -1,0 +1,212 @@
+"""Asking a router about one question: fitted on a release, or loaded from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.lexical import NAME as TFIDF
+from pipelines.lexical import Lexical
+
+
+def route(
+    place: Path,
+    question: str,
+    *,
+    router: str | None = None,
+    encoder: str = TFIDF,
+    weight: float = 0.0,
+    scheme: str | None = None,
+    cache: Path = Path("yard/cache/embeddings"),
+    save: Path | None = None,
+    task: str = "",
+) -> dict[str, Any]:
+    """Scores of every model on a question, and the choice, as JSON.
+
+    Args:
+        place: a release, on whose train questions `router` is fitted, or the folder of
+            a saved router.
+        weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models.
+        save: where to keep the fitted router.
+        task: name of the question's task, for routers that read it.
+
+    Raises:
+        BadInput: the question is empty, the weight is outside [0, 1] or the saved
+            router's encoder is not the one installed.
+    """
+    from pipelines.evaluate.selection import best, cost_penalised
+    from pipelines.routers import saved
+    from pipelines.routers.base import Queries, traits_of
+
+    if not question.strip():
+        raise BadInput("the question is empty", next_step="write it in quotes")
+    if not 0 <= weight <= 1:
+        raise BadInput(f"λ = {weight} is no weight", next_step="choose one from 0 to 1")
+    if saved.is_saved(place):
+        fitted, words = saved.load(place)
+        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+    else:
+        fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
+        if save is not None:
+            _save(fitted, words, lexical, save)
+    vector = None
+    if words["encoder"] != "none":
+        vector = _encoded(question, words, lexical)
+    queries = Queries(("question",), np.array([task]), vector, (question,))
+    scores = np.asarray(fitted.scores(queries), dtype=np.float64)
+    price = words["price"] if words["price"] is not None else np.zeros(scores.shape[1])
+    can = np.ones(scores.shape, dtype=bool)
+    if weight:
+        scale = traits_of(type(fitted)).scale
+        if scale != "probability":
+            raise BadInput(
+                f"the scores of {fitted.name!r} are a {scale}, which cannot be weighed by cost",
+                next_step="leave --weight out, or choose a router whose scale is probability",
+            )
+        if words["price"] is None:
+            raise BadInput("no cost is known, so none can be weighed", next_step="use --weight 0")
+        chosen = int(cost_penalised(scores, can, price, np.array([weight]))[0, 0])
+    else:
+        chosen = int(best(scores, can, price)[0])
+    models = words["model_ids"]
+    return {
+        "router": fitted.name,
+        "encoder": words["encoder"],
+        "model_id": models[chosen],
+        "scores": dict(zip(models, scores[0].tolist(), strict=True)),
+    }
+
+
+def _fitted(
+    release: Path, name: str, encoder: str, scheme: str | None, cache: Path
+) -> tuple[Any, dict[str, Any], Lexical | None]:
+    from flows.actions.released import core_of, read_release
+    from flows.actions.zoo import vectors
+    from pipelines.embed import text_of
+    from pipelines.evaluate.certificate import default_scheme
+    from pipelines.lexical import fitted as lexical_of
+    from pipelines.zoo.bench import with_validation
+    from pipelines.zoo.cell import price
+    from pipelines.zoo.entrants import made, registered, traits
+
+    tables = read_release(release)
+    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    chosen = default_scheme(core, scheme)
+    core, _ = with_validation(core, chosen)
+    entrant = registered([name])[0]
+    lexical = None
+    if "embeddings" not in traits(entrant).needs:
+        encoder, encoder_hash = "none", ""
+    elif encoder == TFIDF:
+        at = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
+        asked = tables["queries"].select(["question", "choices"]).to_pylist()
+        rows = [asked[at[q]] for q in core.query_ids]
+        texts = [text_of(row["question"], row["choices"] or []) for row in rows]
+        train = core.splits[chosen] == "train"
+        lexical = lexical_of([text for text, use in zip(texts, train, strict=True) if use])
+        core = _with(core, lexical.encode(texts))
+        encoder_hash = _hash(lexical)
+    else:
+        core = _with(core, vectors(tables, core, [encoder], scheme=chosen, cache=cache)[encoder])
+        encoder_hash = weights_hash(encoder)
+    setting: dict[str, Any] = {"seed": 42} if traits(entrant).stochastic else {}
+    router = made(entrant, {k: v for k, v in setting.items() if k != "seed"}, 42)
+    router.fit(core.training(chosen))
+    cost = price(core, chosen)
+    words = {
+        "setting": setting,
+        "model_ids": list(core.model_ids),
+        "encoder": encoder,
+        "encoder_hash": encoder_hash,
+        "price": cost if np.any(cost > 0) else None,
+    }
+    return router, words, lexical
+
+
+def _with(core: Any, matrix: NDArray[np.float32]) -> Any:
+    from dataclasses import replace
+
+    return replace(core, embeddings=matrix)
+
+
+def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    from pipelines.routers import saved
+
+    saved.save(
+        router,
+        folder,
+        setting=words["setting"],
+        model_ids=tuple(words["model_ids"]),
+        encoder=words["encoder"],
+        encoder_hash=words["encoder_hash"],
+        price=words["price"],
+    )
+    if lexical is not None:
+        arrays = {"idf": lexical.idf, "axes": lexical.axes, "mean": lexical.mean}
+        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / LEXICAL[0])
+        (folder / LEXICAL[1]).write_text(json.dumps(lexical.words) + "\n", encoding="utf-8")
+
+
+LEXICAL = ("tfidf.safetensors", "tfidf.json")
+
+
+def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
+    from safetensors.numpy import load_file
+
+    try:
+        arrays = load_file(folder / LEXICAL[0])
+        vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
+        found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
+    _same(words, _hash(found), folder)
+    return found
+
+
+def _encoded(question: str, words: dict[str, Any], lexical: Lexical | None) -> NDArray[np.float32]:
+    if lexical is not None:
+        return lexical.encode([question])
+    from pipelines import encoders
+
+    name = encoders.ALIASES.get(words["encoder"], words["encoder"])
+    _same(words, weights_hash(name), Path(name))
+    return encoders.load(name, 1)([question])[0]
+
+
+def _same(words: dict[str, Any], found: str, where: Path) -> None:
+    if words["encoder_hash"] != found:
+        raise BadInput(
+            f"the encoder {words['encoder']!r} is not the one the router was fitted with",
+            where=str(where),
+            next_step="install the same weights, or fit the router again",
+        )
+
+
+def weights_hash(encoder: str) -> str:
+    """Hash of an encoder's weight files; of its name where it is a hub id."""
+    from pipelines import encoders
+
+    place = Path(encoders.location(encoders.ALIASES.get(encoder, encoder)))
+    hashed = hashlib.sha256()
+    files = sorted(place.rglob("*.safetensors")) if place.is_dir() else []
+    if not files:
+        hashed.update(encoder.encode())
+    for path in files:
+        with path.open("rb") as opened:
+            hashed.update(hashlib.file_digest(opened, "sha256").digest())
+    return hashed.hexdigest()[:16]
+
+
+def _hash(lexical: Lexical) -> str:
+    hashed = hashlib.sha256(json.dumps(lexical.words).encode())
+    for array in (lexical.idf, lexical.axes, lexical.mean):
+        hashed.update(np.ascontiguousarray(array).tobytes())
+    return hashed.hexdigest()[:16]

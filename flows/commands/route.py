@@ -1,0 +1,50 @@
+"""`routeyard route`: ask a router about one question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    place: Annotated[
+        Path, typer.Argument(help="A release, to fit a router on, or the folder of a saved one.")
+    ],
+    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
+    router: Annotated[str, typer.Option(help="Router to fit on a release.")] = "knn",
+    encoder: Annotated[str, typer.Option(help="Encoder to fit it with.")] = "tfidf",
+    weight: Annotated[float, typer.Option(help="λ, weight of cost from 0 to 1.")] = 0.0,
+    task: Annotated[str, typer.Option(help="Task of the question, where a router reads it.")] = "",
+    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the fitted router here (safetensors and JSON).")
+    ] = None,
+    cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
+        "yard/cache/embeddings"
+    ),
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print every model's score for a question, and the model that is chosen.
+
+    Examples:
+
+        routeyard route yard/releases/demo/1.0.0 "What is 17 · 3?" --save my-router
+
+        routeyard route my-router "Name the capital of France." --weight 0.3
+    """
+    import json
+
+    from flows.actions.route import route
+
+    found = route(
+        place, question, router=router, encoder=encoder, weight=weight, scheme=scheme,
+        cache=cache, save=save, task=task,
+    )  # fmt: skip
+    if json_:
+        print(json.dumps(found, indent=1))
+        return
+    for model, score in sorted(found["scores"].items(), key=lambda item: -item[1]):
+        mark = "→" if model == found["model_id"] else " "
+        print(f"{mark} {model:<40} {score:.4f}")

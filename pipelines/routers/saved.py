@@ -1,0 +1,155 @@
+"""Fitted routers on disk: arrays as safetensors, everything else as JSON; never a pickle.
+
+A router with a network says its arrays itself (`arrays`, `restore`); of any other
+its attributes are written: numbers, words, arrays and tuples, lists and dicts of
+them. What is none of these is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.routers import ROUTERS
+from pipelines.routers.base import Router
+
+FORMAT = 1
+_WORDS, _ARRAYS = "router.json", "router.safetensors"
+
+
+def save(
+    router: Any,
+    folder: Path,
+    *,
+    setting: Mapping[str, Any],
+    model_ids: tuple[str, ...],
+    encoder: str,
+    encoder_hash: str,
+    price: NDArray[np.float64] | None = None,
+) -> None:
+    """Write a fitted router of the registry into a folder.
+
+    Args:
+        setting: keyword arguments its class was called with, the seed among them.
+        encoder, encoder_hash: what made the vectors it was fitted on.
+        price: (m,) mean cost per question, for choices that weigh it.
+
+    Raises:
+        BadInput: it is no registered router, or holds something that cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    name = getattr(router, "name", "")
+    if name not in ROUTERS.targets or type(router) is not ROUTERS.get(name):
+        raise BadInput(
+            f"{type(router).__name__} is no registered router, so it could not be loaded again",
+            next_step="register it through the entry point group routeyard.routers",
+        )
+    arrays: dict[str, NDArray[Any]] = {}
+    if hasattr(router, "arrays"):
+        arrays = {f"own.{k}": np.ascontiguousarray(v) for k, v in router.arrays().items()}
+        state: Any = None
+    else:
+        state = _packed(vars(router), "state", arrays)
+    if price is not None:
+        arrays["price"] = np.ascontiguousarray(price, dtype=np.float64)
+    words = {
+        "format": FORMAT,
+        "router": name,
+        "setting": _packed(dict(setting), "setting", arrays),
+        "model_ids": list(model_ids),
+        "encoder": encoder,
+        "encoder_hash": encoder_hash,
+        "state": state,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(arrays or {"empty": np.zeros(1)}, folder / _ARRAYS)
+    (folder / _WORDS).write_text(json.dumps(words, indent=1) + "\n", encoding="utf-8")
+
+
+def is_saved(folder: Path) -> bool:
+    return (folder / _WORDS).is_file()
+
+
+def load(folder: Path) -> tuple[Router, dict[str, Any]]:
+    """(router, its words: model_ids, encoder, encoder_hash, price).
+
+    Raises:
+        BadInput: files are missing or broken, or of another format.
+        UnknownName: the router is not registered here.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
+        arrays = load_file(folder / _ARRAYS)
+        if words["format"] != FORMAT:
+            raise ValueError(f"format {words['format']}, this version reads {FORMAT}")
+        made = ROUTERS.get(words["router"], where=str(folder))
+        router = made(**_unpacked(words["setting"], arrays))
+        if words["state"] is None:
+            own = {k.removeprefix("own."): v for k, v in arrays.items() if k.startswith("own.")}
+            router.restore(own)
+        else:
+            vars(router).update(_unpacked(words["state"], arrays))
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise BadInput(
+            f"this is no saved router: {error}",
+            where=str(folder),
+            next_step="save it again with `routeyard route RELEASE --save FOLDER`",
+        ) from error
+    words["price"] = arrays.get("price")
+    return router, words
+
+
+def _packed(value: Any, key: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    """JSON for a value; arrays go into `arrays` and leave their key."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return _packed(value.item(), key, arrays)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "US":
+            return {"words": value.tolist()}
+        if value.dtype.kind not in "biuf":
+            raise _unwritable(key, value)
+        arrays[key] = np.ascontiguousarray(value)
+        return {"array": key}
+    if isinstance(value, tuple | list):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_packed(v, f"{key}.{k}", arrays) for k, v in enumerate(value)]}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return {"dict": {k: _packed(v, f"{key}.{k}", arrays) for k, v in value.items()}}
+    raise _unwritable(key, value)
+
+
+def _unpacked(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "array":
+        return arrays[inner]
+    if kind == "words":
+        return np.array(inner, dtype=np.str_)
+    if kind == "bytes":
+        return bytes.fromhex(inner)
+    if kind == "dict":
+        return {k: _unpacked(v, arrays) for k, v in inner.items()}
+    found = [_unpacked(v, arrays) for v in inner]
+    return tuple(found) if kind == "tuple" else found
+
+
+def _unwritable(key: str, value: Any) -> BadInput:
+    return BadInput(
+        f"a router cannot be saved with a {type(value).__name__} in {key}",
+        next_step="give its class the methods `arrays` and `restore`",
+    )

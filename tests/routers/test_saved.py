@@ -1,0 +1,64 @@
+"""Fitted routers come back from disk with the same scores to the last bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.routers import ROUTERS, Examples, Queries
+from pipelines.routers.base import traits_of
+from pipelines.routers.saved import load, save
+
+
+def examples(n: int, seed: int) -> Examples:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels = (rng.random((n, 3)) < 0.3 + 0.5 * (vectors[:, :3] > 0)).astype(float)
+    labels[rng.random((n, 3)) < 0.1] = np.nan
+    tasks = np.array([f"t{k}" for k in rng.integers(0, 3, n)])
+    queries = Queries(tuple(f"q{i}" for i in range(n)), tasks, vectors)
+    return Examples(queries, ("a", "b", "c"), labels, {"usd": np.ones((n, 3))})
+
+
+@pytest.mark.parametrize("name", ROUTERS.names())
+def test_what_is_loaded_scores_as_what_was_saved(name: str, tmp_path: Path) -> None:
+    made = ROUTERS.get(name)
+    setting = {"seed": 7} if traits_of(made).stochastic else {}
+    if name == "mirt":
+        setting |= {"mix": 0.3}
+    router = made(**setting)
+    router.fit(examples(80, 0))
+    save(
+        router, tmp_path / "r", setting=setting, model_ids=("a", "b", "c"), encoder="e",
+        encoder_hash="h", price=np.array([1.0, 2.0, 3.0]),
+    )  # fmt: skip
+    found, words = load(tmp_path / "r")
+    test = examples(30, 1).queries
+    assert np.array_equal(found.scores(test), router.scores(test))
+    assert words["model_ids"] == ["a", "b", "c"]
+    assert words["price"].tolist() == [1.0, 2.0, 3.0]
+    assert {path.suffix for path in (tmp_path / "r").iterdir()} == {".json", ".safetensors"}
+
+
+def test_a_broken_folder_is_refused_and_a_foreign_router_is_not_saved(tmp_path: Path) -> None:
+    router = ROUTERS.get("ridge")()
+    router.fit(examples(20, 0))
+    save(router, tmp_path, setting={}, model_ids=("a", "b", "c"), encoder="e", encoder_hash="h")
+    words = json.loads((tmp_path / "router.json").read_text())
+    (tmp_path / "router.json").write_text(json.dumps(words | {"format": 99}))
+    with pytest.raises(BadInput, match="format 99"):
+        load(tmp_path)
+    (tmp_path / "router.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(BadInput, match="no saved router"):
+        load(tmp_path)
+
+    class Mine:
+        name = "mine"
+
+    with pytest.raises(BadInput, match="no registered router"):
+        save(Mine(), tmp_path, setting={}, model_ids=("a",), encoder="e", encoder_hash="h")
