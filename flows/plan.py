@@ -52,7 +52,7 @@ def plan_build(
         "stated": False,
         **summary(checked, _per_source(checked, table)),
         "removed": queries.figures["removed"],
-        "notes": _notes(checked, queries.figures),
+        "notes": _notes(checked, queries.figures) + power_of(checked, table.num_rows),
     }
     if said["released"]:
         said["notes"] += _released(str(recipe), checked, root)
@@ -69,6 +69,25 @@ def plan_build(
         with open_ledger(root) as ledger:
             found = planned(ledger)
     return {**said, **found, "estimated_usd": found["cost_usd"]}
+
+
+def power_of(recipe: Recipe, questions: int) -> list[str]:
+    """Which difference between routers the test questions can show, and what smaller ones need."""
+    from pipelines.evaluate.certificate.power import difference_shown, questions_needed
+
+    counts = recipe.split.counts
+    if recipe.split.sources:
+        test = sum(part.test for part in recipe.split.sources.values())
+    else:
+        test = counts.test if counts is not None else round(recipe.split.test * questions)
+    if not test:
+        return []
+    needs = ", ".join(f"{points} points {questions_needed(points / 100):,}" for points in (5, 2, 1))
+    return [
+        f"{test:,} test questions can tell routers apart that differ by "
+        f"{100 * difference_shown(test):.1f} points or more (80 % power, when one of two is right "
+        f"on 20 % of the questions alone); test questions that smaller differences need: {needs}"
+    ]
 
 
 def _head(recipe: Recipe, root: Path) -> dict[str, Any]:

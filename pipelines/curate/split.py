@@ -10,6 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -130,25 +131,32 @@ def out_of_distribution(
     *,
     groups: Sequence[str] | Mapping[str, Sequence[str]] = ("math", "medical", "stem"),
     validation: float = 0.1,
+    reverse: bool = False,
     seed: int = 0,
 ) -> Curated:
     """Schemes `ood:<group>`: the group's tasks are the test, all others train and validation.
+
+    With `reverse` also `ood:not <group>`: trained on the group, tested on the rest
+    (CSCR, appendix D.2.1: STEM and Non-STEM).
 
     A question outside the group that is a near-duplicate of one inside stands in
     no split of the scheme: it would leak.
 
     Args:
-        groups: Names in `OOD_GROUPS`, or {name: [task, …]}.
+        groups: Names in `OOD_GROUPS`, or {name: [what is in it, …]}: tasks, domains
+            or sources, each a name or a pattern (`mmlu_*`), in any case.
+        reverse: also the other way round.
     """
     queries = tables["queries"]
     named = groups if isinstance(groups, Mapping) else {name: _known(name) for name in groups}
-    tasks = dict(zip(ids_of(queries), queries.column("task").to_pylist(), strict=True))
     rows: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, Any] = {}
-    for name, listed in named.items():
-        held = {task.lower() for task in listed}
-        inside = {query for query, task in tasks.items() if task.lower() in held}
-        if not inside or len(inside) == len(tasks):
+    ids = set(ids_of(queries))
+    held_out = {name: _members(queries, listed) for name, listed in named.items()}
+    if reverse:
+        held_out |= {f"not {name}": ids - inside for name, inside in held_out.items()}
+    for name, inside in held_out.items():
+        if not inside or len(inside) == len(ids):
             figures[name] = "left out: no task of the group, or nothing else, is in the queries"
             continue
         scheme = f"ood:{name}"
@@ -176,6 +184,17 @@ def out_of_distribution(
         )
         figures[name] = {"test": len(inside), "left_out_as_duplicates": len(leaking)}
     return with_splits(tables, splits_table(rows), figures)
+
+
+def _members(queries: pa.Table, patterns: Sequence[str]) -> set[str]:
+    """Questions whose task, domain or source is named or matches a pattern, in any case."""
+    wanted = [pattern.lower() for pattern in patterns]
+    columns = (queries.column(name).to_pylist() for name in ("task", "domain", "source"))
+    return {
+        query
+        for query, *words in zip(ids_of(queries), *columns, strict=True)
+        if any(fnmatchcase(str(word).lower(), p) for word in words if word for p in wanted)
+    }
 
 
 def unseen_models(

@@ -11,6 +11,9 @@ from pipelines.evaluate.selection import at_choice, mean_costs
 
 Floats = NDArray[np.float64]
 
+#: One-sided 5 % quantile of the normal distribution.
+SURE = 1.645
+
 
 def corrected_oracle(samples: Floats, *, rounds: int = 10, seed: int = 0) -> Floats:
     """(n,) score of an oracle that cannot see the luck of the answers it is scored on.
@@ -64,7 +67,9 @@ def chance_corrected_oracle(
     The oracle finds a model that knows with probability P = 1 − Π(1 − k/a) over
     the models that are right; otherwise it guesses: P + (1 − P)·g. For a pool
     of one model that is its accuracy again, and for guessers alone it is g. It
-    takes the models' guesses to be independent of each other.
+    takes the models' guesses to be independent of each other. A model knows
+    something only where its accuracy is above guessing by more than chance gives
+    one guesser in twenty; among many, the luckiest would else seem to know.
 
     Args:
         chance: (n,) g, one over the number of options; 0 where nothing can be
@@ -85,6 +90,8 @@ def chance_corrected_oracle(
             at = (tasks == task) & (chance == g)
             accuracy = np.nan_to_num(single_means(correct[at]))
             knows = np.maximum(accuracy - g, 0.0) / (1 - g) if g < 1 else np.zeros_like(accuracy)
+            n = np.maximum((~np.isnan(correct[at])).sum(axis=0), 1)
+            knows[accuracy - g <= SURE * np.sqrt(g * (1 - g) / n)] = 0.0
             surely = np.where(accuracy > 0, knows / np.maximum(accuracy, 1e-300), 0.0)
             nobody = np.where(good[at], 1 - surely, 1.0).prod(axis=1)
             out[at] = np.where(known[at].any(axis=1), 1 - nobody + nobody * g, np.nan)

@@ -32,6 +32,8 @@ class KMeansRouter:
         cost="seconds",
     )
     architectures = tuple({"choices": (k,)} for k in (4, 8, 16, 32, 64, 128))
+    #: Questions that a model's overall mean counts as in every cluster.
+    weight = 1.0
 
     def __init__(self, choices: tuple[int, ...] = (4, 8, 16, 32, 64, 128), seed: int = 0):
         self.choices = choices
@@ -61,11 +63,19 @@ class KMeansRouter:
         member = np.zeros((k, len(labels)))
         member[labels, np.arange(len(labels))] = 1.0
         prior = model_means(train.labels)
-        total = member @ np.where(known, train.labels, 0.0) + prior
-        return centres, total / (member @ known + 1.0)
+        total = member @ np.where(known, train.labels, 0.0) + self.weight * prior
+        n = member @ known + self.weight
+        return centres, np.where(n > 0, total / np.maximum(n, 1e-300), prior)
 
     def scores(self, queries: Queries) -> Floats:
         return np.asarray(self._means[closest(queries.vectors(), self._centres)])
+
+
+class KMeansAsPrinted(KMeansRouter):
+    """Plain cluster means (RouterBench+, appendix E); without a label there, the overall mean."""
+
+    name = "kmeans-as-printed"
+    weight = 0.0
 
 
 def clustered(

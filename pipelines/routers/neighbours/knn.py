@@ -60,6 +60,8 @@ class KNN:
         cost="seconds: every question against all train questions",
     )
     architectures = tuple({"choices": (k,)} for k in (5, 10, 20, 40, 80, 160, 320))
+    #: Neighbours that the mean over all train questions counts as.
+    weight = 1.0
 
     def __init__(self, choices: tuple[int, ...] = (5, 10, 20, 40, 80, 160)):
         self.choices = choices
@@ -81,12 +83,28 @@ class KNN:
         return self
 
     def _mean(self, near: NDArray[np.int64]) -> Floats:
-        total = np.tile(self._prior, (len(near), 1))
-        n = np.ones_like(total)
+        total = np.tile(self.weight * self._prior, (len(near), 1))
+        n = np.full_like(total, self.weight)
         for column in near.T:
             total += self._labels[column]
             n += self._known[column]
-        return np.asarray(total / n)
+        return np.where(n > 0, total / np.maximum(n, 1e-300), self._prior)
 
     def scores(self, queries: Queries) -> Floats:
         return self._mean(nearest(queries.vectors(), self._vectors, self.k)[0])
+
+
+class KNNAsPrinted(KNN):
+    """The plain mean over the 5 nearest questions, nothing chosen and nothing added.
+
+    RouterBench+, appendix E, prints kNN so and gives no k; 5 is the least that
+    RouterBench's configuration tries. A model without a label among the
+    neighbours keeps its overall mean.
+    """
+
+    name = "knn-as-printed"
+    architectures = ({},)
+    weight = 0.0
+
+    def __init__(self, k: int = 5):
+        super().__init__((k,))

@@ -40,3 +40,20 @@ class PairKNN:
     def scores(self, queries: Queries) -> Floats:
         near = nearest(queries.vectors(), self._vectors, self.k)[0]
         return self._mean(self._won[near], self.k)
+
+
+class PairNearest:
+    """Outcome of the single nearest battle between the two models.
+
+    The confidence-driven router paper (appendix A.1) takes the most similar
+    preference record and nothing else.
+    """
+
+    name = "pair-knn-as-printed"
+
+    def fit(self, train: Battles, small: str, large: str) -> PairNearest:
+        self._vectors, self._won = train.between(small, large)
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        return np.asarray(self._won[nearest(queries.vectors(), self._vectors, 1)[0][:, 0]])

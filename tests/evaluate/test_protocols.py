@@ -1,0 +1,185 @@
+"""The papers' protocols: held-out groups, routers as printed, one basis, power, guessing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.bootstrap import Draws
+from pipelines.evaluate.certificate import certify
+from pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
+from pipelines.evaluate.certificate.power import difference_shown, questions_needed
+from pipelines.evaluate.compare import compare_published
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.ood import held_out_groups, unseen_models
+from pipelines.evaluate.plateau import exchange
+from pipelines.evaluate.reading import from_tables
+from pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
+from pipelines.routers.pairs.battles import of_one_basis
+
+
+def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:
+    rows = held_out_groups(
+        core, "dense", {"task-map": lambda: ROUTERS.get("task-map")()},
+        groups={"stem": ["TASK-0", "task-1*"]}, resamples=200,
+    )  # fmt: skip
+    found = {row.group: row for row in rows}
+    whole = {"stem", "stem/task-0", "stem/task-1", "not stem", "not stem/task-2", "not stem/task-3"}
+    assert set(found) - whole == set()
+    assert {"stem", "stem/task-0", "stem/task-1", "not stem"} <= set(found)
+    assert found["stem"].n == found["stem/task-0"].n + found["stem/task-1"].n
+    # Who never saw a task knows no specialist of it.
+    assert found["stem"].change < 0
+    assert found["not stem"].change < 0
+    with pytest.raises(BadInput, match="holds no question"):
+        held_out_groups(core, "dense", {}, groups={"x": ["nothing*"]})
+
+
+def test_unseen_models_are_routed_among_the_unseen_or_all(core: Core) -> None:
+    rows = unseen_models(
+        core, "dense", ("model-0", "model-1"), {"knn": lambda: ROUTERS.get("knn")()}, resamples=100
+    )
+    found = {row.group: row for row in rows}
+    assert set(found) == {
+        "unseen models", "unseen models: among unseen", "unseen models: among all",
+    }  # fmt: skip
+    # Two models can be told apart from the validation questions' labels alone.
+    singles = np.nanmean(core.labels[core.rows("dense", "test")][:, :2], axis=0)
+    assert found["unseen models: among unseen"].id_accuracy >= singles.max()
+    with pytest.raises(BadInput, match="cannot be routed among 'none'"):
+        unseen_models(core, "dense", ("model-0",), {}, among=("none",))
+
+
+def examples(seed: int) -> tuple[Examples, Queries]:
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(30, 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    y = (rng.random((30, 3)) < 0.5).astype(float)
+    y[rng.random(y.shape) < 0.2] = np.nan
+    asked = Queries(tuple(map(str, range(30))), np.array(["t"] * 30), vectors)
+    new = rng.normal(size=(8, 4)).astype(np.float32)
+    new /= np.linalg.norm(new, axis=1, keepdims=True)
+    queries = Queries(tuple(map(str, range(8))), np.array(["t"] * 8), new)
+    return Examples(asked, ("a", "b", "c"), y), queries
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_knn_as_printed_is_the_mean_of_five_neighbours(seed: int) -> None:
+    train, queries = examples(seed)
+    router = ROUTERS.get("knn-as-printed")()
+    router.fit(train)
+    for q, row in enumerate(router.scores(queries)):
+        cosine = train.queries.embeddings @ queries.embeddings[q]
+        # A question without any label is nobody's neighbour.
+        there = [i for i in range(30) if not np.isnan(train.labels[i]).all()]
+        near = sorted(there, key=lambda i: (-cosine[i], i))[:5]
+        for k in range(3):
+            seen = [train.labels[i, k] for i in near if not np.isnan(train.labels[i, k])]
+            want = np.mean(seen) if seen else np.nanmean(train.labels[:, k])
+            assert row[k] == pytest.approx(want)
+
+
+def test_kmeans_as_printed_is_the_plain_mean_of_a_cluster() -> None:
+    train, _ = examples(0)
+    plain = ROUTERS.get("kmeans-as-printed")(choices=(1,))
+    plain.fit(train)
+    assert plain.scores(train.queries)[0] == pytest.approx(np.nanmean(train.labels, axis=0))
+
+
+def test_the_nearest_battle_decides() -> None:
+    class Fought:
+        def between(self, small, large):
+            return np.eye(3, dtype=np.float32), np.array([1.0, 0.0, 0.5])
+
+    router = PAIR_ROUTERS.get("pair-knn-as-printed")()
+    router.fit(Fought(), "s", "l")
+    near = np.array([[0.1, 0.9, 0.2], [0.9, 0.1, 0.0]], dtype=np.float32)
+    asked = Queries(("x", "y"), np.array(["t", "t"]), near)
+    assert router.scores(asked).tolist() == [0.0, 1.0]
+
+
+def test_bases_of_preferences_are_not_mixed() -> None:
+    table = pa.table({"basis": ["correctness", "semantic_entropy", "correctness"]})
+    with pytest.raises(BadInput, match="2 bases"):
+        of_one_basis(table)
+    assert of_one_basis(table, "correctness").num_rows == 2
+    with pytest.raises(BadInput, match="no preference record"):
+        of_one_basis(table, "judge:x")
+
+
+def test_mcnemar_as_published_is_one_sided_at_the_median_of_both_grids() -> None:
+    y = np.array([[1, 0]] * 6 + [[0, 1]] * 1 + [[1, 1]] * 3, dtype=float)
+    # Router a asks model 0 at cost 2, router b model 1 at cost 2; elsewhere both ask model 1.
+    a = (np.array([1.0, 2.0, 3.0]), np.tile([1, 0, 1], (10, 1)).astype(np.int16))
+    b = (np.array([1.0, 2.0, 3.0]), np.tile([1, 1, 1], (10, 1)).astype(np.int16))
+    rows = {(r.first, r.second): r for r in compare_published("m", "test", {"a": a, "b": b}, y)}
+    assert (rows["a", "b"].n10, rows["a", "b"].n01) == (6, 1)
+    assert rows["a", "b"].p == pytest.approx((7 + 1) / 2**7)
+    assert rows["b", "a"].p == pytest.approx(1 - 1 / 2**7)
+
+
+def test_changes_are_conditioned_on_disagreement() -> None:
+    rng = np.random.default_rng(0)
+    y = (rng.random((50, 3)) < 0.5).astype(float)
+    a, b = rng.integers(0, 3, 50), rng.integers(0, 3, 50)
+    apart = [q for q in range(50) if a[q] != b[q]]
+    won = sum(y[q, a[q]] > y[q, b[q]] for q in apart)
+    lost = sum(y[q, a[q]] < y[q, b[q]] for q in apart)
+    found = exchange(y, a, b)
+    assert found.given_disagreement == pytest.approx((won + lost) / len(apart))
+    assert found.signed_given_disagreement == pytest.approx(abs(won - lost) / len(apart))
+    assert exchange(y, a, a).given_disagreement is None
+
+
+def test_power_and_its_inverse_agree() -> None:
+    for points in (0.01, 0.02, 0.05):
+        assert difference_shown(questions_needed(points)) == pytest.approx(points, rel=1e-3)
+
+
+def test_every_question_is_routed_without_its_fold(tables) -> None:
+    core = from_tables(**tables(n=120))
+    core = replace(core, groups=np.arange(120) // 2)
+    fold = fold_of(core, 5, 0)
+    # Near-duplicates stay together, and folds are level.
+    assert all(fold[2 * k] == fold[2 * k + 1] for k in range(60))
+    assert np.bincount(fold).min() >= 20
+    tried, _ = crossfitted(core, routers=("task-map",), folds=5, draws=Draws(120, 500, 0))
+    assert tried[0].gain > 0.2
+
+
+def test_what_tasks_say_is_found_on_few_test_questions(tables) -> None:
+    # 40 % of 60 questions show nothing; all of them do. No embeddings are needed for it.
+    parts = tables(n=60, skill=0.95, other=0.55, seed=1)
+    del parts["embeddings"]
+    found = certify(from_tables(**parts), resamples=500)
+    assert {r.router for r in found.routers} == {"task-map"}
+    assert found.routers_reason == "the questions have no embeddings"
+    assert "cross-fitted in 5 folds over all 60 questions" in found.words or (
+        found.verdict == "not routable"
+    )
+
+
+def test_guessers_leave_an_oracle_no_headroom() -> None:
+    # 19 models that guess among four options: one of them is nearly always right.
+    rng = np.random.default_rng(0)
+    y = (rng.random((400, 19)) < 0.25).astype(float)
+    n = len(y)
+    core = Core(
+        query_ids=tuple(f"q{i:03}" for i in range(n)),
+        model_ids=tuple(f"m{k:02}" for k in range(19)),
+        labels=y,
+        costs={},
+        tasks=np.array(["t"] * n),
+        domains=np.array(["d"] * n),
+        splits={"dense": np.array(["train", "test"] * (n // 2))},
+        groups=np.arange(n),
+        options=np.full(n, 4),
+    )
+    found = certify(core, resamples=300, routers=())
+    assert found.figures["query_oracle"].value > 0.97
+    assert found.figures["query_oracle_chance_corrected"].value < 0.45
+    assert found.verdict == "not routable"
