@@ -94,8 +94,9 @@ class MLPAsPrinted:
         self.width, self.epochs, self.seed = width, epochs, seed
 
     def fit(self, train: Examples) -> MLPAsPrinted:
-        vectors, held = train.queries.vectors(), train.validation
-        means = model_means(train.labels)
+        held = train.validation
+        train = usable(train)
+        vectors, means = train.queries.vectors(), model_means(train.labels)
         self._networks: list[Any] = []
         for k in range(len(train.model_ids)):
             known = ~np.isnan(train.labels[:, k])
