@@ -128,7 +128,7 @@ class Run:
             worst = worst_case(request, lane.price, request.max_tokens or lane.max_tokens)
             granted = await self.purse.reserve(lane.model_id, worst)
             if granted is None:
-                tally.out_of_budget = tally.paused is None
+                tally.out_of_budget |= tally.paused is None
                 state.pause(self.purse.full(lane.model_id))
                 return Outcome(request)
             charge = granted

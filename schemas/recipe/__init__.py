@@ -9,6 +9,7 @@ from schemas.recipe.collect import Collect, Recorded, RecordedFields
 from schemas.recipe.label import Label, Policy
 from schemas.recipe.pool import Model, Pool, Provider
 from schemas.recipe.release import Paper, Parts, Release, Split, Waiver
+from schemas.recipe.secrets import refuse_secrets
 from schemas.recipe.source import Fields, Source
 
 
@@ -60,6 +61,11 @@ class Recipe(Strict):
     curate: list[CurationRule] = Field(default_factory=list)
     split: Split = Split()
     release: Release = Release()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_keys(cls, data: object) -> object:
+        return refuse_secrets(data)
 
     @model_validator(mode="after")
     def _unique_sources(self) -> Recipe:

@@ -19,7 +19,13 @@ from schemas.errors import did_you_mean
 class Strict(BaseModel):
     """A frozen model that refuses keys it does not know, and says its other faults as well."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        # What stands in the wrong place may be a key.
+        hide_input_in_errors=True,
+    )
 
     @model_validator(mode="wrap")
     @classmethod

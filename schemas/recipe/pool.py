@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from schemas.recipe.base import Strict
 from schemas.recipe.collect import Limits, Parameter
+from schemas.recipe.secrets import check_name, refuse_secrets
 
 
 class Model(Strict):
@@ -67,6 +68,11 @@ class Provider(Strict):
     #: Limits of all its models together.
     limits: Limits = Limits(concurrency=1024)
 
+    @field_validator("api_key_env")
+    @classmethod
+    def _is_a_name(cls, name: str | None) -> str | None:
+        return check_name(name)
+
     @field_validator("base_url")
     @classmethod
     def _no_secrets(cls, url: str) -> str:
@@ -89,10 +95,19 @@ class Pool(Strict):
     models: list[Model] = Field(default_factory=list)
     providers: list[Provider] = Field(default_factory=list)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_keys(cls, data: Any) -> Any:
+        return refuse_secrets(data)
+
     @model_validator(mode="after")
     def _unique(self) -> Pool:
         ids = [model.model_id for model in self.models]
         repeated = sorted({name for name in ids if ids.count(name) > 1})
         if repeated:
             raise ValueError(f"model {repeated[0]!r} stands in the pool twice")
+        names = [provider.name for provider in self.providers]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"provider {doubled[0]!r} stands in the pool twice")
         return self

@@ -82,6 +82,8 @@ class Loopback:
         self.headers: list[bytes] = []
         self.most_in_flight = 0
         self.in_flight = 0
+        #: Bytes that a head promises beyond those that are sent.
+        self.promise = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._ready = threading.Event()
@@ -166,7 +168,10 @@ class _Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         headers = "".join(f"{name}: {value}\r\n" for name, value in do.headers.items())
-        head = f"HTTP/1.1 {do.status} X\r\ncontent-length: {len(do.body)}\r\n{headers}\r\n"
+        length = len(do.body) + self.server.promise
+        head = f"HTTP/1.1 {do.status} X\r\ncontent-length: {length}\r\n{headers}\r\n"
+        if self.server.promise:
+            asyncio.get_running_loop().call_later(1.5, self.transport.abort)
         if do.cut is None:
             self.transport.write(head.encode() + do.body)
             return

@@ -1,0 +1,139 @@
+"""A budget holds over runs, processes and kills, whatever a provider says a call cost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.calls.budget import counted
+from pipelines.calls.pricing import Price
+from pipelines.calls.reply import Usage
+from pipelines.collect.collect import Collected, collect
+from pipelines.collect.plan import plan
+from pipelines.errors import RecipeError
+from pipelines.ledger.charges import Bounds, Charge
+from pipelines.ledger.sqlite import SqliteLedger
+from schemas.recipe.collect import Budget, Collect, Retry
+from schemas.recipe.pool import Pool, Provider
+from tests.calls.loopback import Loopback, answer, completion
+from tests.calls.test_budget import PRICE_IN, PRICE_OUT, Billing, models
+from tests.calls.test_faults import table
+
+LIMIT = 1.0
+
+
+def build(server: Loopback, ledger: SqliteLedger, name: str, usd: float = LIMIT) -> Collected:
+    """One build of a benchmark of that name, with questions that no other build asked."""
+    pool = Pool(models=models(1), providers=[Provider(name="p", base_url=server.base_url)])
+    settings = Collect(max_tokens=50, budget=Budget(usd=usd), retry=Retry(attempts=2))
+    made = plan(table([f"{i}" for i in range(200)]), pool, settings, ledger, benchmark=name)
+    return collect(made, ledger)
+
+
+def test_the_same_command_does_not_spend_it_again(tmp_path: Path) -> None:
+    bill = Billing()
+    with Loopback(bill) as server:
+        for _ in range(4):
+            with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+                ended = build(server, ledger, "b")
+                assert ended.out_of_budget
+                assert "raise 'collect.budget.usd'" in ended.paused["m0"]
+        assert 0.5 * LIMIT < sum(bill.usd.values()) <= LIMIT
+        with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+            # Another benchmark has a budget of its own, and a higher one goes on.
+            build(server, ledger, "b", usd=1.5)
+            assert LIMIT < sum(bill.usd.values()) <= 1.5
+
+
+def test_two_builds_at_once_share_it(tmp_path: Path) -> None:
+    bill = Billing()
+    with Loopback(bill) as server:
+
+        def one() -> None:
+            with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+                build(server, ledger, "b")
+
+        both = [threading.Thread(target=one) for _ in range(3)]
+        for thread in both:
+            thread.start()
+        for thread in both:
+            thread.join()
+    assert 0.5 * LIMIT < sum(bill.usd.values()) <= LIMIT
+
+
+def test_what_runs_without_a_budget_spent_counts_as_well(tmp_path: Path) -> None:
+    with Loopback(Billing()) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        pool = Pool(models=models(1), providers=[Provider(name="p", base_url=server.base_url)])
+        free = Collect(max_tokens=50, retry=Retry(attempts=2))
+        collect(plan(table(["free"] * 1), pool, free, ledger, benchmark="b"), ledger)
+        spent = sum(row["cost_usd"] or 0 for row in ledger.summary())
+        asked = server.requests
+        ended = build(server, ledger, "b", usd=spent + 0.01 if spent else 0.01)
+        assert ended.out_of_budget
+        assert server.requests == asked
+
+
+def test_a_provider_that_says_it_costs_nothing_is_not_believed(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 30, "completion_tokens": 40, "total_tokens": 70, "cost": 0}
+    real = (30 * PRICE_IN + 40 * PRICE_OUT) / 1e6
+    with (
+        Loopback(lambda body, seen: answer(completion("x", usage=usage))) as server,
+        SqliteLedger(tmp_path / "l.sqlite") as ledger,
+    ):
+        ended = build(server, ledger, "b")
+        assert ended.out_of_budget
+        assert server.requests * real <= LIMIT
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (Usage(10, 10, cost_usd=0.0), 20e-6),
+        (Usage(10, 10, cost_usd=1.0), 1.0),
+        (Usage(10, 0, cost_usd=0.0), None),  # a text of no tokens
+        (Usage(None, None, cost_usd=0.0), None),
+    ],
+)
+def test_what_a_budget_counts(usage: Usage, expected: float | None) -> None:
+    assert counted(usage, Price(1.0, 1.0), 5) == (expected and pytest.approx(expected))
+
+
+def test_a_bound_for_an_unknown_model_is_refused() -> None:
+    pool = Pool(models=models(2), providers=[Provider(name="p", base_url="http://127.0.0.1:9")])
+    wrong = Collect(max_tokens=5, budget=Budget(models={"m7": 1.0}))
+    with pytest.raises(RecipeError, match="'m7'"):
+        plan(table(["q"]), pool, wrong, None)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
+    if kind == "sqlite":
+        ledger: Any = SqliteLedger(tmp_path / "l.sqlite")
+    else:
+        from pipelines.ledger.postgres import PostgresLedger
+
+        ledger = PostgresLedger(request.getfixturevalue("postgres"))
+    with ledger:
+        bounds = Bounds(1.0, {"m": 0.8})
+
+        def ask(*wanted: Charge, settled: dict[str, float | None] | None = None) -> list[str]:
+            return list(ledger.charge("b", bounds, wanted, settled or {}).result(20))
+
+        assert ask(Charge("1", "m", 0.5), Charge("2", "m", 0.5), Charge("3", "m", 0.9)) == [
+            "yes",
+            "wait",
+            "full",
+        ]
+        assert ledger.charged("b") == {"m": 0.5}
+        # What is settled twice counts once; what is not known stays.
+        assert ask(settled={"1": 0.1}) == []
+        assert ask(settled={"1": 0.1}) == []
+        assert ledger.charged("b") == {"m": pytest.approx(0.1)}
+        assert ask(Charge("4", "m", 0.4)) == ["yes"]
+        ask(settled={"4": None})
+        assert ledger.charged("b") == {"m": pytest.approx(0.5)}
+        assert ask(Charge("5", "m", 0.4)) == ["full"]
+        assert ledger.charged("other") == {}

@@ -1,0 +1,85 @@
+"""A pair that is billed each time and never answered is given up, shown, and not wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.collect.collect import collect, responses_table
+from pipelines.collect.plan import plan
+from pipelines.label.court import decide
+from pipelines.label.rules import file_verdicts
+from pipelines.ledger.sqlite import SqliteLedger
+from schemas.recipe import Label
+from schemas.recipe.collect import Collect, Retry, Unanswered
+from schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.loopback import Do, Loopback, answer, completion
+from tests.calls.test_faults import table
+from tests.label.test_xverify import queries
+
+#: A tool call and no text.
+TOOLS = completion(
+    choices=[
+        {
+            "index": 0,
+            "message": {"content": None, "tool_calls": [{"id": "1"}]},
+            "finish_reason": "tool_calls",
+        }
+    ]
+)
+
+
+def behave(body: dict[str, Any], seen: int) -> Do:
+    return answer(TOOLS if "what is 0" in body["messages"][0]["content"] else completion("1"))
+
+
+def build(server: Loopback, folder: Path, asked: pa.Table, **changes: Any) -> tuple[Any, Any, Any]:
+    pool = Pool(
+        models=[Model(model_id="m", price_in=1, price_out=1, price_date="2026-01-01")],
+        providers=[Provider(name="p", base_url=server.base_url)],
+    )
+    settings = Collect(retry=Retry(attempts=2, first_wait_s=0), **changes)
+    with SqliteLedger(folder / "l.sqlite") as ledger:
+        made = plan(asked, pool, settings, ledger)
+        return made, collect(made, ledger), responses_table(made, ledger)
+
+
+def test_it_is_settled_after_a_stated_number_of_billed_attempts(tmp_path: Path) -> None:
+    asked, after = queries(2), Unanswered(after=5)
+    with Loopback(behave) as server:
+        for run, count in ((1, 2), (2, 4), (3, 5), (4, 5)):
+            made, ended, rows = build(server, tmp_path, asked, unanswered=after)
+            billed = sum(n for (_, prompt, _), n in server.seen.items() if "what is 0" in prompt)
+            assert billed == count, run
+            assert ended.complete == (run >= 3)
+        assert ended.unanswered == {"m": 1}
+        assert made.figures()["models"][0]["unanswered"] == 1
+        statuses = dict(zip(rows["query_id"].to_pylist(), rows["status"].to_pylist(), strict=True))
+        assert sorted(statuses.values()) == ["ok", "unanswered"]
+        labels = decide(asked, rows, file_verdicts(asked, rows), policy=Label())
+        scores = dict(
+            zip(labels["query_id"].to_pylist(), labels["correct"].to_pylist(), strict=True)
+        )
+        # Neither right nor wrong.
+        assert scores == {"q" + "0" * 20: None, "q" + "0" * 19 + "1": True}
+        # Who raises the number, or says so, asks again.
+        assert not build(server, tmp_path, asked, unanswered=Unanswered(after=9))[1].complete
+
+
+def test_what_such_attempts_cost_is_in_the_ledger(tmp_path: Path) -> None:
+    with Loopback(behave) as server:
+        build(server, tmp_path, queries(1))
+    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        (row,) = ledger.summary()
+        assert row["errors"] == row["attempts"]
+        assert row["cost_usd"] > 0
+
+
+def test_an_outage_is_no_billed_attempt(tmp_path: Path) -> None:
+    with Loopback(lambda body, seen: Do(status=503)) as server:
+        for _ in range(4):
+            _, ended, rows = build(server, tmp_path, table(["q"]), unanswered=Unanswered(after=3))
+        assert ended.missing == {"m": 1}
+        assert rows["status"].to_pylist() == ["error"]
