@@ -140,8 +140,8 @@ def python() -> Iterator[str]:
     yield "# Functions and types\n"
     for name in routeyard.__all__:
         if name in routeyard._WHERE:
-            target = routeyard._WHERE[name].replace(":", ".")
-            yield f"## {name}\n\n::: {target}\n"
+            found = getattr(routeyard, name)
+            yield f"## {name}\n\n::: {found.__module__}.{found.__qualname__}\n"
 
 
 def _words(module: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,26 @@ def demo_yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def demo_release(demo_yard: Path) -> Path:
     return demo_yard / "releases" / "demo" / "1.0.0"
+
+
+@pytest.fixture(scope="session")
+def as_a_user(demo_yard: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+    """A folder with `yard` in it, and a PATH with `routeyard` and `python` on it."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "yard").symlink_to(demo_yard)
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, module in (("routeyard", "-m flows"), ("python", "")):
+        script = programs / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        script.chmod(script.stat().st_mode | stat.S_IEXEC)
+    environment = os.environ | {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(folder / "home"),
+    }
+    return folder, environment
 
 
 @pytest.fixture(scope="session")

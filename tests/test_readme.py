@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -17,26 +15,6 @@ from schemas.recipe import Recipe
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 TOUR = re.findall(r"<!-- tour -->\s*```(bash|python)\n(.*?)```", TEXT, re.S)
-
-
-@pytest.fixture(scope="session")
-def as_a_user(demo_yard: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
-    """A folder with `yard` in it, and a PATH with `routeyard` and `python` on it."""
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "yard").symlink_to(demo_yard)
-    programs = folder / "bin"
-    programs.mkdir()
-    for name, module in (("routeyard", "-m flows"), ("python", "")):
-        script = programs / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
-        script.chmod(script.stat().st_mode | stat.S_IEXEC)
-    environment = os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "HF_HUB_OFFLINE": "1",
-        "HF_HOME": str(folder / "home"),
-    }
-    return folder, environment
 
 
 @pytest.mark.parametrize("number", range(len(TOUR)))

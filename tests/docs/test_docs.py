@@ -1,0 +1,68 @@
+"""The documentation builds without a warning and without the network, and its blocks run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+RUN = re.compile(r"<!-- runs -->\s*```(bash|python)\n(.*?)```", re.S)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
+
+
+@pytest.mark.timeout(600)
+def test_it_builds_without_a_warning(tmp_path: Path) -> None:
+    # `strict` turns a dead link, a page outside the navigation or an unknown name into a failure.
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path)],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    pages = {path.parent.name for path in tmp_path.rglob("index.html")}
+    assert {"commands", "recipe", "tables", "scorers", "metrics", "routers"} <= pages
+    html = "".join(path.read_text() for path in tmp_path.rglob("*.html"))
+    asked = re.findall(r"""(?:src|href)=["'](https?://[^"']+\.(?:js|css|woff2?))""", html)
+    assert asked == [], "a page would ask another host for a part of itself"
+
+
+def test_every_figure_of_the_certificate_is_explained() -> None:
+    from pipelines.evaluate.certificate import Certificate
+
+    named = re.search(r"by name: (.*?)\.\n", str(Certificate.__doc__), re.S)
+    assert named
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    for name in re.findall(r"[a-z]+_[a-z_]+", named[1]):
+        assert f"`{name}`" in page, f"docs/glossary.md does not say what {name} means"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    for language, code in BLOCK.findall(page.read_text()):
+        assert language in ("bash", "python", "yaml", "toml", "text"), (page, language)
+        if language == "python":
+            compile(code, str(page), "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if RUN.search(p.read_text())], ids=lambda path: path.stem
+)
+def test_the_blocks_of_a_page_run_in_order(page: Path, as_a_user: tuple[Path, dict]) -> None:
+    folder, environment = as_a_user
+    for language, code in RUN.findall(page.read_text()):
+        command = ["bash", "-euo", "pipefail", "-c", code]
+        if language == "python":
+            command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stdout}{done.stderr}"
