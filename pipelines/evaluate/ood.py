@@ -1,4 +1,4 @@
-"""Out of distribution: task groups and models that a router has not seen in training."""
+"""Out of distribution: task groups that a router has not seen in training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.evaluate.baselines import best_single
 from pipelines.evaluate.bootstrap import Draws, interval
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import at_choice, best, mean_costs
-from pipelines.routers.base import Examples, Queries, Router
+from pipelines.routers.base import Examples, Router
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def held_out_groups(
     Raises:
         BadInput: a named group holds no question, or every one.
     """
-    inside = {name: _fitted(make, core.training(scheme)) for name, make in routers.items()}
+    inside = {name: fitted(make, core.training(scheme)) for name, make in routers.items()}
     found = []
     for part in _parts(core, by, groups):
         rest = core.take(np.flatnonzero(~part.held))
@@ -81,9 +81,9 @@ def held_out_groups(
         if not tests:
             continue
         train = rest.training(scheme)
-        outside = {name: _fitted(make, train) for name, make in routers.items()}
+        outside = {name: fitted(make, train) for name, make in routers.items()}
         for group, mask in tests:
-            test = _test(core, scheme, mask)
+            test = tested(core, scheme, mask)
             draws = Draws(test.n_queries, resamples, seed)
             found += [
                 _compared(name, group, test, train, inside[name], outside[name], draws)
@@ -140,108 +140,14 @@ def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> l
     return parts
 
 
-def _test(core: Core, scheme: str, mask: NDArray[np.bool_]) -> Core:
+def tested(core: Core, scheme: str, mask: NDArray[np.bool_]) -> Core:
     rows = core.rows(scheme, "test")
     test = core.take(rows[mask[rows]])
     return test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
 
 
 def _labelled(core: Core, scheme: str, mask: NDArray[np.bool_]) -> int:
-    return _test(core, scheme, mask).n_queries
-
-
-#: What the models that are asked may be, with the name of the group.
-AMONG = {
-    "seen": "unseen models",
-    "unseen": "unseen models: among unseen",
-    "all": "unseen models: among all",
-}
-
-
-def unseen_models(
-    core: Core,
-    scheme: str,
-    unseen: tuple[str, ...],
-    routers: Mapping[str, Callable[[], Router]],
-    *,
-    among: Sequence[str] = tuple(AMONG),
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> list[OutOfDistribution]:
-    """What it costs not to have known some models while training.
-
-    `id_accuracy` is that of the router trained on the whole pool, asking the
-    same models.
-
-    Args:
-        among: `seen`: trained on the seen models, it can only ask those, and is
-            compared with the whole pool. `unseen` and `all`: the labels of
-            unseen models are hidden on the train questions and known on the
-            validation questions alone (how a new model joins a pool: Universal
-            Model Routing), and it asks the unseen ones only (CSCR, section
-            4.2.1), or any.
-    """
-    seen = tuple(name for name in core.model_ids if name not in unseen)
-    new = tuple(name for name in core.model_ids if name in unseen)
-    if not new or not seen:
-        return []
-    everything = core.training(scheme)
-    joined = _joined(everything, core.model_ids, new)
-    full = {name: _fitted(make, everything) for name, make in routers.items()}
-    late: dict[str, Router] = {}
-    if joined is not None and {"unseen", "all"} & set(among):
-        late = {name: _fitted(make, joined) for name, make in routers.items()}
-    found: list[OutOfDistribution] = []
-    for which in among:
-        if which not in AMONG:
-            raise BadInput(
-                f"unseen models cannot be routed among {which!r}",
-                next_step=f"known: {', '.join(AMONG)}",
-            )
-        pool = {"seen": seen, "unseen": new, "all": core.model_ids}[which]
-        at = np.array([core.model_ids.index(name) for name in pool])
-        test = _test(core, scheme, ~np.all(np.isnan(core.labels[:, at]), axis=1))
-        draws = Draws(test.n_queries, resamples, seed)
-        few = core.with_models(pool).training(scheme)
-        heuristic = int(at[best_single(few.labels, _price(few))])
-        for name, make in routers.items():
-            if which == "seen":
-                known = _choose(full[name], test, everything)
-                new_choice = at[_choose(_fitted(make, few), test.with_models(pool), few)]
-            elif name in late:
-                known = _choose(full[name], test, everything, at)
-                new_choice = _choose(late[name], test, everything, at)
-            else:
-                continue
-            found.append(_row(name, AMONG[which], test, known, new_choice, heuristic, draws))
-    return found
-
-
-def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Examples | None:
-    """Train questions without labels of new models, then the validation questions with them."""
-    held = train.validation
-    if held is None:
-        return None
-    hidden = train.labels.copy()
-    hidden[:, [names.index(name) for name in new]] = np.nan
-    a, b = train.queries, held.queries
-    vectors = None
-    if a.embeddings is not None and b.embeddings is not None:
-        vectors = np.concatenate([a.embeddings, b.embeddings])
-    return replace(
-        train,
-        queries=Queries(
-            a.query_ids + b.query_ids,
-            np.concatenate([a.tasks, b.tasks]),
-            vectors,
-            a.prompts + b.prompts,
-        ),
-        labels=np.concatenate([hidden, held.labels]),
-        costs={
-            name: np.concatenate([cost, held.costs[name]]) for name, cost in train.costs.items()
-        },
-        validation=None,
-    )
+    return tested(core, scheme, mask).n_queries
 
 
 def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
@@ -279,19 +185,19 @@ def _whole(group: str) -> bool:
     return "/" not in group and not group.startswith(("unseen models", "not "))
 
 
-def _fitted(make: Callable[[], Router], train: Examples) -> Router:
+def fitted(make: Callable[[], Router], train: Examples) -> Router:
     router = make()
     router.fit(train)
     return router
 
 
-def _price(train: Examples) -> Floats:
+def price_of(train: Examples) -> Floats:
     if "usd" in train.costs:
         return mean_costs(train.costs["usd"])
     return np.zeros(len(train.model_ids))
 
 
-def _choose(
+def choices_of(
     router: Router, test: Core, train: Examples, among: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
     """(n,) choices of all models, or of those at `among` only."""
@@ -300,7 +206,7 @@ def _choose(
         some = np.zeros_like(available)
         some[:, among] = available[:, among]
         available = some
-    return best(router.scores(test.queries()), available, _price(train))
+    return best(router.scores(test.queries()), available, price_of(train))
 
 
 def _compared(
@@ -312,19 +218,19 @@ def _compared(
     outside: Router,
     draws: Draws,
 ) -> OutOfDistribution:
-    heuristic = best_single(train.labels, _price(train))
-    return _row(
+    heuristic = best_single(train.labels, price_of(train))
+    return row_of(
         name,
         group,
         test,
-        _choose(inside, test, train),
-        _choose(outside, test, train),
+        choices_of(inside, test, train),
+        choices_of(outside, test, train),
         heuristic,
         draws,
     )
 
 
-def _row(
+def row_of(
     name: str,
     group: str,
     test: Core,
