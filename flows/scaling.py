@@ -98,7 +98,9 @@ def _rule(rule: CurationRule, scale: float, sources: Sequence[Source]) -> Curati
     names = COUNTS_OF_RULES.get(rule.rule, ())
     said = {**RULES.get(rule.rule).defaults, **rule.parameters}
     changes = {
-        name: max(1, round(said[name] * scale)) for name in names if isinstance(said[name], int)
+        name: max(1, round(said[name] * scale))
+        for name in names
+        if isinstance(said[name], int) and said[name]
     }
     if rule.rule == "dense_sparse" and said["slice_share"] is None:
         # The slice shrinks source by source: the same proportions of what it holds now.

@@ -1,7 +1,7 @@
 """An EmbedLLM-shaped benchmark with planted structure, for rehearsals and tests.
 
 What is planted, and can be found again: near-duplicate questions whose labels conflict, tasks
-that are the same as another, models that copy another's answers, tasks that ask for a
+that are the same as another, many models that copy one's answers, tasks that ask for a
 specialist and tasks that are hard for everyone.
 """
 
@@ -59,13 +59,13 @@ def plant(
 
     Args:
         twin_tasks: Tasks whose texts come from another task's words.
-        redundant: Models that repeat another model's answers but for 2 %.
+        redundant: Models that repeat one weak model's answers but for 2 %.
         duplicates: Share of questions that repeat an earlier one of their task.
     """
     random = np.random.default_rng(seed)
     names = [f"task_{k:02d}" for k in range(tasks)]
     own = tasks - twin_tasks
-    twins = {names[own + k]: names[k] for k in range(twin_tasks)}
+    twins = {names[own + k]: names[own - 1 - k] for k in range(twin_tasks)}
     words = [_words(k) for k in range(own)]
     task = np.sort(random.integers(0, tasks, questions))
     texts: list[str] = []
@@ -77,24 +77,28 @@ def plant(
             twin_of[row] = earlier[int(random.integers(len(earlier)))]
             texts.append(texts[int(twin_of[row])])
             continue
-        vocabulary = words[t if t < own else t - own]
+        vocabulary = words[t if t < own else 2 * own - 1 - t]
         drawn = random.choice(len(vocabulary), 8)
         texts.append(f"{' '.join(vocabulary[i] for i in drawn)} {row}?")
         earlier.append(row)
     real = models - redundant
     sizes = random.choice([1.1, 2, 7, 13, 34, 70], models)
     hard = tuple(names[:3])
-    specialists = {names[3 + k]: k % real for k in range(8)}
+    # Small ones, which every budget can pay.
+    small = np.argsort(sizes[:real], kind="stable")
+    specialists = {names[3 + k]: int(small[k % real]) for k in range(8)}
     skill = np.clip(0.25 + 0.08 * np.log(sizes) + random.normal(0, 0.05, models), 0.15, 0.9)
     chance = np.clip(skill[:, None] + random.normal(0, 0.06, (models, tasks)), 0.05, 0.95)
-    chance[:, :3] = np.clip(0.3 + random.normal(0, 0.03, (models, 3)), 0.2, 0.4)
+    chance[:, :3] = np.clip(0.3 + random.normal(0, 0.01, (models, 3)), 0.2, 0.4)
     for name, model in specialists.items():
         chance[model, names.index(name)] = 0.97
     correct = random.random((models, questions)) < chance[:, task]
     copies = {}
+    # One weak model under many names, as fine-tunes of one base are: average similarity,
+    # by which pruning goes, hardly sees a single pair of twins.
+    source = int(np.argsort(chance[:real].mean(axis=1), kind="stable")[real // 4])
     labels = [f"org/model-{k:03d}-{size:g}b" for k, size in enumerate(sizes)]
     for k in range(real, models):
-        source = int(random.integers(real))
         correct[k] = correct[source] ^ (random.random(questions) < 0.02)
         copies[labels[k]] = labels[source]
     return Planted(

@@ -73,7 +73,7 @@ BENCHMARK_SIZES = Study(
 
 def _duplicates(given: Given) -> Sequence[Cell]:
     found = given.tables.get("duplicates")
-    if found is None:
+    if found is None or not found.num_rows:
         found = dedup(dict(given.tables), threshold=0.999, keep="all").added["duplicates"]
     groups: Counter[str] = Counter()
     conflicts = set()

@@ -20,8 +20,12 @@ NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
         lambda g: g.core.embeddings is not None,
         "add --embed, or --embeddings FILE",
     ),
+    # An empty table may also mean that nobody looked.
     "duplicates": (
-        lambda g: "duplicates" in g.tables or "embeddings" in g.tables,
+        lambda g: (
+            ("duplicates" in g.tables and bool(g.tables["duplicates"].num_rows))
+            or "embeddings" in g.tables
+        ),
         "give the recipe the rule 'dedup', or add --embed",
     ),
     "cost": (lambda g: bool(g.core.costs), "give the pool prices or sizes (params_b)"),
