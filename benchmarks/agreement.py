@@ -1,26 +1,29 @@
 """Our labels beside those that upstream stored, response by response, on recorded outputs.
 
-Reads `zeroeval_gsm/` and `mmlu_pro/` below ROUTEYARD_DATA. Writes every response on
-which the two readings differ to `OUT/gsm8k_differing.csv` and
-`OUT/mmlu_pro_differing.parquet`, with both readings, so that a person can judge.
+Reads all label data below ROUTEYARD_DATA (`agreement_more` the smaller sets). Writes
+every response on which the two readings differ to `OUT/<set>_differing.csv`
+(`mmlu_pro_differing.parquet`), with both readings, so that a person can judge.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from pathlib import Path
 from typing import Any
 
+from benchmarks.agreement_more import MORE
 from pipelines.errors import SourceError
 from pipelines.files import DATA_HINT
 from pipelines.scorers import SCORERS
+from pipelines.scorers.answers import symbolic
 from pipelines.scorers.scorer import Asked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the differences")
-    parser.add_argument("--only", choices=["gsm8k", "mmlu_pro"], help="one of the two")
+    parser.add_argument("--only", choices=["gsm8k", "mmlu_pro", *MORE], help="one set")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -29,11 +32,24 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise SourceError("ROUTEYARD_DATA is not set", next_step=DATA_HINT)
     arguments.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
-    if arguments.only != "mmlu_pro":
+    if arguments.only in (None, "gsm8k"):
         found["gsm8k"] = gsm8k(Path(folder) / "zeroeval_gsm", arguments.out)
-    if arguments.only != "gsm8k":
+    if arguments.only in (None, "mmlu_pro"):
         found["mmlu_pro"] = mmlu_pro(Path(folder) / "mmlu_pro", arguments.out)
+    for name, measure in MORE.items():
+        if arguments.only in (None, name):
+            found[name], differing = measure(Path(folder))
+            _write(differing, arguments.out / f"{name}_differing.csv")
+    symbolic.close()
     return found
+
+
+def _write(rows: list[dict[str, Any]], path: Path) -> None:
+    if rows:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 def gsm8k(data: Path, out: Path) -> dict[str, Any]:

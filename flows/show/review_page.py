@@ -17,10 +17,12 @@ from urllib.parse import parse_qs
 from pipelines.label.audit.review import DECISIONS
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 110rem; margin: 2rem auto; padding: 0 1rem }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #999; padding: .6rem;
       max-height: 26rem; overflow: auto }
 button { font: inherit; padding: .4rem 1.2rem; margin-right: .6rem }
+main { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem }
+mark { background: #fd6; padding: 0 .1rem }
 dt { font-weight: 600 } dd { margin: 0 0 .4rem 0 }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'"
@@ -110,10 +112,10 @@ class Page:
 <h1>{place + 1} of {len(self._rows)}</h1>
 <p>{row["task"]} · {row["why"]} · now {row["label"]} · changes the order of
 {row["order_changes"]} pairs of models</p>
-<h2>Question</h2><pre>{row["question"]}</pre>
-<h2>Reference</h2><pre>{row["references"]}</pre>
-<h2>Answer</h2><pre>{row["output"]}</pre>
-<p>Read as: {row["readings"]}</p>
+<main><section><h2>Question</h2><pre>{row["question"]}</pre>
+<h2>Reference</h2><pre>{row["references"]}</pre></section>
+<section><h2>Answer</h2><pre>{_marked(self._rows[place])}</pre></section>
+<section><h2>Verdicts</h2><pre>{row.get("reasons") or row["readings"]}</pre></section></main>
 <form method="post" action="/{self._secret}/{place}">
 <p><label>Note <input name="note" size="60" maxlength="2000"></label></p><p>{buttons}</p></form>
 <p>{len(self._decided)} decided. <a href="/{self._secret}/{place + 1}">Leave it and go on</a></p>
@@ -133,3 +135,12 @@ class Page:
         request.send_header("Content-Length", str(len(page)))
         request.end_headers()
         request.wfile.write(page)
+
+
+def _marked(row: dict[str, Any]) -> str:
+    """The answer, escaped, with the span that was read in a mark."""
+    text, (start, _, end) = str(row["output"]), str(row.get("span", "")).partition("-")
+    if not (start.isdigit() and end.isdigit()) or not int(start) < int(end) <= len(text):
+        return html.escape(text)
+    before, read, after = text[: int(start)], text[int(start) : int(end)], text[int(end) :]
+    return f"{html.escape(before)}<mark>{html.escape(read)}</mark>{html.escape(after)}"

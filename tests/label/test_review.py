@@ -114,6 +114,7 @@ def test_the_page_shows_text_as_text_and_keeps_decisions() -> None:
     asked, texts, verdicts, labels = _contested()
     rows: list[dict[str, Any]] = review_queue(asked, texts, verdicts, labels)
     rows[0]["output"] = TORN
+    rows[0]["span"] = f"0-{len(TORN)}"  # what was read is marked, and still only text
     kept: list[tuple[Any, ...]] = []
     page = Page(rows, lambda *decision: kept.append(decision))
     thread = threading.Thread(target=page.serve, daemon=True)
@@ -123,6 +124,8 @@ def test_the_page_shows_text_as_text_and_keeps_decisions() -> None:
             body = shown.read().decode()
             policy = shown.headers["Content-Security-Policy"]
         assert "&lt;script&gt;" in body
+        assert "Verdicts" in body
+        assert "<mark>" in body
         assert "<script>" not in body
         assert "default-src 'none'" in policy
         sent = urllib.parse.urlencode({"decision": "correct", "note": "read"}).encode()

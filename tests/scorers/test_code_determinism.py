@@ -161,9 +161,10 @@ def test_five_hundred_programs_get_the_same_verdict_twice() -> None:
         "print(list(set('ab'))[0] == 'a' and 5 or 6); input()",
         "import random\n    print(5 if random.random() > 0.5 else 6)",
         "print(5 if hash('x') % 2 else 6)",
+        "print(6)",
     ]
     programs = [
-        f"def main():\n    {bodies[n % 5]}\n    pad = {n}\n{endings[n % 4]}" for n in range(500)
+        f"def main():\n    {bodies[n % 6]}\n    pad = {n}\n{endings[n % 4]}" for n in range(500)
     ]
     with ThreadPoolExecutor(4) as pool:
         first, second = (

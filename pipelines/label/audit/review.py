@@ -20,7 +20,7 @@ DECISIONS = {"correct": "correct", "incorrect": "incorrect", "cannot_tell": "abs
 #: Columns of the exported file; only `decision` and `note` are read back.
 COLUMNS = (
     "query_id", "model_id", "sample", "task", "why", "label", "order_changes", "closeness",
-    "question", "references", "output", "readings", "decision", "note",
+    "question", "references", "output", "span", "readings", "reasons", "decision", "note",
 )  # fmt: skip
 _SHOWN = 20_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -149,7 +149,7 @@ def _with_texts(
     with duckdb.connect() as connection:
         for name, table in (
             ("wanted", wanted),
-            ("queries", queries.select(["query_id", "prompt", "references"])),
+            ("queries", queries.select(["query_id", "prompt", "references", "scorer"])),
             ("responses", responses.select(["query_id", "model_id", "sample", "text", "status"])),
             ("verdicts", current),
         ):
@@ -163,7 +163,17 @@ def _with_texts(
                                       || coalesce(' (' || left(v.extracted, 80) || ')', ''), '; '
                                       ORDER BY v.scorer)
                     FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
-                                        = (r.query_id, r.model_id, r.sample)) AS readings
+                                        = (r.query_id, r.model_id, r.sample)) AS readings,
+                   (SELECT string_agg(v.scorer || ' ' || v.scorer_version || ': ' || v.outcome
+                                      || ' - ' || coalesce(left(v.reason, 400), ''), chr(10)
+                                      ORDER BY v.scorer)
+                    FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
+                                        = (r.query_id, r.model_id, r.sample)) AS reasons,
+                   (SELECT v.span_start || '-' || v.span_end
+                    FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
+                                        = (r.query_id, r.model_id, r.sample)
+                      AND v.span_start IS NOT NULL AND v.scorer NOT LIKE 'human:%'
+                    ORDER BY v.scorer <> q.scorer, v.scorer LIMIT 1) AS span
             FROM wanted w JOIN queries q USING (query_id)
             JOIN responses r USING (query_id, model_id)
             WHERE r.status NOT IN ('error', 'unanswered') ORDER BY w.place, r.sample

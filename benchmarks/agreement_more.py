@@ -1,0 +1,151 @@
+"""Agreement on the smaller label data: BBH, MATH samples, HumanEval, OmnisBench, AlpacaEval.
+
+Each function returns figures and the rows on which the two readings differ, as dictionaries.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
+
+Measured = tuple[dict[str, Any], list[dict[str, Any]]]
+
+
+def bbh(data: Path) -> Measured:
+    """`auto` against the rule "text after the last *the answer is*" and the published table."""
+    import pandas as pd
+
+    read = SCORERS.get("auto").read
+    rows = pd.read_parquet(data / "bbh" / "codex_raw.parquet")
+    published = pd.read_csv(data / "bbh" / "codex_published.csv").set_index(["task", "mode"])
+    right: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    differing = []
+    for row in rows.itertuples():
+        question = row.input.rsplit("\nQ: ", 1)[-1].split("\nA:")[0]
+        reading = read(Asked(question, (row.target,)), row.prediction)
+        _, mark, after = row.prediction.rpartition("the answer is")
+        said = (after if mark else row.prediction).strip()
+        theirs = said.rstrip(".").strip() == row.target.strip()
+        ours = reading.outcome == "correct"
+        right[str(row.task), str(row.mode)].append(ours)
+        if ours != theirs:
+            differing.append(_row("auto", row.target, theirs, said, reading, row.prediction))
+    off = {
+        "/".join(key): round(100 * sum(hits) / len(hits) - float(published.accuracy[key]), 2)
+        for key, hits in right.items()
+        if abs(100 * sum(hits) / len(hits) - float(published.accuracy[key])) > 0.01
+    }
+    return _figures(len(rows), differing) | {
+        "runs": len(right),
+        "runs_as_published": len(right) - len(off),
+        "points_off": off,
+    }, differing
+
+
+def math_samples(data: Path) -> Measured:
+    """`math` against upstream's verdicts on eight samples of 100 MATH questions."""
+    import pandas as pd
+
+    read = SCORERS.get("math").read
+    queries = pd.read_parquet(data / "math_samples" / "queries.parquet").set_index("query_id")
+    rows = pd.read_parquet(data / "math_samples" / "samples.parquet")
+    differing = []
+    for row in rows.itertuples():
+        query = queries.loc[row.query_id]
+        reading = read(Asked(query.question, (query.answer,)), row.output)
+        if (reading.outcome == "correct") != row.correct:
+            differing.append(
+                _row("math", query.answer, bool(row.correct), row.pred, reading, row.output)
+            )
+    return _figures(len(rows), differing), differing
+
+
+def humaneval(data: Path) -> Measured:
+    """`code` on the canonical solutions (all pass) and on a stub of each (none may)."""
+    read = SCORERS.get("code").read
+    with gzip.open(data / "humaneval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as lines:
+        tasks = [json.loads(line) for line in lines]
+    differing = []
+    for task in tasks:
+        asked = Asked(
+            task["prompt"], (task["test"],), metadata={"entry_point": task["entry_point"]}
+        )
+        for program, theirs in ((task["canonical_solution"], True), ("    return None\n", False)):
+            reading = read(asked, program)
+            if (reading.outcome == "correct") != theirs:
+                differing.append(_row("code", task["task_id"], theirs, "", reading, program))
+    return _figures(2 * len(tasks), differing), differing
+
+
+def omnisbench(data: Path) -> Measured:
+    """Scorers by grader against the stored `passed` of graded items."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(data / "omnisbench" / "items.parquet").to_pylist()
+    scorers = {"code_unittest": "code", "numeric_match": "numeric", "livecodebench": "code"}
+    differing, read_rows = [], 0
+    for row in rows:
+        name = scorers[row["grader"]]
+        metadata = json.loads(row["meta"] or "{}")
+        if not row["reference"]:
+            continue
+        reading = SCORERS.get(name).read(
+            Asked("", (row["reference"],), metadata=metadata), row["response_text"] or ""
+        )
+        read_rows += 1
+        if (reading.outcome == "correct") != row["passed"]:
+            differing.append(
+                _row(name, row["item_id"], row["passed"], "", reading, row["response_text"] or "")
+            )
+    return _figures(read_rows, differing) | {"without_reference": len(rows) - read_rows}, differing
+
+
+def alpaca(data: Path) -> Measured:
+    """`given` on judge preferences: the win rates it carries against the leaderboard's."""
+    import pandas as pd
+
+    read = SCORERS.get("given").read
+    rows = pd.read_parquet(data / "alpaca_eval" / "annotations.parquet")
+    rows["carried"] = [
+        read(Asked("", (), metadata={"given_score": float(p) - 1}), "").score
+        for p in rows.preference
+    ]
+    rates = 100 * rows.groupby("model", observed=True).carried.mean()
+    board = pd.read_csv(data / "alpaca_eval" / "leaderboard.csv")
+    named = board.set_index(board.columns[0]).win_rate
+    off = (rates - named.reindex(rates.index)).dropna().abs()
+    figures = {"responses": len(rows), "models": len(off), "points_off_most": float(off.max())}
+    return figures, []
+
+
+def _row(
+    scorer: str, reference: str, theirs: bool, said: object, reading: Any, output: str
+) -> dict[str, Any]:
+    return {
+        "scorer": scorer,
+        "reference": reference,
+        "theirs": theirs,
+        "their_reading": said,
+        "ours": reading.outcome,
+        "our_reading": reading.reason,
+        "output": output,
+    }
+
+
+def _figures(rows: int, differing: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"responses": rows, "agreement": 1 - len(differing) / rows, "differing": len(differing)}
+
+
+MORE = {
+    "bbh": bbh,
+    "math_samples": math_samples,
+    "humaneval": humaneval,
+    "omnisbench": omnisbench,
+    "alpaca": alpaca,
+}
