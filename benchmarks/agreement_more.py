@@ -22,8 +22,8 @@ def bbh(data: Path) -> Measured:
     import pandas as pd
 
     read = SCORERS.get("auto").read
-    rows = pd.read_parquet(data / "bbh" / "codex_raw.parquet")
-    published = pd.read_csv(data / "bbh" / "codex_published.csv").set_index(["task", "mode"])
+    rows: Any = pd.read_parquet(data / "bbh" / "codex_raw.parquet")
+    published: Any = pd.read_csv(data / "bbh" / "codex_published.csv").set_index(["task", "mode"])
     right: dict[tuple[str, str], list[bool]] = defaultdict(list)
     differing = []
     for row in rows.itertuples():
@@ -53,8 +53,8 @@ def math_samples(data: Path) -> Measured:
     import pandas as pd
 
     read = SCORERS.get("math").read
-    queries = pd.read_parquet(data / "math_samples" / "queries.parquet").set_index("query_id")
-    rows = pd.read_parquet(data / "math_samples" / "samples.parquet")
+    queries: Any = pd.read_parquet(data / "math_samples" / "queries.parquet").set_index("query_id")
+    rows: Any = pd.read_parquet(data / "math_samples" / "samples.parquet")
     differing = []
     for row in rows.itertuples():
         query = queries.loc[row.query_id]
@@ -111,13 +111,13 @@ def alpaca(data: Path) -> Measured:
     import pandas as pd
 
     read = SCORERS.get("given").read
-    rows = pd.read_parquet(data / "alpaca_eval" / "annotations.parquet")
+    rows: Any = pd.read_parquet(data / "alpaca_eval" / "annotations.parquet")
     rows["carried"] = [
         read(Asked("", (), metadata={"given_score": float(p) - 1}), "").score
         for p in rows.preference
     ]
     rates = 100 * rows.groupby("model", observed=True).carried.mean()
-    board = pd.read_csv(data / "alpaca_eval" / "leaderboard.csv")
+    board: Any = pd.read_csv(data / "alpaca_eval" / "leaderboard.csv")
     named = board.set_index(board.columns[0]).win_rate
     off = (rates - named.reindex(rates.index)).dropna().abs()
     figures = {"responses": len(rows), "models": len(off), "points_off_most": float(off.max())}

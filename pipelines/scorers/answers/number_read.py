@@ -79,6 +79,8 @@ def _narrow(text: str) -> Quantity | None:
         if after:
             return None if part_of_more(tail, after[0].start, after[0].end) else after[0].quantity
     if len({one.quantity for one in numbers}) == 1:
+        if any(part_of_more(sentence, one.start, one.end) for one in numbers):
+            return None  # 2\sqrt{2}
         return numbers[-1].quantity
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
