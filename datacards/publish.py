@@ -92,7 +92,7 @@ def _upload(api: Any, release: Path, repository: str, version: str, names: Seque
         repo_type="dataset",
         folder_path=str(release),
         allow_patterns=[_literal(name) for name in names],
-        delete_patterns=["data/*", "plots/*", "*.duckdb", "YANKED.json"],
+        delete_patterns=["data/*", "plots/*", "*.duckdb", "*.sha256", "*.sig", "YANKED.json"],
         commit_message=f"Release {version}",
     )
 

@@ -47,7 +47,10 @@ class TableEntry(Strict):
 
 
 class DatabaseEntry(Strict):
-    """The `.duckdb` file is never byte-identical, so its content stands for it."""
+    """The `.duckdb` file is never byte-identical, so its content stands for it.
+
+    From format 2 on its SHA-256 lies beside it, in `NAME.duckdb.sha256`.
+    """
 
     file: str
     tables: list[str]
@@ -57,7 +60,7 @@ class DatabaseEntry(Strict):
 class Manifest(Strict):
     """`manifest.json`. It holds no time and no path outside the release."""
 
-    format: int = 1
+    format: int = 2
     name: str
     version: str
     #: Name, version, recipe, words of the card and content: equal means the same release.

@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "import": "Bring in an existing benchmark or evaluation (`import list` names formats).",
     "health": "Report on tasks, pool, duplicates, difficulty and coverage.",
     "verify": "Check a release: files, contracts, ids, card numbers (exit 0 or 3).",
+    "sign": "Sign a release with an Ed25519 key; `verify --signer` checks it.",
     "query": "Ask a release in SQL, read-only; saved queries are listed without SQL.",
     "shell": "Ask a release line by line, read-only.",
     "diff": "List what changed between two releases.",

@@ -9,14 +9,21 @@ import typer
 
 def command(
     release: Annotated[str, typer.Argument(help="Release folder or URL.")],
+    signer: Annotated[
+        str | None,
+        typer.Option(help="Require a signature by this Ed25519 public key (file or text)."),
+    ] = None,
 ) -> None:
     """Check a release against itself; exits 0 when it holds and 3 when it does not.
 
     Every file is compared with its SHA-256, every table with its contract and
-    fingerprint, ids between tables are followed, and each number of the card is
-    computed again from the data.
+    fingerprint, ids between tables are followed, every object of the database is
+    compared with what a release defines, and each number of the card is computed
+    again from the data. Nothing in the release is believed or run.
 
         routeyard verify yard/releases/demo/1.0.0
+
+        routeyard verify yard/releases/demo/1.0.0 --signer publisher.pub
 
         routeyard verify s3://bucket/releases/demo/1.0.0
     """
@@ -29,9 +36,9 @@ def command(
     from pipelines.release.yank import yanked
 
     with local_copy(release) as folder:
-        findings = verify_release(folder, render_card=render)
+        findings = verify_release(folder, render_card=render, signer=signer)
         for finding in findings:
-            print(f"{finding.check}: {finding.where}: {finding.says}")
+            print(finding)
         if findings:
             raise GateFailed(
                 f"{len(findings)} thing(s) in the release do not hold",
@@ -42,7 +49,7 @@ def command(
         manifest = read_manifest(folder)
         rows = sum(entry.rows for entry in manifest.tables.values())
         print(
-            f"{manifest.name} {manifest.version} holds: {len(manifest.files) + 2} files, "
+            f"{manifest.name} {manifest.version} holds: {len(manifest.files) + 3} files, "
             f"{len(manifest.tables)} tables, {rows:,} rows"
         )
         for scheme in leaks_of(folder, manifest):

@@ -31,10 +31,9 @@ def figures(release: Path) -> dict[str, Any]:
     Every figure is counted over labels that exist; `unlabelled` pairs are said
     apart, never counted as wrong.
     """
-    import duckdb
+    from pipelines.release.connection import connect
 
-    name = release.parent.name
-    with duckdb.connect(str(release / f"{name}.duckdb"), read_only=True) as connection:
+    with connect(release) as connection:
 
         def one(sql: str) -> Any:
             row = connection.execute(sql).fetchone()
@@ -44,10 +43,9 @@ def figures(release: Path) -> dict[str, Any]:
             "SELECT model_id, avg(score), count(score) FROM labels GROUP BY 1 ORDER BY 2 DESC, 1"
         ).fetchall()
         per_task = connection.execute(ACCURACY).fetchall()
-        responses = str(release / "data" / "responses.parquet").replace("'", "''")
         costs = dict(
             connection.execute(
-                f"SELECT model_id, sum(cost_usd) FROM read_parquet('{responses}') "
+                "SELECT model_id, sum(cost_usd) FROM responses "
                 "GROUP BY 1 HAVING count(*) = count(cost_usd)"
             ).fetchall()
         )

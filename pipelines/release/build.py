@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.errors import VersionExists
 from pipelines.files import sha256
-from pipelines.release.database import write_database
+from pipelines.release.database import checksum_of, write_checksum, write_database
 from pipelines.release.derived.derive import derive
 from pipelines.release.fingerprint import combine
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
@@ -68,7 +68,7 @@ def write_release(
     Every table is checked against its contract, its rows are put in order, and
     text that a source's licence keeps back is withheld. `outcomes` is made from labels
     and responses. Two calls with the same arguments write byte-identical files, except
-    the `.duckdb`, whether a table is given whole or in parts.
+    the `.duckdb` and its checksum, whether a table is given whole or in parts.
 
     Args:
         tables: Contract name → table, or `Streamed` for one larger than memory (labels,
@@ -126,19 +126,21 @@ def write_release(
         for path, data in further.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
+        database = folder / f"{name}.duckdb"
         write_database(
             {table: rows for table, rows in released.items() if isinstance(rows, pa.Table)},
-            folder / f"{name}.duckdb",
+            database,
             outcomes=folder / entries["outcomes"].file,
             responses=folder / entries["responses"].file if "responses" in entries else None,
             summaries=summaries,
         )
+        write_checksum(database)
         held = list(IN_DATABASE)
         manifest = Manifest(
             **facts,
             fingerprint=fingerprint,
             tables=entries,
-            files=_entries(folder, leave_out={f"{name}.duckdb"}),
+            files=_entries(folder, leave_out={database.name, checksum_of(database).name}),
             database=DatabaseEntry(
                 file=f"{name}.duckdb",
                 tables=held,

@@ -1,49 +1,52 @@
-"""A DuckDB connection that can read one release and do nothing else."""
+"""A DuckDB connection that can read the sealed Parquet of one release and do nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.release.database import LOCKED, comment
 from pipelines.release.derived.summaries import OUTCOMES, SQL
+from pipelines.release.inside import sealed
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
-from schemas.manifest import Manifest
+from schemas import CONTRACTS, RESPONSES
 
 
 def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = None) -> Any:
     """Read-only connection with every table of the release by name.
 
-    The small tables come from the `.duckdb` file, the large ones are views over
-    their Parquet files. Files outside the release, extensions and further
-    settings are locked, so a query from a stranger is as harmless as its answer.
+    All of them are views over the Parquet files that the manifest seals. The
+    `.duckdb` file is for people without this code: it is never opened here, so
+    what a stranger wrote into it answers nothing. Files outside the release,
+    extensions and further settings are locked.
 
     Raises:
-        SourceError: the release lacks a file or one is damaged.
+        SourceError: the release lacks a file, or one is damaged or not inside it.
     """
     import duckdb
 
     release = release.resolve()
     manifest = read_manifest(release)
+    views: dict[str, str] = {}
+    for name, entry in manifest.tables.items():
+        if name in CONTRACTS and (release / entry.file).exists():
+            # Add-ons may not have been fetched.
+            views[name] = str(sealed(release, entry.file, manifest.files.get(entry.file)))
+    if WIDE in manifest.files and (release / WIDE).exists():
+        views["labels_wide"] = str(sealed(release, WIDE, manifest.files[WIDE]))
     try:
-        connection = duckdb.connect(str(release / manifest.database.file), read_only=True)
-        paths = []
-        for name, entry in manifest.tables.items():
-            path = str(release / entry.file)
-            if name in manifest.database.tables or not Path(path).exists():
-                continue  # add-ons may not have been fetched
-            paths.append(path)
+        connection = duckdb.connect()
+        for name, path in views.items():
             connection.execute(
-                f'CREATE TEMP VIEW "{name}" AS SELECT * FROM read_parquet({_quoted(path)})'
+                f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet({_quoted(_literal(path))})'
             )
-        if WIDE in manifest.files and (release / WIDE).exists():
-            paths.append(str(release / WIDE))
-            connection.execute(
-                f"CREATE TEMP VIEW labels_wide AS SELECT * FROM read_parquet({_quoted(paths[-1])})"
-            )
-        number(connection, manifest, release)
-        allowed = ", ".join(map(_quoted, paths))
+            if name in CONTRACTS:
+                comment(connection, name, "VIEW")
+        _number(connection, views)
+        allowed = ", ".join(map(_quoted, views.values()))
         if threads:
             connection.execute(f"SET threads = {threads}")
         for setting in (
@@ -51,10 +54,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             "temp_directory = ''",
             f"memory_limit = {_quoted(memory_limit)}",
             "python_enable_replacements = false",
-            "autoinstall_known_extensions = false",
-            "autoload_known_extensions = false",
-            "enable_external_access = false",
-            "lock_configuration = true",
+            *(f"{name} = {value}" for name, value in LOCKED.items()),
         ):
             connection.execute(f"SET {setting}")
     except duckdb.Error as error:
@@ -66,34 +66,37 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-#: What `numbered` and `outcomes` read of responses, which a release need not hold.
-_METERED = {
-    "query_id": "VARCHAR",
-    "model_id": "VARCHAR",
-    "prompt_tokens": "BIGINT",
-    "completion_tokens": "BIGINT",
-    "reasoning_tokens": "BIGINT",
-    "cost_usd": "DOUBLE",
-    "latency_s": "DOUBLE",
+#: Where `outcomes` lies there, its row numbers need not be looked up.
+_FROM_OUTCOMES = {
+    "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
+    "FROM {of}.outcomes WHERE n_samples IS NOT NULL",
 }
+_ACCURACY = (
+    "SELECT model_id, task, judged AS n_labelled, total / nullif(judged, 0) AS accuracy "
+    "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL"
+)
 
 
-def number(connection: Any, manifest: Manifest, release: Path) -> None:
-    """Give a release made before `numbered` existed the same names, as views that count."""
-    if connection.execute("FROM duckdb_schemas() WHERE schema_name = 'numbered'").fetchall():
-        return
-    entry = manifest.tables.get("responses")
-    nothing = ", ".join(f"NULL::{kind} AS {name}" for name, kind in _METERED.items())
-    responses = f"(SELECT {nothing} WHERE false)"
-    if entry and (release / entry.file).exists():
-        responses = f"read_parquet({_quoted(str(release / entry.file))})"
-    of = connection.execute("SELECT current_database()").fetchone()[0].replace('"', '""')
-    connection.execute("ATTACH ':memory:' AS numbered (READ_WRITE)")
-    for name, sql in SQL.items():
-        body = sql.format(of=f'"{of}".main', responses=responses)
+def _number(connection: Any, views: Mapping[str, str]) -> None:
+    """The names that the database has under `numbered`, as views that count the sealed tables."""
+    connection.execute("ATTACH ':memory:' AS numbered")
+    responses = "memory.main.responses"
+    if "responses" not in views:
+        responses = "numbered.main.no_responses"
+        connection.register("incoming", RESPONSES.empty())
+        connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
+        connection.unregister("incoming")
+    for name, sql in {**SQL, **(_FROM_OUTCOMES if "outcomes" in views else {})}.items():
+        body = sql.format(of="memory.main", responses=responses)
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
-    if "outcomes" not in manifest.tables:
-        connection.execute(f"CREATE TEMP VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
+    if "outcomes" not in views:
+        connection.execute(f"CREATE VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
+    connection.execute(f"CREATE VIEW accuracy AS {_ACCURACY}")
+
+
+def _literal(path: str) -> str:
+    """A path in which no sign stands for other files."""
+    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
 
 
 def _quoted(text: str) -> str:

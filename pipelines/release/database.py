@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.files import sha256
 from pipelines.release.derived.summaries import SQL
 from pipelines.release.fingerprint import Content, combine
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
@@ -32,6 +33,13 @@ VIEWS = {
     "accuracy": "SELECT model_id, task, judged AS n_labelled, "
     "total / nullif(judged, 0) AS accuracy "
     "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL",
+}
+#: Settings after which a connection reaches nothing new and cannot be unlocked.
+LOCKED = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+    "lock_configuration": "true",
 }
 #: Rows that are read and hashed at a time.
 _BATCH = 1 << 18
@@ -88,7 +96,7 @@ def write_database(
         for name, sql in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {sql}")
         for name in IN_DATABASE:
-            _comment(connection, name)
+            comment(connection, name, "VIEW" if name in VIEWS else "TABLE")
         connection.execute("CHECKPOINT")
 
 
@@ -98,9 +106,24 @@ def _create(connection: Any, name: str, rows: pa.Table, sql: str) -> None:
     connection.unregister("incoming")
 
 
-def _comment(connection: Any, name: str) -> None:
+def write_checksum(database: Path) -> None:
+    """`NAME.duckdb.sha256` beside the file, in the form that `sha256sum -c` reads.
+
+    No two builds write the same `.duckdb`, so its checksum stands in a file of its
+    own and the manifest keeps the fingerprint of what it says.
+    """
+    line = f"{sha256(database)}  {database.name}\n"
+    checksum_of(database).write_text(line, encoding="utf-8", newline="\n")
+
+
+def checksum_of(database: Path) -> Path:
+    """The file with a database's checksum."""
+    return database.with_name(database.name + ".sha256")
+
+
+def comment(connection: Any, name: str, kind: str) -> None:
+    """Describe a table, or a view of it, and each of its columns."""
     contract = contract_of(name)
-    kind = "VIEW" if name in VIEWS else "TABLE"
     connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.says)}')
     for column in contract.columns:
         says = column.description + (f" [{column.unit}]" if column.unit else "")
@@ -111,7 +134,7 @@ def metered(connection: Any, responses: Path | None) -> pa.Table:
     """Tokens, cost and latency per model, one model at a time (a median needs all its rows)."""
     models = connection.execute("SELECT model_id FROM numbered.models").fetchall()
     parts = []
-    for (model,) in models:
+    for (model,) in models or [("",)]:
         of = "(SELECT NULL::VARCHAR AS model_id, NULL::BIGINT AS prompt_tokens, "
         of += "NULL::BIGINT AS completion_tokens, NULL::DOUBLE AS cost_usd, "
         of += "NULL::DOUBLE AS latency_s WHERE false)"
@@ -123,11 +146,14 @@ def metered(connection: Any, responses: Path | None) -> pa.Table:
 
 
 def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]:
-    """Fingerprint of the file's content, and of each table in it."""
+    """Fingerprint of the file's content, and of each table in it.
+
+    Only of a file that holds the release's own definitions: its views are evaluated.
+    """
     import duckdb
 
     found: dict[str, str] = {}
-    with duckdb.connect(str(path), read_only=True) as connection:
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         for name in names:
             contract = contract_of(name)
             digest = Content(contract.schema)

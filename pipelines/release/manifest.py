@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,6 +15,10 @@ from schemas import CONTRACTS
 from schemas.manifest import Manifest
 
 MANIFEST = "manifest.json"
+#: The detached signature beside it (`signature.py`).
+SIGNATURE = f"{MANIFEST}.sig"
+#: Largest manifest that is read, in bytes.
+_MOST = 256 * 1024 * 1024
 
 
 def read_manifest(release: Path) -> Manifest:
@@ -23,6 +29,10 @@ def read_manifest(release: Path) -> Manifest:
     """
     path = release / MANIFEST
     try:
+        if not path.is_file() and path.exists():
+            raise OSError("it is not a regular file")
+        if path.exists() and path.stat().st_size > _MOST:
+            raise OSError(f"it is larger than {_MOST:,} bytes")
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError) as error:
         raise SourceError(
@@ -33,8 +43,14 @@ def read_manifest(release: Path) -> Manifest:
     except (OSError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
     try:
-        manifest = Manifest.model_validate(json.loads(text))
-    except (ValueError, ValidationError, RecursionError) as error:
+        found = json.loads(
+            text, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
+        )
+        manifest = Manifest.model_validate(found)
+        manifest.to_json().encode()  # half a surrogate pair is no text that can be hashed
+    except ValidationError as error:
+        raise _damaged(path, ValueError(_said(error))) from error
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     _readable(manifest, path)
     # JSON keys are sorted; tables stand in the order of the contracts.
@@ -55,6 +71,28 @@ def _readable(manifest: Manifest, path: Path) -> None:
             )
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:100]!r} stands twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text[:40]} is no number")
+    return found
+
+
+def _said(error: ValidationError) -> str:
+    """Which key is wrong, and why: the first three."""
+    first = error.errors(include_url=False, include_input=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, e['loc']))[:200]}: {e['msg']}" for e in first)
+
+
 def code_version() -> str:
     """Version of the installed distribution, or `source` in a bare checkout."""
     from importlib.metadata import PackageNotFoundError, version
@@ -67,7 +105,7 @@ def code_version() -> str:
 
 def _damaged(path: Path, error: Exception) -> SourceError:
     return SourceError(
-        f"the manifest cannot be read: {str(error).splitlines()[0]}",
+        f"the manifest cannot be read: {(str(error).splitlines() or ['damaged'])[0]}",
         where=str(path),
         next_step="fetch the release again",
     )

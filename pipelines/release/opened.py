@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from pipelines.errors import UnknownName, did_you_mean
 from pipelines.release.connection import connect
+from pipelines.release.inside import sealed
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE, Matrix, read_wide, scatter
-from pipelines.release.query import answer
+from pipelines.release.process import SqlProcess
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
 from schemas.manifest import Manifest
@@ -36,6 +37,8 @@ class OpenRelease:
     path: Path
     manifest: Manifest
     connection: Any
+    #: Answers SQL within its limits; starts with the first question.
+    process: SqlProcess
     #: A temporary copy of a release on a URL; removed when it is closed.
     copy: Path | None = None
 
@@ -47,6 +50,7 @@ class OpenRelease:
 
     def close(self) -> None:
         self.connection.close()
+        self.process.close()
         if self.copy:
             shutil.rmtree(self.copy, ignore_errors=True)
 
@@ -57,7 +61,7 @@ class OpenRelease:
 
     def sql(self, sql: str, *, timeout_s: float = 60.0) -> pa.Table:
         """Answer of one read-only statement; errors as in `query_release`."""
-        return answer(self.connection, sql, timeout_s=timeout_s)
+        return self.process.table(sql, timeout_s=timeout_s)
 
     def relation(self, table: str) -> Any:
         """A table as a DuckDB relation, evaluated when it is read."""
@@ -66,7 +70,10 @@ class OpenRelease:
     def arrow(self, table: str) -> pa.Table:
         """A table in contract form, in the release's order."""
         name = self._known(table)
-        return read_parquet(contract_of(name), self.path / self.manifest.tables[name].file)
+        file = self.manifest.tables[name].file
+        return read_parquet(
+            contract_of(name), sealed(self.path, file, self.manifest.files.get(file))
+        )
 
     @property
     def outcomes(self) -> Any:
@@ -94,7 +101,8 @@ class OpenRelease:
         queries = self.arrow("queries").column("query_id").to_pylist()
         models = self.arrow("models").column("model_id").to_pylist()
         if value == "cost_usd":
-            rows = self.sql("SELECT query_id, model_id, cost_usd FROM outcomes")
+            sql = "SELECT query_id, model_id, cost_usd FROM outcomes"
+            rows = self.connection.sql(sql).to_arrow_table()
         else:
             rows = self.arrow("labels").select(["query_id", "model_id", value])
         return scatter(rows, value, queries=queries, models=models, dtype=np.float32)
@@ -127,14 +135,21 @@ def open_release(
         SourceError: there is no release at that place, or it is damaged.
     """
     if not is_url(str(path)):
-        folder = Path(path).resolve()
-        return OpenRelease(
-            folder, read_manifest(folder), connect(folder, memory_limit=memory_limit)
-        )
+        return _opened(Path(path).resolve(), memory_limit)
     copy = Path(tempfile.mkdtemp(prefix="routeyard-release-"))
     try:
-        manifest = fetch(str(path), copy, add_ons=add_ons)
-        return OpenRelease(copy, manifest, connect(copy, memory_limit=memory_limit), copy)
+        fetch(str(path), copy, add_ons=add_ons)
+        return _opened(copy, memory_limit, copy)
     except BaseException:
         shutil.rmtree(copy, ignore_errors=True)
         raise
+
+
+def _opened(folder: Path, memory_limit: str, copy: Path | None = None) -> OpenRelease:
+    return OpenRelease(
+        folder,
+        read_manifest(folder),
+        connect(folder, memory_limit=memory_limit),
+        SqlProcess(folder, memory_limit=memory_limit),
+        copy,
+    )

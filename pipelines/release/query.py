@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, RouteyardError, Unsafe
-from pipelines.release.connection import connect
+from pipelines.errors import Unsafe
+from pipelines.release.process import QueryError, QueryLimit, SqlProcess, too_much
 
-
-class QueryError(BadInput):
-    """SQL that DuckDB does not accept."""
-
-
-class QueryLimit(RouteyardError):
-    """A query ran into its limit of time or memory."""
+__all__ = ["QueryError", "QueryLimit", "checked", "query_release", "told", "too_much"]
 
 
 def query_release(
@@ -25,17 +20,26 @@ def query_release(
 ) -> pa.Table:
     """Answer of one SQL statement as an Arrow table.
 
+    It is found in a process of its own, whose address space is limited and which is
+    ended when the time is up; neither a single expression nor a large answer passes.
+
     Raises:
         QueryError: the SQL is wrong.
         Unsafe: it would write, or read a file outside the release.
         QueryLimit: time or memory ran out.
+        SourceError: there is no release, or it is damaged.
     """
-    with connect(release, memory_limit=memory_limit) as connection:
-        return answer(connection, sql, timeout_s=timeout_s)
+    with closing(SqlProcess(release, memory_limit=memory_limit)) as process:
+        return process.table(sql, timeout_s=timeout_s)
 
 
-def answer(connection: Any, sql: str, *, timeout_s: float) -> pa.Table:
-    """Run one statement on a connection from `connect`."""
+def checked(connection: Any, sql: str) -> None:
+    """Refuse anything but one statement that reads.
+
+    Raises:
+        QueryError: the SQL is wrong, or several statements.
+        Unsafe: it would write or change settings.
+    """
     import duckdb
 
     readable = {
@@ -58,32 +62,17 @@ def answer(connection: Any, sql: str, *, timeout_s: float) -> pa.Table:
             f"a release is read-only: {statements[0].type.name} is refused",
             next_step="ask with SELECT; write the answer elsewhere with --format or --out",
         )
-    expired = threading.Event()
 
-    def stop() -> None:
-        expired.set()
-        connection.interrupt()
 
-    timer = threading.Timer(timeout_s, stop)
-    timer.daemon = True
-    timer.start()
+@contextmanager
+def told(connection: Any) -> Iterator[None]:
+    """DuckDB's errors as ours, which say what to do next."""
+    import duckdb
+
     try:
-        # PIVOT is several statements in one, so the text is run, not the parsed statement.
-        relation = connection.sql(sql)
-        table: pa.Table = relation.to_arrow_table() if relation is not None else pa.table({})
-        return table
-    except duckdb.InterruptException as error:
-        if not expired.is_set():
-            raise
-        raise QueryLimit(
-            f"the query took longer than {timeout_s:g} s",
-            next_step="narrow it with WHERE, or raise --timeout",
-        ) from error
+        yield
     except duckdb.OutOfMemoryException as error:
-        raise QueryLimit(
-            "the query needs more memory than it may use",
-            next_step="narrow it, or raise --memory",
-        ) from error
+        raise too_much() from error
     except duckdb.PermissionException as error:
         raise Unsafe(
             "the query reads or writes outside the release",
@@ -92,8 +81,6 @@ def answer(connection: Any, sql: str, *, timeout_s: float) -> pa.Table:
         ) from error
     except duckdb.Error as error:
         raise _wrong(error, connection) from error
-    finally:
-        timer.cancel()
 
 
 def _wrong(error: Exception, connection: Any) -> QueryError:

@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipelines.errors import RouteyardError, SourceError, VersionExists
-from pipelines.release.manifest import MANIFEST, read_manifest
+from pipelines.release.inside import wrong_name
+from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
 from pipelines.release.yank import MARK
 from schemas.manifest import Manifest
 
@@ -112,9 +113,15 @@ def _put(system: Any, source: Path, target: str, url: str) -> None:
 
 def names(release: Path, manifest: Manifest) -> list[str]:
     """Files of a release in the order to send them; add-ons that lie here are among them."""
-    marks = [MARK] if (release / MARK).exists() else []
-    inside = [name for name in manifest.files if (release / name).exists()]
-    return [*inside, manifest.database.file, *marks, MANIFEST]
+    marks = [name for name in (MARK, SIGNATURE) if (release / name).exists()]
+    inside = [name for name in manifest.files if not wrong_name(name) and (release / name).exists()]
+    return [*inside, *_database_files(manifest), *marks, MANIFEST]
+
+
+def _database_files(manifest: Manifest) -> list[str]:
+    """The database and, since releases have it, its checksum."""
+    file = manifest.database.file
+    return [file] if manifest.format < 2 else [file, f"{file}.sha256"]
 
 
 @contextmanager
@@ -154,18 +161,18 @@ def _fetch(url: str, target: Path, add_ons: bool) -> Manifest:
     _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
     manifest = read_manifest(target)
     left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
-    for name in [*manifest.files, manifest.database.file]:
+    for name in [*manifest.files, *_database_files(manifest)]:
         if name not in left:
             _get(system, f"{root}/{_inside(name, url)}", target / name, url)
-    if system.exists(f"{root}/{MARK}"):
-        _get(system, f"{root}/{MARK}", target / MARK, url)
+    for name in (MARK, SIGNATURE):
+        if system.exists(f"{root}/{name}"):
+            _get(system, f"{root}/{name}", target / name, url)
     return manifest
 
 
 def _inside(name: str, url: str) -> str:
     """A file name of a stranger's manifest, kept inside the release."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name:
+    if wrong_name(name):
         raise SourceError(f"the manifest names a file outside the release: {name!r}", where=url)
     return name
 

@@ -30,7 +30,7 @@ def digests(release: Path) -> dict[str, str]:
     return {
         path.relative_to(release).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(release.rglob("*"))
-        if path.is_file() and path.suffix != ".duckdb"
+        if path.is_file() and path.suffix not in (".duckdb", ".sha256")
     }
 
 

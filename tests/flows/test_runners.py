@@ -84,7 +84,7 @@ def digests(release: Path) -> dict[str, str]:
     found = {
         path.relative_to(release).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in release.rglob("*")
-        if path.is_file() and path.suffix != ".duckdb"
+        if path.is_file() and path.suffix not in (".duckdb", ".sha256")
     }
     assert len(found) > 5
     return found | {"database": database_content(release)}

@@ -19,7 +19,7 @@ def _hashes(release: Path) -> dict[str, str]:
     return {
         p.relative_to(release).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
         for p in sorted(release.rglob("*"))
-        if p.is_file() and p.suffix != ".duckdb"
+        if p.is_file() and p.suffix not in (".duckdb", ".sha256")
     }
 
 
@@ -147,4 +147,4 @@ def test_withheld_text_is_gone_everywhere(write):
 def test_manifest_lists_every_file(release):
     listed = json.loads((release / "manifest.json").read_text())
     there = {p.relative_to(release).as_posix() for p in release.rglob("*") if p.is_file()}
-    assert there == {*listed["files"], "tiny.duckdb", "manifest.json"}
+    assert there == {*listed["files"], "tiny.duckdb", "tiny.duckdb.sha256", "manifest.json"}

@@ -1,4 +1,5 @@
-"""The long checks of `verify`: tables read again, derived ones made again.
+"""What `verify` looks at, one file per thing; nothing a stranger wrote is believed or run.
 
-Read `reread` first: a table in parts against its contract, order and fingerprint.
+Start with `../verify.py`, which runs them in order; each gives `Finding`s. Tables are read
+again in parts (`reread`), derived ones are made again (`recount`).
 """

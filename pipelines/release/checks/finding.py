@@ -1,4 +1,4 @@
-"""One thing that is wrong with a release."""
+"""A finding: something in a release that does not hold."""
 
 from __future__ import annotations
 
@@ -12,3 +12,13 @@ class Finding:
     check: str
     where: str
     says: str
+
+    def __str__(self) -> str:
+        """One printable line: a stranger's file names may hold terminal codes."""
+        line = f"{self.check}: {self.where}: {self.says}"
+        return "".join(sign if sign.isprintable() else "�" for sign in line)[:2000]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or its name."""
+    return (str(error).splitlines() or [type(error).__name__])[0][:500]

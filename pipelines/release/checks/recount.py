@@ -10,22 +10,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.checks.finding import Finding
+from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.database import LOCKED
 from pipelines.release.derived.outcomes import blocks
 from pipelines.release.derived.summaries import Summaries
 from pipelines.release.fingerprint import Content
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.written import ids_of
 from schemas import OUTCOMES, Stored
+from schemas.errors import ContractError
 from schemas.manifest import Manifest
 
 _LONG = frozenset({"queries", "models", "labels"})
 
 
 def recount(
-    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | Stored]
+    release: Path,
+    manifest: Manifest,
+    readable: set[str],
+    tables: Mapping[str, pa.Table | Stored],
+    *,
+    own: bool,
 ) -> list[Finding]:
-    """What differs from labels and responses; nothing is said where one of them is not sound."""
+    """What differs from labels and responses; nothing is said where one of them is not sound.
+
+    Args:
+        own: The database holds nothing but the release's own definitions, so that its
+            tables may be read.
+    """
     queries, models = tables.get("queries"), tables.get("models")
     whole = "responses" in tables or "responses" not in manifest.tables
     if not (tables.keys() >= _LONG and whole):
@@ -35,37 +47,41 @@ def recount(
     responses = tables.get("responses")
     summaries = Summaries(queries.column("task"), len(names))
     wide, outcomes = Content(wide_schema(names.to_pylist())), Content(OUTCOMES.schema)
-    for block in blocks(
-        release / manifest.tables["labels"].file,
-        responses.path if isinstance(responses, Stored) else None,
-        query_ids,
-        names,
-    ):
-        ids = query_ids.slice(block.first, block.shape[0])
-        wide.update(wide_rows(ids, block.score, names.to_pylist()))
-        outcomes.update(block.rows)
-        summaries.add(block)
-    findings = list(_wide(release, manifest, wide.hexdigest()))
+    try:
+        for block in blocks(
+            release / manifest.tables["labels"].file,
+            responses.path if isinstance(responses, Stored) else None,
+            query_ids,
+            names,
+        ):
+            ids = query_ids.slice(block.first, block.shape[0])
+            wide.update(wide_rows(ids, block.score, names.to_pylist()))
+            outcomes.update(block.rows)
+            summaries.add(block)
+    except ContractError:
+        return []  # a row without its query or model: `_references` names it
+    findings = list(_wide(release, readable, wide.hexdigest()))
     if "outcomes" in tables:
         entry = manifest.tables["outcomes"]
         if outcomes.hexdigest() != entry.content:
             says = "says something else than labels and responses"
             findings.append(Finding("content", entry.file, says))
-        findings += _summaries(release / manifest.database.file, summaries.tables())
+        if own:
+            findings += _summaries(release / manifest.database.file, summaries.tables())
     return findings
 
 
-def _wide(release: Path, manifest: Manifest, expected: str) -> Iterator[Finding]:
+def _wide(release: Path, readable: set[str], expected: str) -> Iterator[Finding]:
     path = release / WIDE
-    if WIDE not in manifest.files or not path.is_file():
+    if WIDE not in readable:
         return
     try:
         file = pq.ParquetFile(path)
         found = Content(file.schema_arrow)
         for batch in file.iter_batches(1 << 17):
             found.update(pa.Table.from_batches([batch]))
-    except (OSError, pa.ArrowInvalid) as error:
-        yield Finding("parquet", WIDE, f"cannot be read: {str(error).splitlines()[0]}")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Finding("parquet", WIDE, f"cannot be read: {first_line(error)}")
         return
     if found.hexdigest() != expected:
         yield Finding("content", WIDE, "says something else than the long table of labels")
@@ -73,12 +89,12 @@ def _wide(release: Path, manifest: Manifest, expected: str) -> Iterator[Finding]
 
 def _summaries(path: Path, expected: Mapping[str, pa.Table]) -> Iterator[Finding]:
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
+        with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
             found = {
                 name: connection.sql(f"FROM numbered.{name}").to_arrow_table() for name in expected
             }
     except (duckdb.Error, OSError) as error:
-        yield Finding("database", path.name, f"cannot be read: {str(error).splitlines()[0]}")
+        yield Finding("database", path.name, f"cannot be read: {first_line(error)}")
         return
     for name, table in expected.items():
         if not _same(found[name], table):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.checks.finding import Finding
+from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.fingerprint import Content
 from pipelines.release.tables import LARGE, contract_of, ordered
 from pipelines.release.written import after
@@ -46,8 +46,8 @@ def reread(
             rows += part.num_rows
             if name not in LARGE:
                 held.append(part)
-    except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        says = f"cannot be read: {str(error).splitlines()[0]}"
+    except (OSError, ValueError, pa.ArrowException) as error:
+        says = f"cannot be read: {first_line(error)}"
         return [Finding("parquet", entry.file, says)], None
     except ContractError as error:
         return [Finding("contract", entry.file, error.what)], None

@@ -1,0 +1,148 @@
+"""The `.duckdb` file against the tables: every object in it, none of them run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.files import sha256
+from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.database import (
+    LOCKED,
+    checksum_of,
+    database_content,
+    write_database,
+)
+from pipelines.release.derived.summaries import Summaries
+from pipelines.release.tables import IN_DATABASE, contract_of
+from schemas import CONTRACTS, OUTCOMES
+from schemas.manifest import Manifest
+
+#: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
+_LISTED = {
+    "table": "SELECT schema_name, table_name, sql, comment, tags FROM duckdb_tables()",
+    "view": "SELECT schema_name, view_name, sql, comment, tags FROM duckdb_views()",
+    "column": "SELECT schema_name, table_name || '.' || column_name, "
+    "concat_ws(' ', column_index, data_type, is_nullable, column_default), comment, tags "
+    "FROM duckdb_columns()",
+    "macro": "SELECT schema_name, function_name, macro_definition, comment, tags "
+    "FROM duckdb_functions()",
+    "type": "SELECT schema_name, type_name, logical_type, comment, tags FROM duckdb_types()",
+    "sequence": "SELECT schema_name, sequence_name, sql, comment, tags FROM duckdb_sequences()",
+    "index": "SELECT schema_name, index_name, sql, comment, tags FROM duckdb_indexes()",
+    "schema": "SELECT schema_name, schema_name, sql, comment, tags FROM duckdb_schemas()",
+    "constraint": "SELECT schema_name, table_name, constraint_text, NULL, NULL "
+    "FROM duckdb_constraints()",
+}
+_BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
+
+
+def check_database(release: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Findings in the database; a view or a macro of a stranger is read, never evaluated."""
+    name = manifest.database.file
+    path = release / name
+    if path.is_symlink() or not path.is_file():
+        if not path.is_symlink():
+            yield Finding("file", name, "is missing")
+        return
+    if manifest.format >= 2:
+        yield from _checksum(path)
+    held = [table for table in manifest.database.tables if table in CONTRACTS]
+    for table in manifest.database.tables:
+        if table not in manifest.tables:
+            yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
+    try:
+        yield from _compare(path, manifest, held)
+    except Exception as error:  # DuckDB raises anything over a damaged file
+        yield Finding("database", name, f"cannot be read: {first_line(error)}")
+
+
+def _checksum(path: Path) -> Iterator[Finding]:
+    beside = checksum_of(path)
+    if beside.is_symlink() or not beside.is_file() or beside.stat().st_size > 4096:
+        yield Finding("file", beside.name, "is missing, or no checksum")
+        return
+    words = beside.read_bytes().decode("utf-8", "replace").split()
+    if words != [sha256(path), path.name]:
+        yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
+
+
+def _compare(path: Path, manifest: Manifest, held: list[str]) -> Iterator[Finding]:
+    import duckdb
+
+    with (
+        tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder,
+        duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given,
+    ):
+        found = objects(given)
+        if manifest.format >= 2:
+            with duckdb.connect(str(_empty(Path(folder))), read_only=True) as fresh:
+                expected = objects(fresh)
+        else:  # made before releases had these definitions: tables of their own columns only
+            expected = {key: value for key, value in found.items() if _plain(key, value, held)}
+    clean = True
+    for key in sorted(found.keys() | expected.keys()):
+        if found.get(key) == expected.get(key):
+            continue
+        clean = False
+        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
+        if key not in expected:
+            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
+        elif key not in found:
+            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
+        yield Finding("database", path.name, says)
+    if not clean:
+        return  # a stranger's definitions are read, never evaluated
+    whole, each = database_content(path, held)
+    for name, content in each.items():
+        if name in manifest.tables and content != manifest.tables[name].content:
+            says = f"its table {name} differs from the Parquet file's"
+            yield Finding("database", path.name, says)
+    if whole != manifest.database.content:
+        says = "its content has another fingerprint than the manifest says"
+        yield Finding("database", path.name, says)
+
+
+def _empty(folder: Path) -> Path:
+    """The database of a release without rows: every definition, none of the data."""
+    import pyarrow.parquet as pq
+
+    tables = {name: contract_of(name).empty() for name in IN_DATABASE}
+    pq.write_table(OUTCOMES.empty(), folder / "outcomes.parquet")
+    path = folder / "empty.duckdb"
+    write_database(
+        tables,
+        path,
+        outcomes=folder / "outcomes.parquet",
+        responses=None,
+        summaries=Summaries(tables["queries"].column("task"), 0).tables(),
+    )
+    return path
+
+
+def _plain(key: tuple[str, str, str], value: tuple[Any, ...], held: list[str]) -> bool:
+    """Whether an object of an older database is a table of the release, or the one view."""
+    kind, schema, name = key
+    if schema != "main":
+        return False
+    if kind == "column":
+        return name.partition(".")[0] in (*held, "accuracy")
+    accuracy = kind == "view" and name == "accuracy" and "read_" not in value[0].lower()
+    return accuracy or kind == "schema" or (kind == "table" and name in held)
+
+
+def objects(connection: Any) -> dict[tuple[str, str, str], tuple[Any, ...]]:
+    """(kind, schema, name) → definition, comment and tags of each object in a database."""
+    found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+    (database,) = connection.execute("SELECT current_database()").fetchone()
+    for kind, sql in _LISTED.items():
+        own = "" if kind in _BUILT_IN else " AND NOT internal"
+        rows = connection.execute(f"{sql} WHERE database_name = ?{own} ORDER BY ALL", [database])
+        for number, (schema, name, *rest) in enumerate(rows.fetchall()):
+            key = (kind, str(schema), str(name))
+            if key in found or kind == "constraint":  # overloads of one macro, several rules
+                key = (kind, str(schema), f"{name} #{number}")
+            found[key] = tuple(map(str, rest))
+    return found

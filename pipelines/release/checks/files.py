@@ -1,0 +1,79 @@
+"""The files of a release: all that are listed, nothing else, and no file that is none."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipelines.files import sha256
+from pipelines.release.checks.active import active
+from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.inside import wrong_name
+from pipelines.release.manifest import MANIFEST, SIGNATURE
+from schemas.manifest import Manifest
+
+#: Written beside a release after it was sealed.
+BESIDE = frozenset({"YANKED.json", ".gitattributes", SIGNATURE})
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+    """Findings in the files; `readable` gets the names that are what the manifest sealed.
+
+    Nothing but a regular file inside the release is opened: reading a device or a
+    pipe could wait for ever.
+    """
+    kinds = dict(_walk(release, release))
+    for name, kind in kinds.items():
+        if kind not in ("file", "folder"):
+            yield Finding("path", name, f"is {kind}; a release holds regular files only")
+    add_ons = {entry.file for entry in manifest.tables.values() if entry.kind == "add_on"}
+    for name, entry in manifest.files.items():
+        if wrong_name(name):
+            continue  # named already
+        path = release / name
+        if kinds.get(name) != "file":
+            if name not in kinds and name not in add_ons:
+                yield Finding("file", name, "is missing")
+            continue
+        try:
+            size = path.stat().st_size
+            if size != entry.size:
+                says = f"has {size:,} bytes, the manifest says {entry.size:,}"
+                yield Finding("file", name, says)
+            elif sha256(path) != entry.sha256:
+                yield Finding("file", name, "has another SHA-256 than the manifest says")
+        except OSError as error:
+            yield Finding("file", name, f"cannot be read: {first_line(error)}")
+            continue
+        readable.add(name)
+        yield from active(path, name, manifest)
+    database = manifest.database.file
+    listed = {*manifest.files, database, f"{database}.sha256", MANIFEST, *BESIDE}
+    folders = {parent.as_posix() for name in listed for parent in Path(name).parents}
+    for name, kind in kinds.items():
+        if kind == "file" and name not in listed:
+            yield Finding("file", name, "lies in the release but is not in the manifest")
+        if kind == "folder" and name not in folders:
+            yield Finding("file", name, "is a folder that holds nothing of the manifest")
+
+
+def _walk(release: Path, folder: Path) -> Iterator[tuple[str, str]]:
+    """(name, what it is) of everything under the release; links are not followed."""
+    for found in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        path = Path(found.path)
+        name = path.relative_to(release).as_posix()
+        mode = found.stat(follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            yield name, "folder"
+            yield from _walk(release, path)
+        else:
+            yield name, next((kind for test, kind in _KINDS if test(mode)), "file")

@@ -1,0 +1,63 @@
+"""Names in a stranger's manifest → files that really lie inside the release."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path, PurePosixPath
+
+from pipelines.errors import SourceError
+from schemas.manifest import FileEntry
+
+
+def wrong_name(name: str) -> str | None:
+    """Why a name in a manifest is refused; None when it names a file inside the release."""
+    path = PurePosixPath(name)
+    if not name or not name.isprintable() or "\\" in name or ":" in name:
+        return "is no plain file name"
+    if path.is_absolute():
+        return "is an absolute path"
+    if ".." in path.parts:
+        return "leads out of the release"
+    if path.as_posix() != name or name == ".":
+        return "is not written in its shortest form"
+    return None
+
+
+def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
+    """The file that the manifest means: inside the release, of the size it was sealed with.
+
+    A link is followed only to a file with the sealed SHA-256 (a hub's cache stores
+    releases as links to files named by their content).
+
+    Raises:
+        SourceError: the name leads outside, or something else lies there.
+    """
+    if says := wrong_name(name):
+        raise _refused(release, f"the manifest names {name[:200]!r}, which {says}")
+    if entry is None:
+        raise _refused(release, f"the manifest lists no checksum of {name}")
+    path = release / name
+    try:
+        resolved = path.resolve(strict=True)
+        found = resolved.stat()
+    except OSError as error:
+        raise _refused(release, f"{name} cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _refused(release, f"{name} is not a regular file")
+    if found.st_size != entry.size:
+        says = f"has {found.st_size:,} bytes, the manifest says {entry.size:,}"
+        raise _refused(release, f"{name} {says}")
+    if not resolved.is_relative_to(release.resolve()) or path.is_symlink():
+        from pipelines.files import sha256
+
+        if sha256(resolved) != entry.sha256:
+            raise _refused(release, f"{name} is a link to something else than was sealed")
+    return resolved
+
+
+def _refused(release: Path, says: str) -> SourceError:
+    return SourceError(
+        f"the release cannot be opened: {says}",
+        where=str(release),
+        next_step=f"find what is wrong with `routeyard verify {release}`",
+    )
