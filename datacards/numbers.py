@@ -29,10 +29,10 @@ SELECT q.task, q.domain, any_value(q.scorer) AS scorer, count(DISTINCT q.query_i
 FROM queries q LEFT JOIN labels l USING (query_id) GROUP BY q.task, q.domain ORDER BY ALL
 """
 _ORACLE = """
-WITH best AS (SELECT query_id, max(score) AS top, bool_or(correct) AS some,
+WITH best AS (SELECT query_id, max(score) AS top, bool_or(correct) AS solvable,
               bool_and(correct) AS every FROM labels
               WHERE score IS NOT NULL GROUP BY query_id)
-SELECT avg(top) AS oracle, avg(CAST(NOT some AS INT)) AS unsolved,
+SELECT avg(top) AS oracle, avg(CAST(NOT solvable AS INT)) AS unsolved,
        avg(CAST(every AS INT)) AS solved_by_all, count(*) AS judged FROM best
 """
 _DECIDED = """
