@@ -1,0 +1,81 @@
+"""Heatmaps: one cell per pair of a row and a column, all rows and columns named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datacards.charts.draw import PAPER, Look, draw
+from datacards.charts.models import short
+
+
+def heatmap(
+    cells: Sequence[tuple[str, str, float | None]],
+    *,
+    name: str,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    value: str,
+    of: tuple[str, str],
+    domain: tuple[float, float] | None = None,
+    look: Look = PAPER,
+) -> str:
+    """SVG of (row, column, value) cells; a null value is left empty.
+
+    Args:
+        rows, columns: Names in the order in which they are shown.
+        value: What a cell says, with its unit.
+        of: Titles of the vertical and of the horizontal axis.
+        domain: Values of the lightest and the darkest colour; by default those there are.
+    """
+    import altair as alt
+
+    down = {label: k for k, label in enumerate(rows)}
+    across = {label: k for k, label in enumerate(columns)}
+    shown: list[Mapping[str, Any]] = [
+        {"r": down[r], "c": across[c], "v": v, "says": f"{r} · {c}: {_told(v)}"}
+        for r, c, v in cells
+        if r in down and c in across and v is not None
+    ]
+    values = [row["v"] for row in shown]
+    low, high = domain or ((min(values), max(values)) if values else (0.0, 1.0))
+    chart = (
+        alt.Chart()
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "c:O",
+                title=of[1],
+                scale=alt.Scale(domain=list(range(len(columns)))),
+                axis=alt.Axis(labelExpr=_named(columns), labelAngle=-60, labelOverlap=False,
+                              orient="top", ticks=False, domain=False),
+            ),
+            y=alt.Y(
+                "r:O",
+                title=of[0],
+                scale=alt.Scale(domain=list(range(len(rows)))),
+                axis=alt.Axis(labelExpr=_named(rows), labelOverlap=False, ticks=False,
+                              domain=False),
+            ),
+            # One hue path from light to dark, told apart without colour vision too.
+            color=alt.Color(
+                "v:Q",
+                title=value,
+                scale=alt.Scale(scheme="cividis", domain=[low, high], clamp=True),
+                legend=alt.Legend(orient="bottom", gradientLength=240, format="~p"),
+            ),
+            description="says:N",
+        )
+        .properties(width=alt.Step(17), height=alt.Step(17))
+    )  # fmt: skip
+    return draw(chart, shown, name=name, title=title, look=look)
+
+
+def _named(labels: Sequence[str]) -> str:
+    return f"{json.dumps([short(label) for label in labels])}[datum.value]"
+
+
+def _told(value: float) -> str:
+    return f"{100 * value:.1f} %"

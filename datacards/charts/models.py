@@ -1,0 +1,190 @@
+"""Charts of a pool: accuracy per model, and accuracy over cost with the frontier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datacards.charts.colours import colours
+from datacards.charts.draw import PAPER, Look, draw
+from datacards.charts.labels import SIDES, place
+
+Row = Mapping[str, Any]
+_WIDTH, _HEIGHT = 560, 380
+#: Characters of a model id that a chart shows.
+LONGEST = 34
+
+
+def short(name: str) -> str:
+    """A name that fits beside a chart, its end kept: versions stand there."""
+    flat = " ".join(name.split())
+    return flat if len(flat) <= LONGEST else flat[:20] + "…" + flat[-(LONGEST - 21) :]
+
+
+def accuracy_bars(
+    models: Sequence[Row], oracle: float | None, *, name: str = "accuracy", look: Look = PAPER
+) -> str:
+    """Accuracy of every model with its interval, best first, and the oracle as a line.
+
+    Args:
+        models: model_id, accuracy and, if known, low and high: shares in [0, 1].
+    """
+    import altair as alt
+
+    hue = colours(row["model_id"] for row in models)
+    rows: list[dict[str, Any]] = [
+        {
+            "rank": rank,
+            "label": short(row["model_id"]),
+            "y": row["accuracy"],
+            "low": row.get("low"),
+            "high": row.get("high"),
+            "colour": hue[row["model_id"]][0],
+            "shown": f"{100 * row['accuracy']:.1f} %",
+            "says": _says(row),
+        }
+        for rank, row in enumerate(models)
+    ]
+    order = alt.Y(
+        "rank:O",
+        title="model",
+        axis=alt.Axis(labelExpr=_names(rows), grid=False, ticks=False, labelOverlap=False),
+    )
+    share = alt.Scale(domain=[0, 1])
+    axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
+    bars = alt.Chart().mark_bar().encode(
+        x=alt.X("y:Q", scale=share, axis=axis),
+        y=order,
+        color=alt.Color("colour:N", scale=None),
+        description="says:N",
+    )
+    spread = (
+        alt.Chart()
+        .transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=1.5, aria=False)
+        .encode(x=alt.X("low:Q", scale=share, axis=axis), x2="high:Q", y=order)
+    )
+    layers = [bars, spread]
+    if oracle is not None:
+        rows.append({"oracle": oracle})
+        bars.transform = [alt.FilterTransform("isValid(datum.rank)")]
+        line = alt.Chart().transform_filter("isValid(datum.oracle)")
+        layers.append(line.mark_rule(strokeDash=[5, 4], aria=False).encode(x="oracle:Q"))
+        said = alt.value("per-query oracle")
+        layers.append(
+            line.mark_text(align="right", dx=-5, baseline="bottom", aria=False).encode(
+                x="oracle:Q", y=alt.value(-4), text=said
+            )
+        )
+    chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
+    title = f"Accuracy of {len(models)} models with 95 % intervals"
+    return draw(chart, rows, name=name, title=title, look=look)
+
+
+def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAPER) -> str:
+    """Accuracy over mean cost per 1,000 questions, log cost, with the frontier as steps.
+
+    Labels go to the frontier first and then to whatever has room; all the others are told
+    by the chart's marks and the table beside it.
+
+    Args:
+        models: model_id, accuracy, cost (USD per 1,000 questions, above zero).
+    """
+    import altair as alt
+
+    hue = colours(row["model_id"] for row in models)
+    on_frontier = set(frontier(models))
+    logs = [math.log10(row["cost"]) for row in models]
+    low, high = min(logs), max(logs)
+    pad = max((high - low) * 0.06, 0.1)
+    low, high = low - pad, high + pad
+    best = sorted(models, key=lambda m: (m["model_id"] not in on_frontier, -m["accuracy"]))
+    levels = [row["accuracy"] for row in models]
+    bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
+    places = place(
+        [
+            (
+                (math.log10(row["cost"]) - low) / (high - low) * _WIDTH,
+                (1 - (row["accuracy"] - bottom) / (top - bottom)) * _HEIGHT,
+                short(row["model_id"]),
+            )
+            for row in best
+        ],
+        _WIDTH,
+        _HEIGHT,
+    )
+    rows = [
+        {
+            "x": row["cost"],
+            "y": row["accuracy"],
+            "colour": hue[row["model_id"]][0],
+            "sign": hue[row["model_id"]][1],
+            "frontier": row["model_id"] in on_frontier,
+            "label": short(row["model_id"]),
+            "side": None if where is None else SIDES.index(where),
+            "says": _says(row),
+        }
+        for row, where in zip(best, places, strict=True)
+    ]
+    x = alt.X(
+        "x:Q",
+        scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
+        axis=alt.Axis(title="mean cost (USD per 1,000 questions, log scale)", format="$~g"),
+    )
+    y = alt.Y(
+        "y:Q",
+        scale=alt.Scale(domain=[bottom, top], nice=False),
+        axis=alt.Axis(title="accuracy", format="%"),
+    )
+    steps = (
+        alt.Chart()
+        .transform_filter("datum.frontier")
+        .mark_line(interpolate="step-after", color="#808890", strokeDash=[5, 4], aria=False)
+        .encode(x=x, y=y, order="x:Q")
+    )
+    points = alt.Chart().mark_point(filled=True, size=75, opacity=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color("colour:N", scale=None),
+        shape=alt.Shape("sign:N", scale=None),
+        description="says:N",
+    )
+    words = [
+        alt.Chart()
+        .transform_filter(f"datum.side === {k}")
+        .mark_text(align=anchor, baseline="middle", dx=dx, dy=dy, aria=False)
+        .encode(x=x, y=y, text="label:N")
+        for k, (anchor, dx, dy) in enumerate(SIDES)
+        if any(row["side"] == k for row in rows)
+    ]
+    chart = alt.layer(steps, points, *words).properties(width=_WIDTH, height=_HEIGHT)
+    title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
+    return draw(chart, rows, name=name, title=title, look=look)
+
+
+def frontier(models: Sequence[Row]) -> list[str]:
+    """Models that no other beats at the same cost or less, cheapest first."""
+    found: list[str] = []
+    best = -math.inf
+    for row in sorted(models, key=lambda m: (m["cost"], -m["accuracy"], m["model_id"])):
+        if row["accuracy"] > best:
+            best = row["accuracy"]
+            found.append(row["model_id"])
+    return found
+
+
+def _says(row: Row) -> str:
+    said = f"{row['model_id']}: accuracy {100 * row['accuracy']:.1f} %"
+    if row.get("low") is not None:
+        said += f" ({100 * row['low']:.1f} to {100 * row['high']:.1f} %)"
+    if row.get("cost") is not None:
+        said += f", ${row['cost']:.3g} per 1,000 questions"
+    return said
+
+
+def _names(rows: Sequence[Row], key: str = "label") -> str:
+    """Vega expression: rank → label. JSON strings are strings of that language too."""
+    import json
+
+    return f"{json.dumps([row[key] for row in rows])}[datum.value]"

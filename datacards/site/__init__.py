@@ -1,0 +1,6 @@
+"""The static site of releases: pages, their figures, shards of questions. Read `write.py` first.
+
+Every page is made of a `Book`: the manifest of one release, a function that answers SQL over it,
+and what lies beside it. Text of models and questions is untrusted: pages escape it, shards carry
+it compressed, and the pages' scripts only ever make text nodes of it.
+"""

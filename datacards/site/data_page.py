@@ -1,0 +1,37 @@
+"""Content of the data page: every column, saved SQL, sources and licences, how to cite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datacards.cite import bibtex
+from datacards.site.book import Book
+from schemas import CONTRACTS
+
+
+def content(book: Book) -> dict[str, Any]:
+    """What `data.html.jinja` shows."""
+    manifest = book.manifest
+    words = manifest.recipe.get("release") or {}
+    tables = []
+    for name, entry in manifest.tables.items():
+        contract = CONTRACTS.get(name)
+        tables.append(
+            {
+                "name": name,
+                "rows": entry.rows,
+                "file": entry.file,
+                "says": contract.says if contract else "",
+                "key": ", ".join(contract.key) if contract else "",
+                "columns": contract.columns if contract else (),
+            }
+        )
+    return {
+        "tables": tables,
+        "saved": book.saved,
+        "sources": manifest.sources,
+        "license": words.get("license") or "NOASSERTION",
+        "citation": words.get("citation") or bibtex(manifest.model_dump(mode="json")),
+        "known_issues": words.get("known_issues") or [],
+        "waivers": [waiver.model_dump() for waiver in manifest.waivers],
+    }

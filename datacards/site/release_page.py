@@ -1,0 +1,104 @@
+"""Content of a release's first page: leaderboard, tasks, likeness, duplicates, certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from datacards.certified import sentences
+from datacards.charts.bars import bars
+from datacards.charts.draw import PAGE
+from datacards.charts.grids import heatmap
+from datacards.charts.models import accuracy_bars, cost_accuracy
+from datacards.site import figures
+from datacards.site.book import Book
+
+#: Cells of a heatmap beyond which it is a table's work, not a picture's.
+MOST_CELLS = 20_000
+
+
+def content(book: Book) -> dict[str, Any]:
+    """What `release.html.jinja` shows."""
+    models = figures.models(book)
+    tasks, cells = figures.tasks(book)
+    removed, first = figures.removals(book)
+    return {
+        "counts": figures.counts(book),
+        "models": models,
+        "tasks": tasks,
+        "duplicates": figures.duplicates(book),
+        "looked": any(r.get("rule") == "dedup" for r in book.manifest.recipe.get("curate") or ()),
+        "removed": removed,
+        "removals": first,
+        "decided": figures.decided(book),
+        "certificate": book.certificate,
+        "sentences": sentences(book.certificate) if book.certificate else [],
+        "charts": _charts(book, models, tasks, cells),
+    }
+
+
+def _charts(
+    book: Book,
+    models: list[dict[str, Any]],
+    tasks: list[dict[str, Any]],
+    cells: list[dict[str, Any]],
+) -> dict[str, Markup]:
+    found: dict[str, str] = {}
+    labelled = [row for row in models if row["accuracy"] is not None]
+    if labelled:
+        found["accuracy"] = accuracy_bars(labelled, figures.oracle(book), look=PAGE)
+    priced = [row for row in labelled if row["cost"]]
+    if len(priced) > 1:
+        found["cost"] = cost_accuracy(priced, look=PAGE)
+    order = [row["model_id"] for row in labelled]
+    if labelled and len(order) * len(tasks) <= MOST_CELLS:
+        found["heatmap"] = heatmap(
+            [(c["model_id"], c["task"], c["accuracy"]) for c in cells],
+            name="tasks",
+            title="Accuracy of every model on every task",
+            rows=order,
+            columns=[row["task"] for row in tasks],
+            value="accuracy",
+            of=("model", "task"),
+            look=PAGE,
+        )
+    scored = [
+        (row["task"], 100 * row["specialist_score"])
+        for row in tasks
+        if row["specialist_score"] is not None
+    ]
+    if scored:
+        scored.sort(key=lambda pair: -pair[1])
+        found["specialists"] = bars(
+            scored,
+            name="specialists",
+            title="Specialist score of every task",
+            of="task",
+            value="specialist score (percentage points above the generalist)",
+            form="+.1f",
+            look=PAGE,
+        )
+    found |= _likeness(book.health.get("jaccard"), book.health.get("models"))
+    return {name: Markup(text) for name, text in found.items()}  # noqa: S704  escaped by `draw`
+
+
+def _likeness(jaccard: pa.Table | None, models: pa.Table | None) -> dict[str, str]:
+    if jaccard is None or models is None or not 0 < jaccard.num_rows <= MOST_CELLS:
+        return {}
+    order = {row["model_id"]: row["cluster_order"] for row in models.to_pylist()}
+    rows = jaccard.to_pylist()
+    names = sorted({row["model_a"] for row in rows}, key=lambda name: order.get(name) or 0)
+    return {
+        "likeness": heatmap(
+            [(row["model_a"], row["model_b"], row["similarity"]) for row in rows],
+            name="likeness",
+            title="Likeness of every two models",
+            rows=names,
+            columns=names,
+            value="questions both get right, of those either does",
+            of=("model", "model"),
+            look=PAGE,
+        )
+    }

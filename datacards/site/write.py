@@ -1,0 +1,124 @@
+"""Writes the site: an index, and four pages and shards for every release."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from datacards.site import data_page, release_page, router_page
+from datacards.site.book import Book
+from datacards.site.shards import write_shards
+
+#: Pages of a release: file → (title, template).
+PAGES = {
+    "index.html": ("Release", "release.html.jinja"),
+    "routers.html": ("Routers", "routers.html.jinja"),
+    "questions.html": ("Questions", "questions.html.jinja"),
+    "data.html": ("Data", "data.html.jinja"),
+}
+_ASSETS = ("site.css", "site.js", "questions.js")
+
+
+def write_site(books: Sequence[Book], out: Path) -> Path:
+    """Write the pages of `books` into the folder `out`; returns its `index.html`.
+
+    The same releases give the same bytes. Other files in `out` are left alone.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    assets = files("datacards").joinpath("templates", "site")
+    for name in _ASSETS:
+        (out / name).write_text(assets.joinpath(name).read_text(encoding="utf-8"), "utf-8")
+    environment = _environment()
+    for book in books:
+        write_release(book, out / book.folder, environment)
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for book in sorted(books, key=_version, reverse=True):
+        shown.setdefault(book.manifest.name, []).append(_entry(book))
+    page = environment.get_template("index.html.jinja").render(
+        root="", book=None, here="", benchmarks=dict(sorted(shown.items()))
+    )
+    index = out / "index.html"
+    index.write_text(page + "\n", encoding="utf-8")
+    return index
+
+
+def write_release(book: Book, folder: Path, environment: Environment) -> None:
+    """The pages and shards of one release."""
+    shards = folder / "shards"
+    if shards.exists():  # a former site of the release may have had more of them
+        shutil.rmtree(shards)
+    folder.mkdir(parents=True, exist_ok=True)
+    content: dict[str, Mapping[str, Any]] = {
+        "index.html": release_page.content(book),
+        "routers.html": router_page.content(book),
+        "data.html": data_page.content(book),
+        "questions.html": {"meta": write_shards(book, shards)},
+    }
+    for name, (title, template) in PAGES.items():
+        page = environment.get_template(template).render(
+            root="../../", book=book, here=name, title=title, **content[name]
+        )
+        (folder / name).write_text(page + "\n", encoding="utf-8")
+
+
+def _version(book: Book) -> tuple[int, ...]:
+    parts = book.manifest.version.split(".")
+    return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else (0,)
+
+
+def _entry(book: Book) -> dict[str, Any]:
+    rows = {name: entry.rows for name, entry in book.manifest.tables.items()}
+    certificate = book.certificate or {}
+    return {
+        "book": book,
+        "rows": rows,
+        "verdict": certificate.get("verdict"),
+        "words": certificate.get("words"),
+    }
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("datacards", "templates/site"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+    )
+    environment.globals["pages"] = PAGES
+    environment.filters |= {
+        "count": lambda value: "–" if value is None else f"{value:,}",
+        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
+        "points": lambda value: "–" if value is None else f"{100 * value:+.1f}",
+        "usd": lambda value: "–" if value is None else f"${value:,.4g}",
+        "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
+        "plain": lambda value: "–" if value is None else f"{value:.4g}",
+        "either": lambda value: "–" if value is None else value,
+        "safe_json": safe_json,
+        "markdown": markdown,
+    }
+    return environment
+
+
+def safe_json(value: Any) -> Markup:
+    """JSON for a data block of a page: nothing in it can end the block."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, code)
+    return Markup(text)  # noqa: S704  every sign that HTML reads is written as its code
+
+
+def markdown(text: str) -> Markup:
+    """Markdown as HTML without links, images or HTML of its own."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.disable(["link", "image", "autolink", "html_block", "html_inline"])
+    return Markup(reader.render(text))  # noqa: S704  the reader escapes what it is given

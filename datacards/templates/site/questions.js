@@ -1,0 +1,185 @@
+"use strict";
+// The questions: an index that is searched here, and answers loaded shard by shard when asked for.
+// Everything in a shard is untrusted and only ever becomes text nodes.
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const meta = JSON.parse($("meta").textContent);
+  const PER_PAGE = 50;
+  const waiting = new Map();
+  const shards = new Map();
+  const rows = [];
+  let found = [], page = 0, chosen = null;
+
+  const make = (tag, attributes, ...children) => {
+    const node = document.createElement(tag);
+    for (const [name, v] of Object.entries(attributes || {})) if (v !== null && v !== undefined) node.setAttribute(name, v);
+    node.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (c instanceof Node ? c : document.createTextNode(String(c)))));
+    return node;
+  };
+
+  // A shard calls this; a page from disk may load scripts but not fetch.
+  globalThis.routeyard = async (kind, number, packed) => {
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    waiting.get(`${kind}-${number}`)?.(JSON.parse(await new Response(stream).text()));
+  };
+  const load = (kind, number) => {
+    const name = `${kind}-${number}`;
+    if (!shards.has(name)) {
+      if (shards.size > 40) shards.delete(shards.keys().next().value);
+      shards.set(name, new Promise((resolve, reject) => {
+        waiting.set(name, resolve);
+        const script = make("script", { src: `shards/${name}.js` });
+        script.onerror = () => { shards.delete(name); reject(new Error(`shards/${name}.js cannot be loaded`)); };
+        script.onload = () => script.remove();
+        document.head.append(script);
+      }));
+    }
+    return shards.get(name);
+  };
+
+  const share = (row) => (row.judged ? row.total / row.judged : null);
+  const percent = (v) => (v === null || v === undefined ? "–" : `${Math.round(100 * v)} %`);
+  const usd = (v) => (v === null || v === undefined ? "not known" : `$${Number(v.toPrecision(3))}`);
+  const plain = (v, unit = "") => (v === null || v === undefined ? "not known" : `${v}${unit}`);
+
+  const passes = () => {
+    const words = $("words").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const task = $("task").value, level = $("difficulty").value;
+    return (row) => {
+      if (task !== "" && row.task !== Number(task)) return false;
+      if ($("contested").checked && !row.contested) return false;
+      if ($("duplicates").checked && row.group === null) return false;
+      if ($("missing").checked && !row.missing) return false;
+      if (level) {
+        const right = share(row);
+        if (right === null) return false;
+        if (level === "none" && right > 0) return false;
+        if (level === "all" && right < 1) return false;
+        if (level === "hard" && right >= 0.5) return false;
+        if (level === "easy" && right < 0.5) return false;
+      }
+      return words.every((w) => row.search.includes(w));
+    };
+  };
+  const disagreement = (row) => { const s = share(row); return s === null ? -1 : Math.min(s, 1 - s); };
+  const orders = {
+    id: (a, b) => a.number - b.number,
+    hard: (a, b) => (share(a) ?? 2) - (share(b) ?? 2) || a.number - b.number,
+    easy: (a, b) => (share(b) ?? -1) - (share(a) ?? -1) || a.number - b.number,
+    split: (a, b) => disagreement(b) - disagreement(a) || a.number - b.number,
+  };
+
+  const search = () => {
+    found = rows.filter(passes());
+    if ($("order").value !== "id") found.sort(orders[$("order").value]);
+    page = 0;
+    list();
+  };
+  const list = () => {
+    const pages = Math.max(1, Math.ceil(found.length / PER_PAGE));
+    const loaded = rows.length < meta.questions ? ` (${rows.length.toLocaleString("en")} of ${meta.questions.toLocaleString("en")} loaded)` : "";
+    $("hits").textContent = `${found.length.toLocaleString("en")} questions found${loaded}`;
+    $("page").textContent = `page ${page + 1} of ${pages}`;
+    $("back").disabled = page === 0;
+    $("on").disabled = page + 1 >= pages;
+    $("found").replaceChildren(...found.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map((row) => {
+      const marks = [meta.tasks[row.task], `${percent(share(row))} right`];
+      if (row.contested) marks.push(`${row.contested} contested`);
+      if (row.missing) marks.push(`${row.missing} without a label`);
+      if (row.group !== null) marks.push(`duplicate group ${row.group + 1}`);
+      const button = make("button", { type: "button", "aria-current": chosen === row ? "true" : null }, row.text || row.id, make("small", {}, marks.join(" · ")));
+      button.addEventListener("click", () => show(row, true));
+      return make("li", {}, button);
+    }));
+  };
+
+  const outcome = (cell) =>
+    cell.score === null ? make("span", {}, "no label") : make("span", { class: cell.score >= 0.5 ? "right" : "wrong" }, cell.score === 1 ? "right" : cell.score === 0 ? "wrong" : `score ${Number(cell.score.toFixed(3))}`);
+  const answerText = (sample) => {
+    if (sample.text === null) return make("p", { class: "soft" }, "There is no text of this answer in the release.");
+    const [before, span, after] = sample.text;
+    const [left, right] = sample.cut || [0, 0];
+    return make("pre", { tabindex: "0", "aria-label": "Answer" },
+      left ? `[… ${left.toLocaleString("en")} characters left out] ` : null, before,
+      span === undefined ? null : make("mark", {}, span), after ?? null,
+      right ? ` [${right.toLocaleString("en")} characters left out …]` : null);
+  };
+  const verdict = (v) => make("dd", {}, make("b", {}, v.scorer), ` (version ${v.version}): ${v.outcome}`,
+    v.score === null ? null : `, score ${Number(v.score.toFixed(3))}`, v.read === null ? null : `, read “${v.read}”`,
+    v.reason ? `. ${v.reason}` : null, v.cost ? ` (asked for ${usd(v.cost)})` : null);
+  const cell = (c, open) => {
+    const parts = [make("summary", {}, make("b", {}, meta.models[c.model]), outcome(c),
+      make("span", { class: "soft" }, c.by ? `decided by ${c.by}` : "nobody decided"),
+      c.contested ? make("span", { class: "warn" }, "contested") : null,
+      make("span", { class: "soft" }, usd(c.cost)), make("span", { class: "soft" }, c.out === null ? null : `${c.out.toLocaleString("en")} tokens out`))];
+    c.samples.forEach((sample, k) => {
+      if (c.samples.length > 1) parts.push(make("p", {}, make("b", {}, `Sample ${k + 1}`)));
+      if (sample.status !== "ok") parts.push(make("p", { class: "warn" }, `Status of the answer: ${sample.status}.`));
+      parts.push(answerText(sample));
+      parts.push(make("dl", {}, make("dt", {}, "verdicts"), ...(sample.verdicts.length ? sample.verdicts.map(verdict) : [make("dd", {}, "none")])));
+    });
+    if (!c.samples.length) parts.push(make("p", { class: "soft" }, "This model has no answer to the question."));
+    if (c.contested) parts.push(make("p", {}, make("b", {}, "Why contested: "), why(c)));
+    parts.push(make("dl", {}, make("dt", {}, "cost"), make("dd", {}, usd(c.cost)), make("dt", {}, "tokens"), make("dd", {}, `${plain(c.in)} in, ${plain(c.out)} out`), make("dt", {}, "latency"), make("dd", {}, plain(c.latency, " s"))));
+    return make("details", { class: "answer", open: open ? "" : null }, ...parts);
+  };
+  const why = (c) => {
+    const said = c.samples.flatMap((s) => s.verdicts).filter((v) => v.outcome === "correct" || v.outcome === "incorrect");
+    return new Set(said.map((v) => v.outcome)).size > 1
+      ? `${said.map((v) => `${v.scorer} says ${v.outcome}`).join(", ")}; ${c.by || "nobody"} decided.`
+      : `the text commits to several different answers; ${c.by || "nobody"} decided by what is marked.`;
+  };
+
+  const show = async (row, move) => {
+    chosen = row;
+    list();
+    history.replaceState(null, "", `#q=${row.id}`);
+    const place = $("question");
+    place.replaceChildren(make("p", {}, "Loading…"));
+    let shard;
+    try { shard = await load("answers", Math.floor(row.number / meta.answered)); }
+    catch (error) { place.replaceChildren(make("p", { class: "warn" }, error.message)); return; }
+    if (chosen !== row) return;
+    const q = shard[row.number % meta.answered];
+    const facts = [["id", q.query_id], ["task", `${q.task} (${q.domain})`], ["source", q.source], ["scorer", q.scorer],
+      ["reference", q.references.length ? q.references.join(" | ") : "none: the scorer needs none"], ["models right", `${percent(share(row))} of ${row.judged}`]];
+    const group = row.group === null ? [] : rows.filter((r) => r.group === row.group && r !== row);
+    const links = group.map((r) => { const b = make("button", { type: "button" }, r.id); b.addEventListener("click", () => show(r, true)); return b; });
+    const firstContested = q.cells.find((c) => c.contested);
+    place.replaceChildren(make("h2", {}, "Question"), make("pre", { tabindex: "0", "aria-label": "Prompt" }, q.prompt, q.length > q.prompt.length ? " […]" : null),
+      make("dl", {}, ...facts.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])),
+      row.group === null ? null : make("p", {}, `Near-duplicate group ${row.group + 1}; in this release also: `, ...(links.length ? links : ["no other question of it"])),
+      make("h2", {}, `Answers of ${q.cells.length} models`), ...q.cells.map((c) => cell(c, c === firstContested)));
+    if (move) place.focus({ preventScroll: innerWidth > 760 });
+    if (move && innerWidth <= 760) place.scrollIntoView();
+  };
+
+  const fromAddress = () => {
+    const hash = decodeURIComponent(location.hash.slice(1));
+    if (hash === "contested" || hash === "duplicates") $(hash).checked = true;
+    if (hash.startsWith("task=")) { const k = meta.tasks.indexOf(hash.slice(5)); if (k >= 0) $("task").value = String(k); }
+    return hash.startsWith("q=") ? hash.slice(2) : null;
+  };
+
+  (async () => {
+    const wanted = fromAddress();
+    for (const id of ["words", "task", "order", "difficulty", "contested", "duplicates", "missing"]) $(id).addEventListener("input", search);
+    $("filters").addEventListener("submit", (event) => event.preventDefault());
+    $("back").addEventListener("click", () => { page -= 1; list(); });
+    $("on").addEventListener("click", () => { page += 1; list(); });
+    for (let k = 0; k * meta.indexed < meta.questions; k += 1) {
+      let part;
+      try { part = await load("index", k); } catch (error) { $("hits").textContent = error.message; return; }
+      shards.delete(`index-${k}`);
+      part.id.forEach((id, j) => {
+        rows.push({ number: rows.length, id, task: part.task[j], text: part.text[j], judged: part.judged[j], total: part.total[j],
+          contested: part.contested[j], missing: part.missing[j], group: part.group[j], search: `${id} ${part.text[j]} ${meta.tasks[part.task[j]]}`.toLowerCase() });
+      });
+      search();
+    }
+    if (!meta.questions) $("hits").textContent = "The release holds no question.";
+    const row = wanted === null ? null : rows.find((r) => r.id === wanted);
+    if (row) show(row, false);
+  })();
+})();

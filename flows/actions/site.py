@@ -1,0 +1,228 @@
+"""Reads releases and what lies beside them, and writes the site of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from datacards.site.book import Book, Measured
+from flows.show.console import line
+from pipelines.errors import BadInput
+
+#: Folders of a workspace that hold no results.
+_OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
+#: How deep results are looked for below a workspace.
+_DEEP = 4
+_OURS = ("site.css", "site.js")
+
+
+def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) -> Path:
+    """The site of every release in `places` (releases or workspaces); returns its index.
+
+    Args:
+        results: Further folders with evaluations, zoo tables and studies; those in a
+            workspace are found by themselves.
+
+    Raises:
+        BadInput: no release there, two that share a folder, or `out` holds something else.
+    """
+    from datacards.site.write import write_site
+    from pipelines.release import open_release
+
+    found = releases(places)
+    _check_out(out, found)
+    looked = list(_result_folders([*results, *_workspaces(found)]))
+    with ExitStack() as stack:
+        books: list[Book] = []
+        for path in found:
+            release = stack.enter_context(open_release(path))
+            line("site", f"{release.manifest.name} {release.manifest.version}")
+            books.append(_book(release, looked))
+        _distinct(books)
+        return write_site(books, out)
+
+
+def releases(places: Sequence[Path]) -> list[Path]:
+    """Release folders of `places`, in order and once each.
+
+    Raises:
+        BadInput: a place is neither a release nor a workspace with one.
+    """
+    found: dict[Path, None] = {}
+    for place in places:
+        if (place / "manifest.json").is_file():
+            found[place.resolve()] = None
+            continue
+        inside = sorted({m.parent.resolve() for m in place.glob("releases/*/*/manifest.json")})
+        if not inside:
+            raise BadInput(
+                "this is neither a release (no manifest.json) nor a workspace with one",
+                where=str(place),
+                next_step=f"build one: routeyard build RECIPE --workspace {place}",
+            )
+        found |= dict.fromkeys(inside)
+    return list(found)
+
+
+def _check_out(out: Path, found: Sequence[Path]) -> None:
+    where = out.resolve()
+    for release in found:
+        if where == release or release in where.parents:
+            raise BadInput(
+                "the site would lie inside the release and break its manifest",
+                where=str(out),
+                next_step="give another --out",
+            )
+    if out.exists() and not out.is_dir():
+        raise BadInput("the site's folder is a file", where=str(out), next_step="give another --out")
+    if out.is_dir() and any(out.iterdir()) and not all((out / name).exists() for name in _OURS):
+        raise BadInput(
+            "the folder holds other things than a site",
+            where=str(out),
+            next_step="give an empty or new folder as --out",
+        )
+
+
+def _distinct(books: Sequence[Book]) -> None:
+    seen: dict[str, Book] = {}
+    for book in books:
+        other = seen.setdefault(book.folder.lower(), book)
+        if other is not book:
+            raise BadInput(
+                f"two releases would share the pages {book.folder}",
+                where=f"{book.manifest.name} {book.manifest.version}",
+                next_step="make a site of each",
+            )
+
+
+def _workspaces(found: Sequence[Path]) -> list[Path]:
+    return list(
+        dict.fromkeys(path.parents[2] for path in found if path.parents[1].name == "releases")
+    )
+
+
+def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
+    """Folders below `roots` that could hold results, not the pipeline's own."""
+    todo = [(root, 0) for root in dict.fromkeys(root.resolve() for root in roots)]
+    seen = set()
+    while todo:
+        folder, depth = todo.pop(0)
+        if folder in seen or not folder.is_dir():
+            continue
+        seen.add(folder)
+        yield folder
+        if depth < _DEEP:
+            inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+            todo += [(p, depth + 1) for p in inside if p.name not in _OTHER]
+
+
+def _book(release: Any, looked: Sequence[Path]) -> Book:
+    from pipelines.release.saved import SAVED
+    from pipelines.release.yank import yanked
+
+    manifest = release.manifest
+    note = yanked(release.path)
+    instead = f" Use {note.use_instead}." if note and note.use_instead else ""
+
+    def ask(sql: str) -> pa.Table:
+        table: pa.Table = release.sql(sql, timeout_s=3600.0)
+        return table
+
+    return Book(
+        manifest=manifest,
+        ask=ask,
+        health=_health(release),
+        evaluations=_evaluations(release, looked),
+        saved=[(name, query.asks, query.sql) for name, query in SAVED.items()],
+        beside=_beside(manifest.name, manifest.version, looked),
+        changes=_changes(release.path),
+        yanked=None if note is None else f"{note.reason}.{instead}",
+    )
+
+
+def _health(release: Any) -> dict[str, pa.Table]:
+    """Tables of the health report, without the texts and embeddings that it does not show."""
+    from pipelines.curate.health import health
+
+    wanted = {
+        "queries": "SELECT query_id, source, task, domain FROM queries ORDER BY query_id",
+        "models": "SELECT * FROM models ORDER BY model_id",
+        "labels": "SELECT * FROM labels ORDER BY query_id, model_id",
+        "responses": "SELECT query_id, model_id, sample, cost_usd FROM responses",
+    }
+    tables = {name: release.sql(sql) for name, sql in wanted.items() if name in release.tables}
+    try:
+        made = health(tables)
+    except (BadInput, ValueError) as error:
+        line("site", f"no health figures of {release.manifest.name}: {error}")
+        return {}
+    return dict(made.tables)
+
+
+def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
+    """Evaluations among the folders whose choices are about this release's questions."""
+    import pyarrow.parquet as pq
+
+    from pipelines.evaluate.rows import METRICS_SCHEMA
+
+    def table(folder: Path, name: str) -> pa.Table | None:
+        path = folder / f"{name}.parquet"
+        return pq.read_table(path) if path.is_file() else None
+
+    own = None
+    found = []
+    for folder in looked:
+        if not (folder / "metrics.parquet").is_file() or not (folder / "choices.parquet").is_file():
+            continue
+        metrics = pq.read_table(folder / "metrics.parquet")
+        if metrics.schema.names != METRICS_SCHEMA.names:
+            continue
+        if own is None:
+            ids = release.sql("SELECT query_id FROM queries").column(0).to_pylist()
+            models = release.sql("SELECT model_id FROM models").column(0).to_pylist()
+            own = (set(ids), set(models))
+        choices = pq.read_table(folder / "choices.parquet", columns=["query_id", "model_id"])
+        asked = set(choices.column("query_id").to_pylist())
+        if asked and asked <= own[0] and set(choices.column("model_id").to_pylist()) <= own[1]:
+            rest = {name: table(folder, name) for name in ("curves", "profiles", "comparisons")}
+            found.append(Measured(title=f"Evaluation {folder.name}", metrics=metrics, **rest))
+    return found
+
+
+def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:
+    """Zoo tables and studies that say they are of this release."""
+    found = []
+    for folder in looked:
+        table = folder / "table.md"
+        if table.is_file() and (folder / "cells.parquet").is_file():
+            text = table.read_text(encoding="utf-8", errors="replace")
+            if f"{name} {version}" in text.split("\n", 1)[0]:
+                found.append((f"Zoo: {folder.name}", text))
+        for path in sorted(folder.glob("*.md")):
+            if path.with_suffix(".parquet").is_file() and path.with_suffix(".html").is_file():
+                text = path.read_text(encoding="utf-8", errors="replace")
+                if f"Release `{name}` {version};" in text:
+                    found.append((f"Study: {path.stem}", text))
+    return found
+
+
+def _changes(release: Path) -> list[str]:
+    """What differs from the version before, where that lies beside the release."""
+    from pipelines.errors import RouteyardError
+    from pipelines.release.changelog import described
+    from pipelines.release.diff import diff_releases
+    from pipelines.release.versions import existing, parse
+
+    own = parse(release.name)
+    before = [v for v in existing(release.parent) if own is not None and v < own]
+    if not before:
+        return []
+    former = release.parent / ".".join(map(str, before[-1]))
+    try:
+        return [f"Against {former.name}:", "", *described(diff_releases(former, release))]
+    except RouteyardError as error:
+        return [f"- The version before cannot be compared: {error}"]

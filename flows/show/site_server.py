@@ -1,0 +1,48 @@
+"""Serves a folder of static pages on loopback, to this machine's browser only."""
+
+from __future__ import annotations
+
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class SiteServer:
+    """Serves `folder` on 127.0.0.1 until it is stopped; port 0 takes a free one."""
+
+    def __init__(self, folder: Path, *, port: int = 0):
+        self.server = ThreadingHTTPServer(
+            ("127.0.0.1", port), partial(_Handler, directory=str(folder.resolve()))
+        )
+        self.server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Until Ctrl-C or `server.shutdown()`."""
+        try:
+            self.server.serve_forever(poll_interval=0.1)
+        finally:
+            self.server.server_close()
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    def send_head(self):  # type: ignore[no-untyped-def]
+        # A page elsewhere whose name is made to point here must not read the pages.
+        host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
+        if host not in ("127.0.0.1", "localhost"):
+            self.send_error(403, "only this machine may ask")
+            return None
+        return super().send_head()
+
+    def list_directory(self, path):  # type: ignore[no-untyped-def]
+        self.send_error(404, "there is no such page")
+        return None
+
+    def end_headers(self) -> None:
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
