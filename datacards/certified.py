@@ -87,7 +87,7 @@ def _said(name: str, figure: Mapping[str, Any]) -> Said:
         interval = f"{number(low, kind)} to {number(high, kind)}"
     if value is None:
         sentence = f"{sentence} Not known: {figure.get('reason') or 'no reason given'}."
-    elif kind == "points" and low is not None and low <= 0 <= high:
+    elif kind == "points" and low is not None and high is not None and low <= 0 <= high:
         sentence += " The interval holds zero: there may be nothing to gain."
     return Said(short, "–" if value is None else number(value, kind), interval, sentence.strip())
 

@@ -24,13 +24,9 @@ def bars(
     """Horizontal bars in the given order; `of` names the bars, `value` what they measure."""
     import altair as alt
 
-    rows = [
-        {"k": k, "v": v, "says": f"{label}: {v:{form}}"} for k, (label, v) in enumerate(values)
-    ]
+    rows = [{"k": k, "v": v, "says": f"{label}: {v:{form}}"} for k, (label, v) in enumerate(values)]
     names = json.dumps([short(label) for label, _ in values])
-    axis = alt.Axis(
-        labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False
-    )
+    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False)
     chart = (
         alt.Chart()
         .mark_bar(color="#0a7bc2")
@@ -102,9 +98,7 @@ def shares(
         if row["share"] > 0
     ]
     names = json.dumps([short(router) for router in routers])
-    axis = alt.Axis(
-        labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False
-    )
+    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False)
     chart = (
         alt.Chart()
         .mark_bar(stroke="#14181d", strokeWidth=0.5)

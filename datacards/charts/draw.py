@@ -61,7 +61,7 @@ def _without_default(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _config(look: Look) -> dict[str, Any]:
-    words = {"labelFont": _FONT, "titleFont": _FONT, "labelColor": look.ink}
+    words: dict[str, Any] = {"labelFont": _FONT, "titleFont": _FONT, "labelColor": look.ink}
     words |= {"titleColor": look.ink, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "font": _FONT,
@@ -75,6 +75,8 @@ def _config(look: Look) -> dict[str, Any]:
             "tickColor": look.soft,
             "labelLimit": 240,
             "labelOverlap": "greedy",
+            # Room for fonts wider than the one the renderer measures with.
+            "labelSeparation": 12,
         },
         "legend": {**words, "labelLimit": 220, "symbolLimit": 0},
         "text": {"font": _FONT, "fontSize": 12, "color": look.ink},

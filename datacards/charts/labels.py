@@ -13,12 +13,16 @@ SIDES = (("left", 8.0, 0.0), ("right", -8.0, 0.0), ("left", 7.0, -12.0), ("left"
 
 
 def place(
-    points: Sequence[tuple[float, float, str]], width: float, height: float
+    points: Sequence[tuple[float, float, str]],
+    width: float,
+    height: float,
+    *,
+    blocked: Sequence[Box] = (),
 ) -> list[tuple[str, float, float] | None]:
     """For each (x, y, label) in pixels: (anchor, dx, dy), or None where there is no room.
 
     Earlier points choose first, so give the ones that matter most first. A label stays
-    inside the frame and touches no sign and no other label.
+    inside the frame and touches no sign, no other label and nothing `blocked`.
     """
     signs = [(x - _SIGN, y - _SIGN, x + _SIGN, y + _SIGN) for x, y, _ in points]
     taken: list[Box] = []
@@ -29,7 +33,7 @@ def place(
         for anchor, dx, dy in SIDES:
             box = _box(x + dx, y + dy, label, anchor)
             inside = box[0] >= 0 and box[2] <= width and box[1] >= -8 and box[3] <= height + 8
-            if inside and not any(_touch(box, other) for other in (*taken, *others)):
+            if inside and not any(_touch(box, other) for other in (*taken, *others, *blocked)):
                 taken.append(box)
                 chosen = (anchor, dx, dy)
                 break

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datacards.charts.colours import colours
 from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.labels import SIDES, place
+from datacards.charts.labels import SIDES, Box, place
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 560, 380
@@ -53,11 +54,15 @@ def accuracy_bars(
     )
     share = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
-    bars = alt.Chart().mark_bar().encode(
-        x=alt.X("y:Q", scale=share, axis=axis),
-        y=order,
-        color=alt.Color("colour:N", scale=None),
-        description="says:N",
+    bars = (
+        alt.Chart()
+        .mark_bar()
+        .encode(
+            x=alt.X("y:Q", scale=share, axis=axis),
+            y=order,
+            color=alt.Color("colour:N", scale=None),
+            description="says:N",
+        )
     )
     spread = (
         alt.Chart()
@@ -102,17 +107,18 @@ def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAP
     best = sorted(models, key=lambda m: (m["model_id"] not in on_frontier, -m["accuracy"]))
     levels = [row["accuracy"] for row in models]
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
+    at = {
+        row["model_id"]: (
+            (math.log10(row["cost"]) - low) / (high - low) * _WIDTH,
+            (1 - (row["accuracy"] - bottom) / (top - bottom)) * _HEIGHT,
+        )
+        for row in models
+    }
     places = place(
-        [
-            (
-                (math.log10(row["cost"]) - low) / (high - low) * _WIDTH,
-                (1 - (row["accuracy"] - bottom) / (top - bottom)) * _HEIGHT,
-                short(row["model_id"]),
-            )
-            for row in best
-        ],
+        [(*at[row["model_id"]], short(row["model_id"])) for row in best],
         _WIDTH,
         _HEIGHT,
+        blocked=_steps([at[name] for name in frontier(models)]),
     )
     rows = [
         {
@@ -143,12 +149,16 @@ def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAP
         .mark_line(interpolate="step-after", color="#808890", strokeDash=[5, 4], aria=False)
         .encode(x=x, y=y, order="x:Q")
     )
-    points = alt.Chart().mark_point(filled=True, size=75, opacity=1).encode(
-        x=x,
-        y=y,
-        color=alt.Color("colour:N", scale=None),
-        shape=alt.Shape("sign:N", scale=None),
-        description="says:N",
+    points = (
+        alt.Chart()
+        .mark_point(filled=True, size=75, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("colour:N", scale=None),
+            shape=alt.Shape("sign:N", scale=None),
+            description="says:N",
+        )
     )
     words = [
         alt.Chart()
@@ -161,6 +171,14 @@ def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAP
     chart = alt.layer(steps, points, *words).properties(width=_WIDTH, height=_HEIGHT)
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _steps(corners: Sequence[tuple[float, float]]) -> list[Box]:
+    """Thin boxes around the lines of the frontier, in pixels."""
+    found: list[Box] = []
+    for (x, y), (to_x, to_y) in itertools.pairwise(corners):
+        found += [(x, y - 1, to_x, y + 1), (to_x - 1, to_y, to_x + 1, y)]
+    return found
 
 
 def frontier(models: Sequence[Row]) -> list[str]:

@@ -26,7 +26,9 @@ _QUERIES = """
 SELECT task, any_value(domain) AS domain, any_value(scorer) AS scorer, count(*) AS queries
 FROM queries GROUP BY task ORDER BY task
 """
-_ORACLE = "SELECT avg(top) AS oracle FROM (SELECT max(score) AS top FROM outcomes GROUP BY query_id)"
+_ORACLE = (
+    "SELECT avg(top) AS oracle FROM (SELECT max(score) AS top FROM outcomes GROUP BY query_id)"
+)
 
 
 def models(book: Book) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@ COLUMNS = (
     ("decision_time", "decision", "milliseconds", "ms to choose, per question"),
 )
 _CURVES = {
-    "deferral": ("Accuracy over mean cost", "mean cost (USD per question{log})", "accuracy"),
-    "budget": ("Accuracy within a budget", "budget (USD per question{log})", "accuracy"),
+    "deferral": ("Accuracy over mean cost", "mean cost (USD per 1,000 questions{log})", "accuracy"),
+    "budget": ("Accuracy within a budget", "budget (USD per 1,000 questions{log})", "accuracy"),
 }
 
 
@@ -66,7 +66,11 @@ def _charts(one: Measured, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     points = [] if one.curves is None else one.curves.to_pylist()
     for curve, (title, x, y) in _CURVES.items():
-        own = [p for p in points if p["curve"] == curve and p["measure"] == "usd"]
+        own = [
+            {**p, "x": 1000 * p["x"]}
+            for p in points
+            if p["curve"] == curve and p["measure"] == "usd"
+        ]
         if not own:
             continue
         drawn = {
@@ -87,9 +91,7 @@ def _charts(one: Measured, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _selection(
-    profiles: pa.Table | None, name: str, models: list[str]
-) -> list[tuple[str, Markup]]:
+def _selection(profiles: pa.Table | None, name: str, models: list[str]) -> list[tuple[str, Markup]]:
     if profiles is None:
         return []
     found = []

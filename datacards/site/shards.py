@@ -129,7 +129,7 @@ def _questions(
                 by_query[query].append((place[model], cell))
         for row in book.rows(
             f"SELECT query_id, task, domain, source, left(prompt, {LONGEST_PROMPT}) AS prompt, "
-            f"length(prompt) AS length, choices, \"references\", scorer FROM queries WHERE {within} "
+            f'length(prompt) AS length, choices, "references", scorer FROM queries WHERE {within} '
             "ORDER BY query_id"
         ):
             row["cells"] = [
@@ -203,7 +203,9 @@ def pieces(text: str | None, span: tuple[int, int] | None, longest: int) -> dict
         first = max(0, last - longest)
         if start is not None:
             first = min(first, start)
-    found: dict[str, Any] = {"cut": [first, len(text) - last]} if (first, last) != (0, len(text)) else {}
+    found: dict[str, Any] = (
+        {"cut": [first, len(text) - last]} if (first, last) != (0, len(text)) else {}
+    )
     if start is None:
         return {"text": [text[first:last]], **found}
     return {"text": [text[first:start], text[start:end], text[end:last]], **found}

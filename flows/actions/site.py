@@ -78,7 +78,9 @@ def _check_out(out: Path, found: Sequence[Path]) -> None:
                 next_step="give another --out",
             )
     if out.exists() and not out.is_dir():
-        raise BadInput("the site's folder is a file", where=str(out), next_step="give another --out")
+        raise BadInput(
+            "the site's folder is a file", where=str(out), next_step="give another --out"
+        )
     if out.is_dir() and any(out.iterdir()) and not all((out / name).exists() for name in _OURS):
         raise BadInput(
             "the folder holds other things than a site",

@@ -1,0 +1,125 @@
+"""Charts: names, units, stable bytes, and labels that do not touch."""
+
+from __future__ import annotations
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import pytest
+
+from datacards.charts import bars, grids, lines
+from datacards.charts.colours import COLOURS, colours
+from datacards.charts.draw import PAGE
+from datacards.charts.labels import SIDES, _box, place
+from datacards.charts.models import accuracy_bars, cost_accuracy, frontier, short
+
+NASTY = "</svg><script>alert(1)</script> clip1 url(#clip1) 'x' \"y\" \\ {{7*7}}"
+
+
+def pool(n: int) -> list[dict[str, object]]:
+    chance = random.Random(n)
+    return [
+        {
+            "model_id": f"org{k % 9}/model-{k}-{chance.choice(['it', 'chat-v0.2-long-name'])}",
+            "accuracy": chance.uniform(0.3, 0.9),
+            "cost": 10 ** chance.uniform(-3, 1.5),
+        }
+        for k in range(n)
+    ]
+
+
+def texts(svg: str) -> list[str]:
+    return [node.text or "" for node in ET.fromstring(svg).iter() if node.tag.endswith("text")]
+
+
+@pytest.mark.parametrize("n", [3, 9, 43, 112])
+def test_every_model_is_named_on_its_bar_and_axes_have_titles_and_units(n: int) -> None:
+    models = pool(n)
+    svg = accuracy_bars(models, 0.95)
+    shown = texts(svg)
+    assert {short(str(row["model_id"])) for row in models} <= set(shown)
+    assert "accuracy (share of labelled questions answered right)" in shown
+    scatter = texts(cost_accuracy(models))
+    assert "mean cost (USD per 1,000 questions, log scale)" in scatter
+    assert "accuracy" in scatter
+
+
+def test_labels_touch_neither_each_other_nor_a_sign_nor_what_is_blocked() -> None:
+    chance = random.Random(1)
+    points = [
+        (chance.uniform(0, 560), chance.uniform(0, 380), "model-name" * 2) for _ in range(112)
+    ]
+    wall = (200.0, 0.0, 202.0, 380.0)
+    placed = place(points, 560, 380, blocked=[wall])
+    boxes = [
+        _box(x + where[1], y + where[2], label, where[0])
+        for (x, y, label), where in zip(points, placed, strict=True)
+        if where is not None
+    ]
+    assert len(boxes) > 5
+    for a, b in combinations([*boxes, wall], 2):
+        assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])
+    assert {where for where in placed if where} <= set(SIDES)
+
+
+def test_the_same_rows_give_the_same_bytes_whatever_was_drawn_before() -> None:
+    first = cost_accuracy(pool(9), name="one")
+    accuracy_bars(pool(3), None)
+    assert cost_accuracy(pool(9), name="one") == first
+    ids = re.findall(r' id="([^"]*)"', first)
+    assert all(found.startswith("one-") for found in ids)
+
+
+@pytest.mark.parametrize("look", [PAGE])
+def test_hostile_names_stay_text(look) -> None:
+    models = [
+        {"model_id": NASTY, "accuracy": 0.5, "cost": 1.0},
+        {"model_id": "b", "accuracy": 0.6, "cost": 2.0},
+    ]
+    drawn = [
+        accuracy_bars(models, None, look=look),
+        cost_accuracy(models, look=look),
+        grids.heatmap([(NASTY, NASTY, 0.5)], name="h", title=NASTY, rows=[NASTY],
+                      columns=[NASTY], value="v", of=("a", "b"), look=look),
+        bars.bars([(NASTY, 1.0)], name="b", title=NASTY, of="a", value="v", look=look),
+        bars.shares([{"router": NASTY, "model_id": NASTY, "share": 1.0}], name="s", title="t",
+                    of="router", models=[NASTY], look=look),
+        lines.curves([{"router": NASTY, "point": k, "x": 1.0 + k, "y": 0.5} for k in range(3)],
+                     name="c", title="t", x="x", y="y", log=True, look=look),
+    ]  # fmt: skip
+    for svg in drawn:
+        root = ET.fromstring(svg)
+        assert not [node for node in root.iter() if node.tag.endswith("script")]
+        assert "alert(1)" in svg  # the name is shown, as text
+        assert "49" not in "".join(t for t in texts(svg) if "7*7" in t)
+
+
+def test_a_model_keeps_its_colour_and_48_are_told_apart() -> None:
+    names = [f"m{k:03}" for k in range(112)]
+    found = colours(names)
+    assert colours(reversed(names)) == found
+    assert len({found[name] for name in names[:48]}) == 48
+
+
+def test_hues_read_on_white_and_on_the_dark_page() -> None:
+    def light(colour: str) -> float:
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colour in COLOURS:
+        for page in ("#ffffff", "#14181d"):
+            a, b = sorted([light(colour), light(page)])
+            assert (b + 0.05) / (a + 0.05) >= 3, (colour, page)
+
+
+def test_frontier_is_what_nothing_cheaper_beats() -> None:
+    rows = [
+        {"model_id": "a", "cost": 1.0, "accuracy": 0.5},
+        {"model_id": "b", "cost": 2.0, "accuracy": 0.4},
+        {"model_id": "c", "cost": 3.0, "accuracy": 0.6},
+        {"model_id": "d", "cost": 3.0, "accuracy": 0.6},
+    ]
+    assert frontier(rows) == ["a", "c"]
