@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "recipe show": "Print a recipe with every default.",
     "evaluate": "Compare routers on a release: metrics, curves, tests, one HTML page.",
     "study": "A paper's table or figure on your own release (`study list` names them).",
+    "audit router": "Check a submission: leaks, constants, foreign prices, gaps and repeats.",
     "zoo list": "List the routers of the zoo: what each needs and costs.",
     "zoo show": "Say all that a router says about itself.",
     "route": "Ask a router about one question: scores and choice.",

@@ -213,3 +213,39 @@ def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> N
     words.write_text(words.read_text().replace('"river"', '"rivers"'))
     assert run(["route", str(tmp_path / "mine"), question]) == 2
     assert "not the one the router was fitted with" in capsys.readouterr().err
+
+
+def test_a_submission_is_audited(release, tmp_path, capsys) -> None:
+    data = release / "data"
+    labels = pq.read_table(data / "labels.parquet").to_pandas()
+    splits = pq.read_table(data / "splits.parquet").to_pandas()
+    test = set(splits[splits.split == "test"].query_id)
+    wide = labels[labels.query_id.isin(test)].pivot(
+        index="query_id", columns="model_id", values="score"
+    )
+    price = {"left": 0.001, "right": 0.002, "weak": 0.003}
+
+    def findings(rows: list[str], head: str = "query_id,model_id") -> dict[str, str]:
+        path = tmp_path / "submission.csv"
+        path.write_text("\n".join([head, *rows]) + "\n")
+        code = run(["audit", "router", str(path), str(release), "--json"])
+        found = {one["name"]: one["level"] for one in json.loads(capsys.readouterr().out)}
+        assert code == (3 if "fail" in found.values() else 0)
+        return found
+
+    honest = [f"{q},{('left', 'right')[k % 2]}" for k, q in enumerate(wide.index)]
+    assert set(findings(honest).values()) == {"ok"}
+    leaked = [f"{q},{next((m for m in price if row[m] > 0), 'left')}" for q, row in wide.iterrows()]
+    assert findings(leaked)["label leak"] == "fail"
+    assert findings([f"{q},weak" for q in wide.index])["constant choice"] == "warn"
+    assert findings(honest[1:])["missing questions"] == "fail"
+    assert findings([*honest, honest[0]])["repeated questions"] == "fail"
+    assert findings([*honest[1:], honest[0].split(",")[0] + ",other"])["models"] == "fail"
+    more = "query_id,model_id,cost,tokens"
+    good = [f"{row},{price[row.split(',')[1]]},{k}" for k, row in enumerate(honest)]
+    assert set(findings(good, more).values()) == {"ok"}
+    cheap = [f"{row},{price[row.split(',')[1]] / 10},7" for row in honest + []]
+    found = findings(cheap, more)
+    assert found["prices"] == "fail"
+    assert findings(["x,left"])["choices"] == "fail"
+    assert findings(honest, "id,model")["columns"] == "fail"

@@ -1,0 +1,175 @@
+"""Is a submission of predictions what it says? Leaks, constants, foreign prices, gaps.
+
+Each finding has a name, a sentence and whether it is fatal. Nothing here knows how
+the choices were made; it is read off the choices, the release's labels and prices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.evaluate.baselines import query_oracle, single_means
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.plateau import right, solvable
+from pipelines.evaluate.selection import at_choice
+
+#: Share of solvable questions on which choices may equal the cheapest right model.
+LEAK = 0.98
+#: Questions under which a share says nothing.
+FEWEST = 30
+#: Relative difference at which a price is another price.
+PRICE = 0.01
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`level`: `fail` (not to be accepted), `warn` (to be explained) or `ok`."""
+
+    name: str
+    level: str
+    says: str
+
+
+def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> list[Finding]:
+    """Findings on a table with `query_id` and `model_id`, and perhaps `cost` and `tokens`.
+
+    Args:
+        table: one choice per question; `cost` in USD, `tokens` of the answer.
+    """
+    missing = [c for c in ("query_id", "model_id") if c not in table.column_names]
+    if missing:
+        return [Finding("columns", "fail", f"there is no column {missing[0]!r}")]
+    test = core.take(core.rows(scheme, split))
+    found = _coverage(test, table)
+    place = {q: k for k, q in enumerate(test.query_ids)}
+    at_model = {m: k for k, m in enumerate(test.model_ids)}
+    ids = table.column("query_id").cast(pa.string()).to_pylist()
+    models = table.column("model_id").cast(pa.string()).to_pylist()
+    foreign = sorted({str(m) for m in models if m not in at_model})
+    if foreign:
+        found.append(
+            Finding("models", "fail", f"{len(foreign)} model(s) not in the release: {foreign[0]}")
+        )
+    use = [k for k, q in enumerate(ids) if q in place and models[k] in at_model]
+    if not use:
+        return [*found, Finding("choices", "fail", "no row names a test question and a model")]
+    rows = np.array([place[ids[k]] for k in use], dtype=np.int64)
+    choice = np.array([at_model[models[k]] for k in use], dtype=np.int64)
+    part = test.take(rows)
+    found += [_constant(part, choice), _leak(part, choice), _oracle(part, choice, core, scheme)]
+    for name in ("cost", "tokens"):
+        if name in table.column_names:
+            values = pc.take(table.column(name), pa.array(use)).cast(pa.float64())
+            numbers = values.to_numpy(zero_copy_only=False)
+            check = _prices if name == "cost" else _tokens
+            found.append(check(part, choice, numbers))
+    return found
+
+
+def _coverage(test: Core, table: pa.Table) -> list[Finding]:
+    ids = table.column("query_id").cast(pa.string()).to_pylist()
+    wanted, seen = set(test.query_ids), set(ids)
+    found = []
+    lacking, strange = sorted(wanted - seen), sorted(str(q) for q in seen - wanted)
+    if lacking:
+        says = f"{len(lacking)} of {len(wanted)} test questions are missing, such as {lacking[0]}"
+        found.append(Finding("missing questions", "fail", says))
+    if len(ids) > len(seen):
+        says = f"{len(ids) - len(seen)} rows repeat a question: one choice each is asked for"
+        found.append(Finding("repeated questions", "fail", says))
+    if strange:
+        says = f"{len(strange)} question(s) are not of the test split, such as {strange[0]}"
+        found.append(Finding("foreign questions", "warn", says))
+    return found or [Finding("questions", "ok", f"each of {len(wanted)} test questions once")]
+
+
+def _constant(part: Core, choice: NDArray[np.int64]) -> Finding:
+    share = np.bincount(choice, minlength=part.n_models) / len(choice)
+    top = int(share.argmax())
+    if share[top] == 1.0 and part.n_models > 1:
+        return Finding(
+            "constant choice", "warn",
+            f"every question goes to {part.model_ids[top]}: a single model, no router",
+        )  # fmt: skip
+    return Finding(
+        "constant choice", "ok", f"{part.model_ids[top]} is asked most, {share[top]:.1%}"
+    )
+
+
+def _leak(part: Core, choice: NDArray[np.int64]) -> Finding:
+    """Choices that equal the cheapest right model wherever there is one have seen the labels."""
+    y = part.labels
+    can = solvable(y)
+    usd = part.costs.get("usd")
+    # Questions on which models differ: where all are right, the cheapest is no secret.
+    tell = can & ~np.all(right(y) | np.isnan(y), axis=1)
+    n = int(tell.sum())
+    if n < FEWEST:
+        return Finding("label leak", "ok", f"only {n} questions could tell")
+    same = float(np.mean(choice[tell] == query_oracle(y, usd)[tell]))
+    hit = float(np.mean(right(y)[np.arange(len(y)), choice][tell]))
+    says = (
+        f"on {n} solvable questions that not all models get right, {same:.1%} of the choices "
+        f"are the cheapest right model and {hit:.1%} are right"
+    )
+    if same >= LEAK or hit >= LEAK:
+        return Finding("label leak", "fail", says + ": choices follow the answers of the test set")
+    return Finding("label leak", "ok", says)
+
+
+def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> Finding:
+    """Better than the best model of every (task, near-duplicate group) on test, is too good.
+
+    That oracle knows test labels but not questions: what a router's features could
+    at most say if tasks and repeated questions were all they held. Beating it by
+    three standard errors is possible for a router that reads questions well, and is
+    to be explained.
+    """
+    y = np.where(np.isnan(part.labels), np.nan, part.labels)
+    limit = np.zeros(len(y))
+    keys = [f"{t}\0{d}" for t, d in zip(part.tasks, part.domains, strict=True)]
+    for key in sorted(set(keys)):
+        at = np.array([k == key for k in keys])
+        with np.errstate(invalid="ignore"):
+            means = np.nan_to_num(single_means(y[at]), nan=-1.0)
+        limit[at] = np.nan_to_num(y[at][:, int(means.argmax())], nan=0.0)
+    hit = np.nan_to_num(at_choice(y, choice), nan=0.0)
+    difference = hit - limit
+    error = float(difference.std(ddof=1) / np.sqrt(len(y))) if len(y) > 1 else 0.0
+    gain = float(difference.mean())
+    says = (
+        f"accuracy {hit.mean():.2%}; best model of each task on test {limit.mean():.2%} "
+        f"(difference {100 * gain:+.2f} ± {100 * error:.2f} points)"
+    )
+    if len(y) >= FEWEST and gain > 3 * error and gain > 0.1:
+        return Finding("beyond its features", "warn", says + ": far above what tasks can tell")
+    return Finding("beyond its features", "ok", says)
+
+
+def _prices(part: Core, choice: NDArray[np.int64], cost: NDArray[np.float64]) -> Finding:
+    usd = part.costs.get("usd")
+    if usd is None:
+        return Finding("prices", "warn", "the release knows no dollars to compare with")
+    real = at_choice(usd, choice)
+    both = ~np.isnan(real) & ~np.isnan(cost)
+    off = np.abs(cost[both] - real[both]) > PRICE * np.maximum(np.abs(real[both]), 1e-12)
+    if off.any():
+        ratio = float(np.median(cost[both][off] / np.maximum(real[both][off], 1e-300)))
+        says = f"{int(off.sum())} of {int(both.sum())} costs are not the release's"
+        return Finding("prices", "fail", f"{says}; median ratio {ratio:.3g}")
+    return Finding("prices", "ok", f"{int(both.sum())} costs are the release's")
+
+
+def _tokens(part: Core, choice: NDArray[np.int64], tokens: NDArray[np.float64]) -> Finding:
+    for model in np.unique(choice):
+        own = tokens[choice == model]
+        own = own[~np.isnan(own)]
+        if len(own) >= FEWEST and np.all(own == own[0]):
+            says = f"{len(own)} answers of {part.model_ids[model]} all have {own[0]:g} tokens"
+            return Finding("token counts", "fail", says)
+    return Finding("token counts", "ok", "counts differ between answers")
