@@ -244,7 +244,7 @@ def test_a_submission_is_audited(release, tmp_path, capsys) -> None:
     more = "query_id,model_id,cost,tokens"
     good = [f"{row},{price[row.split(',')[1]]},{k}" for k, row in enumerate(honest)]
     assert set(findings(good, more).values()) == {"ok"}
-    cheap = [f"{row},{price[row.split(',')[1]] / 10},7" for row in honest + []]
+    cheap = [f"{row},{price[row.split(',')[1]] / 10},7" for row in honest]
     found = findings(cheap, more)
     assert found["prices"] == "fail"
     assert findings(["x,left"])["choices"] == "fail"
