@@ -188,7 +188,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     entrants = registered(None if given.routers == "all" else given.routers.split(","))
     given.out.mkdir(parents=True, exist_ok=True)
     began, used = time.perf_counter(), time.process_time()
-    command = f"python -m benchmarks zoo {given.matrix} --encoders {given.encoders}"
+    command = f"python -m benchmarks zoo {given.matrix} --encoders {given.encoders} "
+    command += f"--routers {given.routers}"
     done, bench = zoo.run(
         core, "dense", matrices, entrants, given.out, title=f"Zoo: {given.matrix}",
         runner=given.runner, workers=given.workers, notes=[f"Made by `{command}`.", ""],
