@@ -8,6 +8,11 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+# Prefect reads the flows' docstrings when they are defined, with the library that also
+# renders these pages and would report them as warnings of ours: so they are defined first.
+import flows.build
+import flows.refresh  # noqa: F401
+
 
 def on_files(files: Files, config: Any) -> Files:
     """Add `reference/<page>.md` for each page below."""
