@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
@@ -15,7 +17,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Folder for every table behind the findings, as CSV.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say which labels of a built benchmark should not be trusted, and why.
 
@@ -32,13 +34,13 @@ def command(
 
         routeyard audit labels recipe.yaml --workspace yard --out findings
     """
-    import json
     from collections import defaultdict
 
     import pyarrow as pa
 
     from datacards.losses import causes, looked_for_duplicates, sentence
     from flows.actions.review import built, reviews
+    from flows.show.results import print_result
     from pipelines.label.audit.audit import audit
     from pipelines.label.escalate import add
 
@@ -65,7 +67,7 @@ def command(
         accuracy = audited.tables.get("accuracy", pa.table({})).to_pylist()
         said = {"findings": findings, "accuracy": accuracy, "not_labelled": losses}
         said["duplicates_looked_for"] = looked
-        print(json.dumps(said, ensure_ascii=False))
+        print_result(said, as_json)
         return
     if losses:
         print(f"not labelled ({sum(row['pairs'] for row in losses):,} pairs)")

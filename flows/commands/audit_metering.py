@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
@@ -14,7 +16,7 @@ def command(
     recipe: Annotated[
         str | None, typer.Option(help="Recipe whose thresholds, prices and waivers count.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check whether usage, prices and served models are what they claim to be.
 
@@ -28,16 +30,16 @@ def command(
 
         routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
     """
-    import json
     from dataclasses import asdict
 
     from flows.actions.metering import audit_ledger
+    from flows.show.results import print_result
 
     stands, waived = audit_ledger(place or workspace, recipe)
     if as_json:
         rows = [asdict(f) | {"waived": None} for f in stands]
         rows += [asdict(f) | {"waived": w.reason} for f, w in waived]
-        print(json.dumps(rows))
+        print_result(rows, as_json)
     else:
         for finding in stands:
             rows_shown = ", ".join(f"{query}/{sample}" for query, sample in finding.rows[:5])

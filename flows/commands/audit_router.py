@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     predictions: Annotated[
@@ -15,7 +17,7 @@ def command(
     ],
     release: Annotated[Path, typer.Argument(help="The release it was made for.")],
     scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).
 
@@ -23,14 +25,12 @@ def command(
 
         routeyard audit router mine.csv yard/releases/demo/1.0.0
     """
-    import json
-    from dataclasses import asdict
-
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv
 
     from flows.actions.released import core_of, read_release
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.zoo.audit import audit
@@ -44,9 +44,7 @@ def command(
         raise BadInput(f"this is no table: {error}", where=str(predictions)) from error
     core = core_of({k: v for k, v in read_release(release).items() if k != "embeddings"})
     found = audit(core, default_scheme(core, scheme), table)
-    if json_:
-        print(json.dumps([asdict(one) for one in found], indent=1))
-    else:
+    if not print_result(found, as_json):
         for one in found:
             print(f"{one.level:<5} {one.name}: {one.says}")
     if any(one.level == "fail" for one in found):

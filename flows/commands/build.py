@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
@@ -31,7 +33,7 @@ def command(
     scale: Annotated[
         float | None, typer.Option(help="Shrink every count of questions in proportion: 0.01.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Build a benchmark release from a recipe.
 
@@ -48,6 +50,7 @@ def command(
         ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
     """
     from flows.build import STAGES, run_build
+    from flows.show.results import print_result
     from flows.show.summary import console_summary
     from pipelines.errors import BadInput, did_you_mean
 
@@ -59,10 +62,7 @@ def command(
     summary = run_build(
         recipe, str(workspace), jobs=jobs, until=until, collect=changes, shards=shards, scale=scale
     )
-    if as_json:
-        import json
-
-        print(json.dumps(summary, indent=1, sort_keys=True))
+    if print_result(summary, as_json):
         return
     if "release" in summary:
         console_summary(Path(summary["release"]["path"]), summary["release"]["status"])

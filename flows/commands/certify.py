@@ -14,6 +14,7 @@ from flows.show.options import (
     Embed,
     Embeddings,
     Encoder,
+    Json,
     Out,
     Release,
     Resamples,
@@ -39,6 +40,7 @@ def command(
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 3 when the verdict is 'not routable'.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Certify whether a release can tell routers apart, and how surely.
 
@@ -55,6 +57,7 @@ def command(
     """
     from flows.actions.evaluate import certify
     from flows.actions.released import out_folder
+    from flows.show.results import print_result
     from pipelines.errors import GateFailed
     from pipelines.staging import write_json
 
@@ -72,8 +75,9 @@ def command(
         cluster=cluster,
     )
     write_json(folder / "certificate.json", found.to_json())
-    print(f"{found.verdict}: {found.words}")
-    print(f"certificate: {folder / 'certificate.json'}")
+    written = folder / "certificate.json"
+    said = {**found.to_json(), "path": written}
+    print_result(said, as_json, f"{found.verdict}: {found.words}", f"certificate: {written}")
     if gate and found.verdict == "not routable":
         raise GateFailed(
             "the release cannot tell routers apart",

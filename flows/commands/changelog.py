@@ -7,20 +7,23 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     benchmark: Annotated[Path, typer.Argument(help="Folder releases/<name>.")],
     out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Print the changelog of a benchmark as Markdown, made from the data of its versions.
 
     routeyard changelog yard/releases/demo --out CHANGELOG.md
     """
+    from flows.show.results import print_result
     from pipelines.release.changelog import changelog
 
     text = changelog(benchmark)
-    if out is None:
-        print(text, end="")
-    else:
+    if out is not None:
         out.write_text(text, encoding="utf-8")
-        print(out)
+    shown = text.rstrip("\n") if out is None else str(out)
+    print_result({"benchmark": benchmark, "markdown": text, "path": out}, as_json, shown)

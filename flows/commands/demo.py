@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     workspace: Annotated[
         Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
     ] = Path("yard"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Build a small benchmark end to end, offline and without a key.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
@@ -43,7 +45,7 @@ def command(
         bool,
         typer.Option("--replace", help="Replace one of that name that rebuilds something else."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Register a benchmark's refresh with a Prefect server.
 
@@ -62,6 +64,7 @@ def command(
     from typing import cast, get_args
 
     from flows.deploy import deploy
+    from flows.show.results import print_result
     from flows.tracking.runners import Runner
     from pipelines.errors import BadInput, did_you_mean
 
@@ -85,11 +88,7 @@ def command(
         deployment=name,
         replace=replace,
     )
-    if as_json:
-        import json
-        from dataclasses import asdict
-
-        print(json.dumps(asdict(made), sort_keys=True))
+    if print_result(made, as_json):
         return
     print(f"deployed  {made.name}")
     for name, slots in made.limits.items():

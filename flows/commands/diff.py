@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     before: Annotated[str, typer.Argument(help="Older release, folder or URL.")],
     after: Annotated[str, typer.Argument(help="Newer release, folder or URL.")],
     out: Annotated[Path | None, typer.Option(help="Write every row as Parquet there.")] = None,
     rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
+    as_json: Json = False,
 ) -> None:
     """List queries, models, labels flipped and by whom, prices and ranks that differ.
 
@@ -20,12 +23,18 @@ def command(
 
     routeyard diff A B --out changes
     """
+    from flows.show.results import print_result
     from pipelines.release.answers import to_text
     from pipelines.release.diff import diff_releases, write_diff
     from pipelines.release.storage import local_copy
 
     with local_copy(before) as one, local_copy(after) as two:
         found = diff_releases(one, two)
+    written = [] if out is None else write_diff(found, out)
+    said: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
+    said |= {"counts": found.counts(), "tables": found.tables, "files": list(written)}
+    if print_result(said, as_json):
+        return
     if found.empty:
         print(f"{found.before} and {found.after} hold the same")
     for name, table in found.tables.items():
@@ -33,6 +42,5 @@ def command(
             kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.counts()[name].items())
             print(f"{name}: {kinds}")
             print(to_text(table.slice(0, rows), "table"))
-    if out is not None:
-        for path in write_diff(found, out):
-            print(path)
+    for path in written:
+        print(path)

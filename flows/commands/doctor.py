@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     workspace: Annotated[Path, typer.Option(help="The workspace to look at.")] = Path("yard"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what works on this machine, and what to do about what does not.
 
@@ -23,13 +25,10 @@ def command(
         routeyard doctor --workspace yard
     """
     from flows.actions.doctor import examine
+    from flows.show.results import print_result
 
     rows = examine(workspace)
-    if as_json:
-        import json
-
-        print(json.dumps(rows))
-    else:
+    if not print_result(rows, as_json):
         for row in rows:
             print(f"{row['state']:<7} {row['what']:<12} {row['says']}")
             if row["next"]:

@@ -15,6 +15,7 @@ from flows.show.options import (
     Embed,
     Embeddings,
     Encoder,
+    Json,
     Out,
     Pair,
     Release,
@@ -80,6 +81,7 @@ def command(
     only_given: Annotated[
         bool, typer.Option("--only-given", help="Leave the reference routers out.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
 
@@ -109,6 +111,7 @@ def command(
     from flows.actions.entrants import parse_pair
     from flows.actions.evaluate_report import write_evaluation
     from flows.actions.released import core_of, out_folder, read_release, with_embeddings
+    from flows.show.results import print_result
     from pipelines.evaluate.certificate import certify
     from pipelines.staging import write_json
 
@@ -149,6 +152,9 @@ def command(
         certified = found.to_json()
         write_json(folder / "certificate.json", certified)
     page = write_evaluation(folder, release, done, tables, certified)
+    said = {"ranking": done.ranking, "certificate": certified, "report": page}
+    if print_result(said, as_json):
+        return
     for place in done.ranking:
         first, last = place["best_place"], place["worst_place"]
         span = str(first) if first == last else f"{first}-{last}"

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     format: Annotated[str, typer.Argument(help="routellm, embedllm, llmrouterbench, ulab.")],
@@ -14,6 +16,7 @@ def command(
     directory: Annotated[Path, typer.Argument(help="New folder to write.")],
     strong: Annotated[str | None, typer.Option(help="Strong model (routellm).")] = None,
     weak: Annotated[str | None, typer.Option(help="Weak model (routellm).")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a release in the layout that another project trains its routers from.
 
@@ -23,6 +26,7 @@ def command(
 
     Pairs without a label are left out; they are never written as wrong.
     """
+    from flows.show.results import print_result
     from pipelines.release.exporters import EXPORTERS
     from pipelines.release.exporters.bundle import export
     from pipelines.release.opened import open_release
@@ -32,6 +36,9 @@ def command(
     given = {name: value for name, value in options.items() if value is not None}
     with open_release(release) as opened:
         done = export(exporter, opened, directory, given)
-    print(f"{done.rows:,} labels in {len(done.files):,} files → {directory}")
-    for what, count in done.dropped.items():
-        print(f"not held by the layout: {what}: {count:,}")
+    print_result(
+        {"path": directory, "labels": done.rows, "files": done.files, "dropped": done.dropped},
+        as_json,
+        f"{done.rows:,} labels in {len(done.files):,} files → {directory}",
+        *(f"not held by the layout: {what}: {count:,}" for what, count in done.dropped.items()),
+    )

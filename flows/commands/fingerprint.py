@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 class Kind(StrEnum):
     """Which descriptor is made."""
@@ -43,6 +45,7 @@ def command(
         str | None, typer.Option(help="Split scheme whose validation queries are probed.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Describe models by how they answer probe prompts.
 
@@ -63,6 +66,7 @@ def command(
     """
     from flows.actions.fingerprint import Probing, footprint_table, perplexity_table, probe_queries
     from flows.recipe import load
+    from flows.show.results import print_result
     from flows.workspace.stage_folders import write_table
     from pipelines.errors import BadInput
 
@@ -91,7 +95,9 @@ def command(
             models=model or [], device=device,
         )  # fmt: skip
     write_table(table, out)
-    print(f"{table.num_rows} × {kind.value} from {chosen.num_rows} probes → {out}")
+    said = {"kind": kind.value, "models": table.num_rows, "probes": chosen.num_rows, "path": out}
+    text = f"{table.num_rows} × {kind.value} from {chosen.num_rows} probes → {out}"
+    print_result(said, as_json, text)
 
 
 def _named(entry: str) -> tuple[str, str]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     workspace_or_release: Annotated[
@@ -28,6 +30,7 @@ def command(
     macro: Annotated[
         bool, typer.Option("--macro", help="Overall accuracy as the mean over tasks.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Say how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
 
@@ -41,6 +44,7 @@ def command(
         routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
     """
     from flows.actions.health import write_health
+    from flows.show.results import print_result
 
     page = write_health(
         workspace_or_release,
@@ -51,4 +55,4 @@ def command(
         trade_off=trade_off,
         weighting="task" if macro else "query",
     )
-    print(page)
+    print_result({"report": page}, as_json, str(page))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
@@ -25,6 +27,7 @@ def command(
         int | None, typer.Option(min=1, help="Cut prompts at so many tokens.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Write the mean-pooled hidden state of every layer for each query.
 
@@ -33,9 +36,12 @@ def command(
     Stop it at any moment: finished files are kept and the same command goes on. Read the
     result with `SELECT * FROM 'states/part-*.parquet'`; layer 0 is the embedding layer.
     """
+    from dataclasses import asdict
+
     import pyarrow.compute as pc
 
     from flows.show import console
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.release import open_release
     from pipelines.signals.hidden_states import write_hidden_states
@@ -64,9 +70,11 @@ def command(
             batch_size=batch_size,
             on_shard=count,
         )
-    print(
+    cut = f"{written.truncated:,} prompts were longer than the model and were cut"
+    print_result(
+        {"queries": queries.num_rows, "path": out, **asdict(written)},
+        as_json,
         f"{queries.num_rows:,} queries × {written.layers + 1} layers of width {written.width} "
-        f"→ {out} ({written.written} files written, {written.reused} were there)"
+        f"→ {out} ({written.written} files written, {written.reused} were there)",
+        *([cut] if written.truncated else []),
     )
-    if written.truncated:
-        print(f"{written.truncated:,} prompts were longer than the model and were cut")

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     format: Annotated[str, typer.Argument(help="Format; `list` names all.")],
     path: Annotated[Path | None, typer.Argument(help="File or folder of that format.")] = None,
     workspace: Annotated[Path, typer.Option(help="Workspace folder.")] = Path("yard"),
     name: Annotated[str | None, typer.Option(help="Name of the benchmark.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Bring in data as they lie in a public repository, and write a recipe for them.
 
@@ -25,19 +28,28 @@ def command(
     What the source does not record stays unknown and is named. Pickles are read
     with a list of allowed types; nothing in them is run.
     """
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.ingest.importers import IMPORTERS
     from pipelines.ingest.importers.write import run_import
 
     if format == "list":
-        for known in IMPORTERS.names():
-            importer = IMPORTERS.get(known)
-            print(f"{known:<16} {importer.title} ({importer.license}): {importer.layout}")
+        known = {name: IMPORTERS.get(name) for name in IMPORTERS.names()}
+        print_result(
+            [
+                {"format": n, "title": one.title, "license": one.license, "layout": one.layout}
+                for n, one in known.items()
+            ],
+            as_json,
+            *(f"{n:<16} {one.title} ({one.license}): {one.layout}" for n, one in known.items()),
+        )
         return
     importer = IMPORTERS.get(format)
     if path is None:
         raise BadInput("no PATH is given", next_step=f"expected: {importer.layout}")
     done = run_import(importer, path, workspace / "imports" / (name or format), name=name)
+    if print_result(done, as_json):
+        return
     print(
         f"{done.questions:,} questions, {done.models:,} models, {done.answers:,} answers → "
         f"{done.folder} ({done.status})"

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[Path, typer.Argument(help="Recipe to write; must be new.")],
@@ -30,7 +32,7 @@ def command(
     ] = None,
     config: Annotated[str | None, typer.Option(help="Configuration of a hub dataset.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of a hub dataset.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was guessed.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a commented recipe for your own questions; it builds as it is.
 
@@ -53,6 +55,7 @@ def command(
     import sys
 
     from flows.actions.init import start_recipe
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
 
     given = {"question": question, "references": references, "choices": choices}
@@ -78,11 +81,9 @@ def command(
         split=split,
     )
     if as_json:
-        import json
-
         tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
         said = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
-        print(json.dumps({**said, **tried, "pool": done.pool, "lacks": done.lacks}))
+        print_result({**said, **tried, "pool": done.pool, "lacks": done.lacks}, as_json)
         return
     print(f"{done.rows:,} rows looked at")
     for name, value in done.guess.fields.items():

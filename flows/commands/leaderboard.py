@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     results: Annotated[
@@ -16,6 +18,7 @@ def command(
     metric: Annotated[
         list[str] | None, typer.Option(help="Column to show; again for more.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """One table from many evaluations, best accuracy first.
 
@@ -29,6 +32,7 @@ def command(
     import pyarrow.parquet as pq
     from pyarrow import csv
 
+    from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.evaluate.predictions import leaderboard
     from pipelines.evaluate.rows import METRICS_SCHEMA
@@ -52,6 +56,8 @@ def command(
             )
     if out is not None:
         csv.write_csv(board, out)
+    if print_result(board, as_json):
+        return
     print(f"{'result':<24} {'router':<28} " + " ".join(f"{name:>18}" for name in shown))
     for row in board.to_pylist():
         values = " ".join(

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
     workspace: Annotated[Path, typer.Option(help="The workspace.")] = Path("yard"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Summarise what was asked and paid for: attempts, outcomes, tokens and USD per model.
 
@@ -21,14 +23,12 @@ def command(
 
         routeyard ledger --workspace yard
     """
-    import json
-
+    from flows.show.results import print_result
     from flows.workspace.ledgers import existing_ledger
 
     with existing_ledger(place or workspace) as ledger:
         rows = ledger.summary()
-    if as_json:
-        print(json.dumps(rows))
+    if print_result(rows, as_json):
         return
     from rich.table import Table
 

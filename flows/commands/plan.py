@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
@@ -25,7 +27,7 @@ def command(
     read: Annotated[
         bool, typer.Option("--read", help="Read hub sources even where the recipe states counts.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what a build would ask and what it would cost. Calls no model.
 
@@ -39,15 +41,13 @@ def command(
 
         routeyard plan nine_by_30k --scale 0.01
     """
-    from flows.plan import plan_build, show
+    from flows.plan import plan_build
+    from flows.plan import show as words
+    from flows.show.results import print_result
 
     changes: dict[str, Any] = {"reask": reask} if reask else {}
     if reask_truncated is not None:
         changes["reask_truncated"] = reask_truncated
     said = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
-    if as_json:
-        import json
-
-        print(json.dumps(said, sort_keys=True))
-    else:
-        show(said)
+    if not print_result(said, as_json):
+        words(said)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
@@ -20,6 +22,7 @@ def command(
     entropies: Annotated[
         bool, typer.Option(help="Also write entropies, δ and what decided each pair.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Write preference pairs as id, model_a, model_b, prompt, both responses and the winner.
 
@@ -29,6 +32,7 @@ def command(
     """
     import pyarrow.compute as pc
 
+    from flows.show.results import print_result
     from pipelines.curate.preference.io import export_preferences
     from pipelines.errors import BadInput
     from pipelines.release import open_release
@@ -48,4 +52,5 @@ def command(
         wanted = splits.filter(pc.equal(splits["split"], split)).column("query_id")
         pairs = pairs.filter(pc.is_in(pairs["query_id"], value_set=wanted.combine_chunks()))
     export_preferences(pairs, out, entropies=entropies)
-    print(f"{pairs.num_rows:,} pairs → {out}")
+    said = {"pairs": pairs.num_rows, "path": out}
+    print_result(said, as_json, f"{pairs.num_rows:,} pairs → {out}")

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     source: Annotated[Path, typer.Argument(help="File: .csv, .jsonl or .parquet, plain or .gz.")],
     out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+    as_json: Json = False,
 ) -> None:
     """Read arena-style preference records, check them and write a `preferences` table.
 
@@ -19,6 +22,7 @@ def command(
     Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
     winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
     """
+    from flows.show.results import print_result
     from flows.workspace.stage_folders import write_table
     from pipelines.curate.preference.io import import_preferences
     from pipelines.errors import SourceError
@@ -27,4 +31,5 @@ def command(
         raise SourceError(f"there is no file {source}", next_step="correct the path")
     pairs = import_preferences(source)
     write_table(pairs, out)
-    print(f"{pairs.num_rows:,} pairs → {out}")
+    said = {"pairs": pairs.num_rows, "path": out}
+    print_result(said, as_json, f"{pairs.num_rows:,} pairs → {out}")

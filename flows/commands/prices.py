@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe whose pool has `price_list` providers.")],
     out: Annotated[Path, typer.Option(help="File to write (YAML); must be new.")],
+    as_json: Json = False,
 ) -> None:
     """Write today's prices of the providers' own lists to a dated file.
 
@@ -22,6 +25,8 @@ def command(
         routeyard prices my_benchmark.yaml --out prices-2026-11.yaml
     """
     from flows.actions.reprice import write_prices
+    from flows.show.results import print_result
 
     count = write_prices(recipe, out)
-    print(f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe")
+    text = f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe"
+    print_result({"prices": count, "path": out}, as_json, text)

@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
     to: Annotated[str, typer.Option(help="hub:org/name, a URL (s3://…), or a folder.")],
     dry_run: Annotated[bool, typer.Option(help="List what would go; send nothing.")] = False,
     private: Annotated[bool, typer.Option(help="Make a new hub dataset private.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check a release and send it; the same command continues after a cut connection.
 
@@ -24,10 +27,15 @@ def command(
     from HF_TOKEN.
     """
     from flows.actions.publish import publish
+    from flows.show.results import print_result
 
     done = publish(release, to, private=private, dry_run=dry_run)
-    for name in done.files:
-        print(f"{(release / name).stat().st_size:>14,}  {name}")
+    sizes = {name: (release / name).stat().st_size for name in done.files}
+    said = {"files": sizes, "of": done.of, "bytes": done.bytes, "where": done.where}
+    if print_result(said | {"sent": not dry_run}, as_json):
+        return
+    for name, size in sizes.items():
+        print(f"{size:>14,}  {name}")
     told = "would go" if dry_run else "went"
     print(
         f"{len(done.files)} of {done.of} files ({done.bytes:,} bytes in all) {told} to {done.where}"

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 class Format(StrEnum):
     """How the answer is printed."""
@@ -27,6 +29,7 @@ def command(
     ] = None,
     timeout: Annotated[float, typer.Option(help="Longest time, in seconds.")] = 60.0,
     memory: Annotated[str, typer.Option(help="Most memory.")] = "4GB",
+    as_json: Json = False,
 ) -> None:
     """Ask a release in SQL: read-only, and nothing outside the release can be read.
 
@@ -36,11 +39,14 @@ def command(
 
     Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
     """
+    from flows.show.results import print_result
     from pipelines.release.answers import to_text, write_answer
     from pipelines.release.query import query_release
     from pipelines.release.saved import SAVED, saved
 
     if not sql:
+        if print_result({name: query.asks for name, query in SAVED.items()}, as_json):
+            return
         width = max(map(len, SAVED))
         print("Saved queries (routeyard query RELEASE @name):")
         for name, query in SAVED.items():
@@ -50,6 +56,8 @@ def command(
     answer = query_release(release, text, timeout_s=timeout, memory_limit=memory)
     if out is not None:
         write_answer(answer, out)
-        print(f"{answer.num_rows:,} rows → {out}")
+        print_result(
+            {"rows": answer.num_rows, "path": out}, as_json, f"{answer.num_rows:,} rows → {out}"
+        )
     else:
-        print(to_text(answer, format.value), end="")
+        print(to_text(answer, "json" if as_json else format.value), end="")

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the faults as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say all faults of a recipe at once, each with its line. Exits 2 when there are any.
 
@@ -22,14 +24,10 @@ def command(
         routeyard recipe check my_benchmark.yaml
     """
     from flows.recipe_check import faults
+    from flows.show.results import print_result
 
     found = faults(recipe)
-    if as_json:
-        import json
-        from dataclasses import asdict
-
-        print(json.dumps([asdict(fault) for fault in found], ensure_ascii=False))
-    else:
+    if not print_result(found, as_json):
         for fault in found:
             print(fault)
         counted = f"{len(found)} fault" + ("s" if len(found) != 1 else "")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     page: Annotated[
@@ -14,9 +16,7 @@ def command(
     ] = False,
     pool: Annotated[bool, typer.Option("--pool", help="The schema of a pool file.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="JSON, which it is without --page anyway.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the JSON Schema of a recipe: every key, what it means, its default and limits.
 

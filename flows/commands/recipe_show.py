@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
+    as_json: Json = False,
 ) -> None:
     """Print a recipe with every default filled in, as YAML.
 
@@ -22,6 +25,7 @@ def command(
     import yaml
 
     from flows.recipe import load
+    from flows.show.results import print_result
     from pipelines.curate import RULES
     from pipelines.ingest.catalog import from_catalog
 
@@ -32,4 +36,5 @@ def command(
         {"rule": rule.rule, **RULES.get(rule.rule).defaults, **rule.parameters}
         for rule in checked.curate
     ]
-    print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True), end="")
+    text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+    print_result(shown, as_json, text.rstrip("\n"))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
@@ -14,7 +16,7 @@ def command(
         Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
     ] = Path("yard"),
     copies: Annotated[int, typer.Option(min=1, help="Variants asked of each fixture row.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
 
@@ -27,12 +29,10 @@ def command(
         routeyard rehearse nine_by_30k --workspace yard
     """
     from flows.rehearse import rehearse
+    from flows.show.results import print_result
     from flows.show.summary import console_summary
 
     summary = rehearse(recipe, str(workspace), copies=copies)
-    if as_json:
-        import json
-
-        print(json.dumps(summary, indent=1, sort_keys=True))
+    if print_result(summary, as_json):
         return
     console_summary(Path(summary["release"]["path"]), summary["release"]["status"])

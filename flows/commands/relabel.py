@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
@@ -16,7 +18,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the new verdicts, labels and changes.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Figures as one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run scorers and court again over stored responses and say what changes.
 
@@ -31,9 +33,8 @@ def command(
 
         routeyard relabel recipe.yaml --workspace yard --show 100 --out relabelled
     """
-    import json
-
     from flows.actions.review import built, reviews
+    from flows.show.results import print_result
     from flows.workspace.stage_folders import write_table
     from pipelines.label.court import decide
     from pipelines.label.escalate import add
@@ -58,8 +59,7 @@ def command(
         tables |= {"changed_models": changed.models, "changed_tasks": changed.tasks}
         for name, table in tables.items():
             write_table(table, out / f"{name}.parquet")
-    if as_json:
-        print(json.dumps({**changed.figures, "responses": responses.num_rows}))
+    if print_result({**changed.figures, "responses": responses.num_rows}, as_json):
         return
     figures = changed.figures
     if found.recipe is None:

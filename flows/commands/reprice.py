@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     target: Annotated[Path, typer.Argument(help="A release folder or a workspace.")],
@@ -17,7 +19,7 @@ def command(
         str | None, typer.Option(help="Day the prices were read, where the table gives none.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write (must be new).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print figures as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Recompute costs from another dated price table. Calls no model.
 
@@ -31,13 +33,11 @@ def command(
 
         routeyard reprice yard --prices openrouter.json --date 2026-11-01
     """
-    import json
-
     from flows.actions.reprice import reprice_target
+    from flows.show.results import print_result
 
     done = reprice_target(target, prices, date, out)
-    if as_json:
-        print(json.dumps(done))
+    if print_result(done, as_json):
         return
     for row in done["models"]:
         before, after = (

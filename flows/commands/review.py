@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
@@ -16,6 +18,7 @@ def command(
     by: Annotated[str | None, typer.Option(help="Your name, for `--take` and the page.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Answers in the queue at most.")] = 200,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any.")] = 0,
+    as_json: Json = False,
 ) -> None:
     """Decide doubtful labels by hand, the most consequential first.
 
@@ -36,6 +39,7 @@ def command(
     from datetime import UTC, datetime
 
     from flows.actions.review import built, keep_review, reviews
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.label.audit.audit import audit
     from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
@@ -55,8 +59,12 @@ def command(
                 "no decision is filled in", where=str(take), next_step="fill in `decision`"
             )
         path = keep_review(workspace, found.name, verdicts, at=now)
-        print(f"{verdicts.num_rows} decisions kept in {path}")
-        print(f"next: routeyard relabel {found.name} --workspace {workspace}")
+        print_result(
+            {"decisions": verdicts.num_rows, "path": path},
+            as_json,
+            f"{verdicts.num_rows} decisions kept in {path}",
+            f"next: routeyard relabel {found.name} --workspace {workspace}",
+        )
         return
     queries, responses = found.queries, found.responses
     verdicts = add(found.verdicts, reviews(workspace, found.name))
@@ -65,8 +73,10 @@ def command(
     rows = review_queue(queries, responses, verdicts, labels, suspects, limit=limit)
     if csv is not None:
         csv.write_text(to_csv(rows), encoding="utf-8")
-        print(f"{len(rows)} answers to decide in {csv}")
+        said = {"answers": len(rows), "path": csv}
+        print_result(said, as_json, f"{len(rows)} answers to decide in {csv}")
         return
+    from flows.show import console
     from flows.show.review_page import Page
 
     count = 0
@@ -79,10 +89,13 @@ def command(
         count += 1
 
     page = Page(rows, keep, port=port)
-    print(f"{len(rows)} answers to decide: {page.address}  (Ctrl-C when done)", flush=True)
+    if not as_json:
+        print(f"{len(rows)} answers to decide: {page.address}  (Ctrl-C when done)", flush=True)
+    else:
+        console.line("review", page.address)
     try:
         page.serve()
     except KeyboardInterrupt:
-        print(f"{count} decisions kept")
+        print_result({"decisions": count}, as_json, f"{count} decisions kept")
     finally:
         page.server.server_close()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     place: Annotated[
@@ -24,7 +26,7 @@ def command(
     cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
         "yard/cache/embeddings"
     ),
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print every model's score for a question, and the model that is chosen.
 
@@ -34,16 +36,14 @@ def command(
 
         routeyard route my-router "Name the capital of France." --weight 0.3
     """
-    import json
-
     from flows.actions.route import route
+    from flows.show.results import print_result
 
     found = route(
         place, question, router=router, encoder=encoder, weight=weight, scheme=scheme,
         cache=cache, save=save, task=task,
     )  # fmt: skip
-    if json_:
-        print(json.dumps(found, indent=1))
+    if print_result(found, as_json):
         return
     for model, score in sorted(found["scores"].items(), key=lambda item: -item[1]):
         mark = "→" if model == found["model_id"] else " "

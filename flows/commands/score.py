@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     file: Annotated[
@@ -25,13 +27,15 @@ def command(
         list[str] | None, typer.Option(help="Option of `--output`'s question, in order; repeat it.")
     ] = None,
     question: Annotated[str, typer.Option(help="Question of `--output`.")] = "",
+    as_json: Json = False,
 ) -> None:
     """Score answers with a rule scorer and show what it read.
 
     Each line of the file is an object with `scorer`, `references`, `output` and,
     where the scorer needs them, `question`, `choices` and `metadata`. For each
     line one object is printed: `outcome` (`correct`, `incorrect`, `abstain`,
-    `error`), `extracted`, `span` (characters of the output) and `reason`.
+    `error`), `extracted`, `span` (characters of the output) and `reason`; with
+    `--json` all in one list.
 
     Examples:
 
@@ -45,11 +49,15 @@ def command(
     import json
 
     from flows.actions.score import one_answer, rows, score_row
+    from flows.show.results import print_result
 
     if output is not None:
         found = iter([one_answer(output, reference or [], choice or [], question)])
     else:
         found = rows(None if file is None or str(file) == "-" else file)
+    if as_json:
+        print_result([score_row(row, scorer) for row in found], as_json)
+        return
     for row in found:
         reading = score_row(row, scorer)
         print(json.dumps(reading, ensure_ascii=False), flush=True)

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
     key: Annotated[Path, typer.Option(help="File with your Ed25519 private key.")],
+    as_json: Json = False,
 ) -> None:
     """Write `manifest.json.sig`: the manifest seals every file and every table.
 
@@ -24,7 +27,8 @@ def command(
     """
     import os
 
+    from flows.show.results import print_result
     from pipelines.release.signature import sign_release
 
     path = sign_release(release, key, password=os.environ.get("ROUTEYARD_KEY_PASSWORD"))
-    print(f"signed: {path}")
+    print_result({"path": path}, as_json, f"signed: {path}")

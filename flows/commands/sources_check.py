@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     name: Annotated[str, typer.Argument(help="A source of the catalog.")],
@@ -14,6 +16,7 @@ def command(
         Path | None, typer.Option(help="CSV, JSONL or Parquet to read instead of the hub.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=1000, help="Rows to read.")] = 5,
+    as_json: Json = False,
 ) -> None:
     """Read a few rows of a source and say which columns differ from the catalog's.
 
@@ -25,6 +28,7 @@ def command(
 
         routeyard sources check gsm8k --file test.jsonl
     """
+    from flows.show.results import print_result
     from pipelines.errors import SourceError
     from pipelines.ingest.catalog import entry
     from pipelines.ingest.check import check, sample
@@ -36,6 +40,10 @@ def command(
     if not read:
         raise SourceError("there are no rows", where=str(file or found.source.hub_id))
     done = check(found, read)
+    if print_result(done, as_json):
+        if not done.fits:
+            raise typer.Exit(3)
+        return
     print(f"{done.rows} rows read of {file or found.source.hub_id or found.source.path}")
     for words, columns in (
         ("not in the data", done.missing),

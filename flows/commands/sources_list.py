@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the source datasets that a recipe can name, and how sure their columns are.
 
@@ -20,8 +22,7 @@ def command(
 
         routeyard sources list --domain math
     """
-    import json
-
+    from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.ingest.catalog import domains, entry
 
@@ -42,7 +43,7 @@ def command(
             }
             for one in entries
         ]
-        print(json.dumps(rows, indent=1))
+        print_result(rows, as_json)
         return
     for one in entries:
         doubt = f"  unconfirmed: {', '.join(one.unconfirmed)}" if one.unconfirmed else ""

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     name: Annotated[str, typer.Argument(help="A source of the catalog.")],
+    as_json: Json = False,
 ) -> None:
     """Show one source: where it lies, how its columns become a query, what is known of it.
 
@@ -20,10 +23,15 @@ def command(
     """
     import yaml
 
+    from flows.show.results import print_result
     from pipelines.ingest.catalog import entry
 
     found = entry(name)
     source = found.source.model_dump(mode="json", exclude_unset=True)
+    said = {"source": source, "columns": found.columns, "unconfirmed": found.unconfirmed}
+    said |= {"evidence": found.evidence, "citation": found.citation, "defects": found.defects}
+    if print_result(said | {"becomes": found.becomes}, as_json):
+        return
     print(yaml.safe_dump([source], sort_keys=False, allow_unicode=True, width=100), end="")
     marked = [f"{c} (unconfirmed)" if c in found.unconfirmed else c for c in found.columns]
     print(f"\ncolumns:   {', '.join(marked)}")

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
     workspace: Annotated[Path, typer.Option(help="The workspace to look at.")] = Path("yard"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print rows as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say which stages are fresh, which are stale, and why. Makes nothing, calls no model.
 
@@ -19,13 +21,11 @@ def command(
 
         routeyard status demo --workspace yard
     """
+    from flows.show.results import print_result
     from flows.status import status
 
     rows = status(recipe, str(workspace))
-    if as_json:
-        import json
-
-        print(json.dumps(rows, indent=1))
+    if print_result(rows, as_json):
         return
     for row in rows:
         print(f"{row['stage']:<9} {row['state']:<8} {row['why']}".rstrip())

@@ -14,6 +14,7 @@ from flows.show.options import (
     Embed,
     Embeddings,
     Encoder,
+    Json,
     Out,
     Pair,
     Resamples,
@@ -37,7 +38,7 @@ def command(
     cache: Cache = CACHE,
     resamples: Resamples = 2_000,
     seed: Seed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """A paper's table or figure on your own release, with intervals.
 
@@ -53,16 +54,14 @@ def command(
 
         routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
     """
-    import json
-
     from flows.actions import study as do
     from flows.actions.entrants import parse_pair
     from flows.actions.released import out_folder, read_release, with_embeddings
+    from flows.show.results import print_result
 
     if name == "list":
         rows = do.listed()
-        if as_json:
-            print(json.dumps(rows, indent=1))
+        if print_result(rows, as_json):
             return
         for row in rows:
             print(f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}")
@@ -83,8 +82,13 @@ def command(
     )
     if name == "all":
         done, left = do.run_all(given, where, folder)
+        said = {"studies": done, "path": folder / "index.md"}
+        rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
+        if print_result({**said, "not_applicable": rest}, as_json):
+            return
         print(f"{len(done)} studies in {folder / 'index.md'}")
         for study, need, then in left:
             print(f"not applicable: {study} needs {need} ({then})")
         return
-    print(do.run_study(name, given, where, folder)["out"])
+    made = do.run_study(name, given, where, folder)
+    print_result(made, as_json, str(made["out"]))

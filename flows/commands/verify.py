@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[str, typer.Argument(help="Release folder or URL.")],
@@ -13,6 +15,7 @@ def command(
         str | None,
         typer.Option(help="Require a signature by this Ed25519 public key (file or text)."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Check a release against itself; exits 0 when it holds and 3 when it does not.
 
@@ -28,6 +31,7 @@ def command(
         routeyard verify s3://bucket/releases/demo/1.0.0
     """
     from datacards.card import render
+    from flows.show.results import print_result
     from pipelines.errors import GateFailed
     from pipelines.release.leaks import leaks_of
     from pipelines.release.manifest import read_manifest
@@ -37,9 +41,8 @@ def command(
 
     with local_copy(release) as folder:
         findings = verify_release(folder, render_card=render, signer=signer)
-        for finding in findings:
-            print(finding)
         if findings:
+            print_result({"holds": False, "findings": findings}, as_json, *map(str, findings))
             raise GateFailed(
                 f"{len(findings)} thing(s) in the release do not hold",
                 where=release,
@@ -48,11 +51,16 @@ def command(
             )
         manifest = read_manifest(folder)
         rows = sum(entry.rows for entry in manifest.tables.values())
+        leaks, note = leaks_of(folder, manifest), yanked(folder)
+        said = {"holds": True, "findings": [], "name": manifest.name, "version": manifest.version}
+        said |= {"tables": len(manifest.tables), "rows": rows, "leaks": leaks, "yanked": note}
+        if print_result(said, as_json):
+            return
         print(
             f"{manifest.name} {manifest.version} holds: {len(manifest.files) + 3} files, "
             f"{len(manifest.tables)} tables, {rows:,} rows"
         )
-        for scheme in leaks_of(folder, manifest):
+        for scheme in leaks:
             print(
                 f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
                 f"{scheme['verbatim']:,} stand word for word in train"
@@ -62,5 +70,5 @@ def command(
                     else f" and {scheme['near_duplicates']:,} have a near-duplicate there"
                 )
             )
-        if note := yanked(folder):
+        if note:
             print(f"yanked: {note.reason}")

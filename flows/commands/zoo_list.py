@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from flows.show.options import Json
 
 
 def command(
-    json_: Annotated[bool, typer.Option("--json", help="One JSON list.")] = False,
+    as_json: Json = False,
 ) -> None:
     """List the routers of the zoo.
 
@@ -18,11 +18,10 @@ def command(
 
         routeyard zoo list --json
     """
-    import json
+    from flows.show.results import print_result
 
     rows = [about(name) for name in names()]
-    if json_:
-        print(json.dumps(rows, indent=1))
+    if print_result(rows, as_json):
         return
     for row in rows:
         needs = ", ".join(row["needs"]) or "nothing"

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     release: Annotated[Path, typer.Argument(help="A release directory.")],
@@ -35,6 +37,7 @@ def command(
         bool, typer.Option(help="Also evaluate the winners: intervals, tests, curves, HTML.")
     ] = True,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 2_000,
+    as_json: Json = False,
 ) -> None:
     """Train and compare routers: at most 15 settings each, the best five again with four seeds.
 
@@ -48,8 +51,11 @@ def command(
 
         routeyard zoo run RELEASE --routers all --encoders tfidf,minilm --out zoo --runner dask
     """
+    import json
+
     from flows.actions import released as read
     from flows.actions import zoo
+    from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.zoo.entrants import own as theirs
@@ -80,4 +86,6 @@ def command(
             zoo.write_report(
                 core, bench, done, folder, name, release=release, tables=tables, resamples=resamples
             )
-    print((folder / "table.md").read_text(encoding="utf-8"))
+    table = (folder / "table.md").read_text(encoding="utf-8")
+    standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))
+    print_result({"path": folder, "standings": standings}, as_json, table)

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import Json
+
 
 def command(
     name: Annotated[str, typer.Argument(help="Router, as `routeyard zoo list` names it.")],
+    as_json: Json = False,
 ) -> None:
     """Say what a router is: paper, task, loss, selection rule, what differs and what is tried.
 
@@ -19,10 +22,14 @@ def command(
     import inspect
 
     from flows.commands.zoo_list import about
+    from flows.show.results import print_result
     from pipelines.routers import ROUTERS
 
     made = ROUTERS.get(name)
     row = about(name)
+    said = {**row, "module": made.__module__, "says": inspect.getdoc(made)}
+    if print_result(said, as_json):
+        return
     print(f"{name}: {made.__module__}\n")
     print(inspect.getdoc(made) or "")
     print()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+#: On every command that prints a result; `flows.show.results.print_result` prints it.
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Release = Annotated[Path, typer.Argument(help="A release directory.")]
 Out = Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")]
 Embeddings = Annotated[Path | None, typer.Option(help="Parquet with query_id and vector.")]

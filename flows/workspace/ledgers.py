@@ -43,7 +43,7 @@ def prompts(workspace: Path) -> Any:
         return None
     pattern = str(workspace / "stages" / "ingest" / "*" / "queries.parquet")
     with duckdb.connect() as connection:
-        return connection.execute(
+        return connection.sql(
             "SELECT query_id, min(prompt) AS prompt FROM read_parquet(?) GROUP BY 1 ORDER BY 1",
-            [pattern],
+            params=[pattern],
         ).to_arrow_table()
