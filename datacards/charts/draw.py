@@ -53,7 +53,7 @@ def draw(
     spec["config"] = {**_config(look), **_without_default(spec.get("config") or {})}
     spec["background"] = look.background
     text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return _settled(text, name, title)
+    return _settled(text, name, title, says=look is PAGE)
 
 
 def _without_default(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _config(look: Look) -> dict[str, Any]:
     }
 
 
-def _settled(text: str, name: str, title: str) -> str:
+def _settled(text: str, name: str, title: str, *, says: bool) -> str:
     """The SVG with ids of our own, short numbers, a role and a name."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
@@ -102,12 +102,12 @@ def _settled(text: str, name: str, title: str) -> str:
                 node.attrib[key] = f"url(#{ids[value[5:-1]]})"
             elif key in _PLACES:
                 node.attrib[key] = _NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value)
-        # The picture as a whole has a name; its parts speak only where a value is told.
+        # The picture as a whole has a name; its parts tell their values to the page's script.
         role = node.attrib.pop("role", None)
         node.attrib.pop("aria-roledescription", None)
         node.attrib.pop("aria-hidden", None)
         label = node.attrib.pop("aria-label", None)
-        if label is not None and role == "graphics-symbol" and "class" not in node.attrib:
+        if says and label is not None and role == "graphics-symbol" and "class" not in node.attrib:
             node.set("data-says", label)
     root.set("role", "img")
     root.set("aria-label", title)

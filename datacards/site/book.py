@@ -58,6 +58,11 @@ class Book:
         return str(words.get("title") or self.manifest.name)
 
     @property
+    def description(self) -> str:
+        words = self.manifest.recipe.get("release") or {}
+        return str(words.get("description") or "")
+
+    @property
     def certificate(self) -> Mapping[str, Any] | None:
         found = (self.manifest.figures.get("certify") or {}).get("certificate")
         return found if isinstance(found, Mapping) else None

@@ -88,12 +88,13 @@ def oracle(book: Book) -> float | None:
 
 def counts(book: Book) -> dict[str, Any]:
     """Counts of the page's head."""
-    return book.rows(
-        "SELECT count(*) AS pairs, count(score) AS labelled, count(DISTINCT query_id) AS queries, "
-        "count(DISTINCT model_id) AS models, count(*) FILTER (contested) AS contested, "
+    found = book.rows(
+        "SELECT count(score) AS labelled, count(*) FILTER (contested) AS contested, "
         "count(*) FILTER (decided_by = 'unreadable') AS unreadable, sum(cost_usd) AS cost, "
         "count(cost_usd) AS priced FROM outcomes"
     )[0]
+    queries, models = (book.manifest.tables[name].rows for name in ("queries", "models"))
+    return {**found, "queries": queries, "models": models, "pairs": queries * models}
 
 
 def duplicates(book: Book) -> list[dict[str, Any]]:

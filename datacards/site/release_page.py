@@ -17,6 +17,7 @@ from datacards.site.book import Book
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
 MOST_CELLS = 20_000
+CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 
 
 def content(book: Book) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def _charts(
     models: list[dict[str, Any]],
     tasks: list[dict[str, Any]],
     cells: list[dict[str, Any]],
-) -> dict[str, Markup]:
+) -> dict[str, Markup | None]:
     found: dict[str, str] = {}
     labelled = [row for row in models if row["accuracy"] is not None]
     if labelled:
@@ -81,7 +82,9 @@ def _charts(
             look=PAGE,
         )
     found |= _likeness(book.health.get("jaccard"), book.health.get("models"))
-    return {name: Markup(text) for name, text in found.items()}  # noqa: S704  escaped by `draw`
+    # A picture that there is nothing for is None, and the page says so.
+    drawn = {name: Markup(text) for name, text in found.items()}  # noqa: S704  escaped by `draw`
+    return dict.fromkeys(CHARTS) | drawn
 
 
 def _likeness(jaccard: pa.Table | None, models: pa.Table | None) -> dict[str, str]:

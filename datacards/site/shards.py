@@ -26,12 +26,12 @@ EXCERPT = 180
 _INDEX = """
 WITH o AS (
     SELECT query_id, count(score) AS judged, sum(score) AS total,
-           count(*) FILTER (contested) AS contested, count(*) AS pairs
+           count(*) FILTER (contested) AS contested
     FROM outcomes GROUP BY query_id
 )
 SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
        coalesce(o.judged, 0) AS judged, o.total, coalesce(o.contested, 0) AS contested,
-       coalesce(o.pairs, 0) AS pairs, {group} AS duplicate_group
+       {group} AS duplicate_group
 FROM queries q LEFT JOIN o USING (query_id) {join}
 ORDER BY q.query_id
 """
@@ -59,7 +59,7 @@ def write_shards(book: Book, out: Path) -> dict[str, Any]:
                 "judged": [row["judged"] for row in part],
                 "total": [None if r["total"] is None else round(r["total"], 4) for r in part],
                 "contested": [row["contested"] for row in part],
-                "missing": [row["pairs"] - row["judged"] for row in part],
+                "missing": [len(models) - row["judged"] for row in part],
                 "group": [
                     None if row["duplicate_group"] is None else group_no[row["duplicate_group"]]
                     for row in part

@@ -1,0 +1,169 @@
+"""`routeyard site` and `routeyard view`: pages, shards, hostile text, and a real browser."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html.parser
+import importlib.util
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from flows.actions.site import write as write_site
+from flows.show.site_server import SiteServer
+from pipelines.errors import BadInput
+from schemas import CONTRACTS
+
+_SPEC = importlib.util.spec_from_file_location(
+    "tiny_release", Path(__file__).parents[1] / "release" / "conftest.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_MODULE = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_MODULE)
+write = _MODULE.write
+
+NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{7*7}}"
+
+
+def hostile() -> dict[str, pa.Table]:
+    """The tiny release whose names and texts all try to become markup."""
+    tables = dict(_MODULE.tiny_tables())
+    for name, table in tables.items():
+        rows = table.to_pylist()
+        for row in rows:
+            if row.get("model_id") == "m1":
+                row["model_id"] = f"m1{NASTY}"
+            if name == "queries":
+                row["prompt"] = row["question"] = f"{row['question']} {NASTY}"
+                row["task"] = f"{row['task']}{NASTY}"
+            if name == "responses":
+                row["text"] = f"{NASTY} {row['text']}"
+            if name == "verdicts":
+                row["reason"] = NASTY
+        tables[name] = CONTRACTS[name].from_rows(rows)
+    return tables
+
+
+class Tags(html.parser.HTMLParser):
+    """Elements of a page with their attributes."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def shard(path: Path) -> Any:
+    found = re.fullmatch(r'routeyard\("\w+",\d+,"([A-Za-z0-9+/=]*)"\);\n', path.read_text("ascii"))
+    assert found, "a shard is one call with base64 and nothing else"
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+@pytest.fixture
+def site(write: Any, tmp_path: Path) -> Path:
+    release = write(hostile(), recipe={"release": {"title": f"T{NASTY}"}}).path
+    return write_site([release], tmp_path / "site").parent
+
+
+def test_hostile_text_is_text_on_every_page_and_nothing_is_asked_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) == 5
+    for page in pages:
+        tags = Tags(page.read_text(encoding="utf-8")).found
+        policy = next(a["content"] for t, a in tags if a.get("http-equiv"))
+        assert policy is not None
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+        for tag, attributes in tags:
+            assert tag not in ("img", "iframe", "object", "embed", "form") or tag == "form"
+            assert not [name for name in attributes if name.startswith("on")]
+            assert "style" not in attributes, "the policy forbids it"
+            for name in ("src", "href", "action"):
+                assert not re.match(r"[a-z]+:(?!,)|//", attributes.get(name) or ""), attributes
+            if tag == "script" and "src" not in attributes:
+                assert attributes.get("type") == "application/json"
+
+
+def test_a_question_carries_answers_verdicts_cost_and_who_decided(site: Path) -> None:
+    folder = next(site.glob("*/*/shards"))
+    index = shard(folder / "index-0.js")
+    assert len(index["id"]) == 6
+    assert index["missing"] == [0, 0, 0, 0, 0, 1], "a missing answer is told, not counted wrong"
+    answers = shard(folder / "answers-0.js")
+    assert [q["query_id"] for q in answers] == index["id"]
+    first = answers[0]["cells"][0]
+    assert first["by"] == "numeric"
+    assert first["cost"] == pytest.approx(3e-5)
+    assert first["samples"][0]["verdicts"][0]["reason"] == NASTY
+    assert first["samples"][0]["text"] == [f"{NASTY} 1"]
+    contested = [c["contested"] for c in answers[0]["cells"]]
+    assert contested == [False, True, False]
+
+
+def test_the_same_release_gives_the_same_bytes(write: Any, tmp_path: Path) -> None:
+    release = write().path
+    one, two = (write_site([release], tmp_path / name).parent for name in ("one", "two"))
+    files = sorted(p.relative_to(one) for p in one.rglob("*") if p.is_file())
+    assert files == sorted(p.relative_to(two) for p in two.rglob("*") if p.is_file())
+    assert all((one / name).read_bytes() == (two / name).read_bytes() for name in files)
+
+
+def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path: Path) -> None:
+    tables = {k: v for k, v in _MODULE.tiny_tables().items() if k not in ("responses", "verdicts")}
+    release = write(tables).path
+    index = write_site([release], tmp_path / "site")
+    page = next(index.parent.glob("*/*/index.html")).read_text(encoding="utf-8")
+    assert "No cost is known" in page
+
+
+def test_a_workspace_shows_all_its_versions(write: Any, tmp_path: Path) -> None:
+    write(root=tmp_path / "yard" / "releases")
+    index = write_site([tmp_path / "yard"], tmp_path / "site")
+    page = index.read_text(encoding="utf-8")
+    release = next((tmp_path / "yard").glob("releases/*/*"))
+    assert f"{release.parent.name}/{release.name}/index.html" in page
+
+
+def test_bad_places_are_told(write: Any, tmp_path: Path) -> None:
+    release = write().path
+    with pytest.raises(BadInput, match="neither a release"):
+        write_site([tmp_path / "nothing"], tmp_path / "site")
+    with pytest.raises(BadInput, match="inside the release"):
+        write_site([release], release / "site")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "thesis.tex").write_text("years of work")
+    with pytest.raises(BadInput, match="other things"):
+        write_site([release], full)
+
+
+def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("hello")
+    (tmp_path / "inner").mkdir()
+    server = SiteServer(tmp_path)
+    threading.Thread(target=server.serve, daemon=True).start()
+    try:
+        with urllib.request.urlopen(server.address) as answer:
+            assert answer.read() == b"hello"
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        for path, host, code in (("", "evil.example", 403), ("inner/", None, 404)):
+            asked = urllib.request.Request(server.address + path)
+            if host:
+                asked.add_header("Host", host)
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(asked)
+            assert refused.value.code == code
+            refused.value.close()
+    finally:
+        server.server.shutdown()
