@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from datacards.certified import sentences
 from datacards.front_matter import front_matter
 from datacards.losses import causes, looked_for_duplicates, sentence
 from datacards.numbers import card_numbers
@@ -39,7 +40,8 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
             release=words.model_dump(),
             losses=[sentence(row) for row in causes(tables)],
             looked=looked_for_duplicates(facts["recipe"]),
-            certificate=(facts["figures"].get("certify") or {}).get("certificate"),
+            certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
+            sentences=sentences(certificate) if certificate else [],
         )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"

@@ -1,7 +1,7 @@
 """Croissant metadata (JSON-LD): files with checksums, tables as record sets.
 
 Written from the contracts, so that a program can find and check every column.
-Format: MLCommons Croissant 1.0.
+Format: MLCommons Croissant 1.1 with the RAI vocabulary 1.0.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from datacards.cite import bibtex
 from datacards.front_matter import hub_license
+from datacards.responsible import last_answer, responsible
 from schemas import Stored
 from schemas.recipe.release import Release
 
 CROISSANT = "croissant.json"
+#: The format, and its vocabulary for responsible AI.
+CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -61,17 +65,20 @@ def croissant(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any])
     words = Release.model_validate(facts["recipe"].get("release") or {})
     licence, name = hub_license(words.license, [s.get("license") for s in facts["sources"]])
     full = {name: table for name, table in tables.items() if table.num_rows}
+    date = last_answer(tables)
     metadata = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": CONFORMS_TO,
         "name": facts["name"],
         "version": facts["version"],
         "description": words.description or f"LLM-routing benchmark {facts['name']}",
         "license": name or licence,
         "keywords": sorted({"llm-routing", "routeyard", *words.tags}),
         "inLanguage": list(words.languages),
-        **({"citeAs": words.citation} if words.citation else {}),
+        "citeAs": words.citation or bibtex({**facts, "fingerprint": None, "date_published": date}),
+        **({"datePublished": date} if date else {}),
+        **responsible(facts, words, tables),
         "distribution": [_file(table, facts["files"]) for table in full],
         "recordSet": [_record_set(table, rows.schema) for table, rows in full.items()],
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from schemas import Stored
+from schemas.stored import Stored, register
 
 #: Upper bound of rows → the hub's size category.
 _SIZES = (
@@ -53,6 +53,9 @@ def front_matter(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, An
         head["license_name"] = name
     head |= {
         "language": list(release.get("languages") or ["en"]),
+        "task_categories": ["text-classification", "question-answering"],
+        "annotations_creators": annotators(tables),
+        "source_datasets": _sources(facts["sources"]),
         "tags": sorted({"llm-routing", "routeyard", *(release.get("tags") or [])}),
         "size_categories": [size_category(max(t.num_rows for t in tables.values()))],
         "configs": [
@@ -65,8 +68,34 @@ def front_matter(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, An
         ],
         "dataset_info": [_info(table, rows) for table, rows in tables.items()],
     }
+    if release.get("doi"):
+        head["doi"] = release["doi"]
     text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
+
+
+def annotators(tables: Mapping[str, pa.Table | Stored]) -> list[str]:
+    """Who made the labels, in the hub's words: `machine-generated`, and `expert-generated`
+    where people decided some by hand."""
+    if "labels" not in tables:
+        return ["no-annotation"]
+    import duckdb
+
+    with duckdb.connect(config={"threads": 1}) as connection:
+        register(connection, "labels", tables["labels"])
+        kinds = connection.execute(
+            "SELECT DISTINCT decided_by LIKE 'human:%' FROM labels WHERE decided_by IS NOT NULL"
+        ).fetchall()
+    by_hand = {bool(kind) for (kind,) in kinds}
+    names = [(False, "machine-generated"), (True, "expert-generated")]
+    return [name for kind, name in names if kind in by_hand] or ["no-annotation"]
+
+
+def _sources(sources: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`original`, and `extended|<hub id>` for every source that lies on a hub."""
+    hub = sorted({str(s["hub_id"]) for s in sources if s.get("hub_id")})
+    own = [] if hub and all(s.get("hub_id") for s in sources) else ["original"]
+    return [*own, *(f"extended|{name}" for name in hub)]
 
 
 def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str, str | None]:

@@ -75,6 +75,8 @@ class Release(Strict):
     languages: list[str] = Field(default_factory=lambda: ["en"])
     tags: list[str] = Field(default_factory=list)
     citation: str | None = None
+    #: Digital object identifier of this version, such as `10.57967/hf/1234`.
+    doi: str | None = Field(default=None, pattern=r"^10\.\d{4,9}/\S+$")
     #: The paper this benchmark follows; the card names it and lists the differences.
     paper: Paper | None = None
     known_issues: list[str] = Field(default_factory=list)

@@ -155,3 +155,11 @@ def test_render_is_pure(release, tables):
         "content_without_times": "x",
     }
     assert render(tables, facts) == render(tables, facts)
+
+
+def test_the_hub_is_told_tasks_sources_and_who_annotated(release):
+    head = _head(release)
+    assert head["task_categories"] == ["text-classification", "question-answering"]
+    assert head["annotations_creators"] == ["machine-generated"]
+    assert head["source_datasets"] == ["original"]
+    assert "doi" not in head

@@ -36,3 +36,14 @@ def test_checksums_are_those_of_the_files(release):
     # Units reach the reader.
     texts = [f["description"] for s in said["recordSet"] for f in s["field"]]
     assert any("[USD]" in text for text in texts)
+
+
+def test_it_says_how_it_was_made_from_what_the_release_knows(release):
+    said = json.loads((release / "croissant.json").read_text())
+    told = {key: value for key, value in said.items() if key.startswith("rai:")}
+    assert len(told) >= 10
+    assert all(told.values())
+    assert "17 labels" in told["rai:dataCollectionMissingData"]
+    assert said["rai:machineAnnotationTools"] == ["numeric: 17 labels"]
+    assert said["datePublished"] == "2026-01-01", "the day of the newest answer, never a clock"
+    assert said["citeAs"].startswith("@")
