@@ -17,8 +17,9 @@ from flows.stages.embed import embed_stage
 from flows.stages.ingest import ingest_task, pool_task
 from flows.stages.label import label_stage
 from flows.stages.release import audit_task, certify_task, check_metering, release_task
-from flows.tracking.log import log
-from flows.tracking.run import call, publish_markdown, start
+from flows.tracking.assets import materialising
+from flows.tracking.log import log, stops_in_words
+from flows.tracking.run import call, publish_markdown, start, tracked
 from flows.workspace.stage_folders import PROBING, Done
 from flows.workspace.surroundings import surroundings
 from pipelines.staging import write_json
@@ -56,6 +57,7 @@ def build(
         JSON-ready summary: stages with fingerprint and whether they were
         reused; with a release also its path, status and figures.
     """
+    stops_in_words()
     checked, base = load(recipe)
     if version is not None:
         checked = checked.model_copy(update={"version": version})
@@ -133,10 +135,12 @@ def _stages(
     if until == "certify":
         return _summary(done)
 
-    released = call(release_task, recipe=checked, root=str(root), stages=done)
+    releasing = materialising(release_task, checked) if tracked() else release_task
+    released = call(releasing, recipe=checked, root=str(root), stages=done)
     console.line("release", f"{released['path']} ({released['status']})")
     log(checked.name, "release", f"{released['path']} ({released['status']})")
-    publish_markdown("summary", markdown(Path(released["path"])), f"{checked.name} summary")
+    text = markdown(Path(released["path"]))
+    publish_markdown(checked.name, "summary", text, f"{checked.name} summary")
     return {**_summary(done), "release": released}
 
 

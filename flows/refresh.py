@@ -15,8 +15,8 @@ from flows.changes import changes, remember, stop_if_retired
 from flows.plan import plan_build
 from flows.recipe import load
 from flows.status import last_run, status
-from flows.tracking import artifacts
-from flows.tracking.log import log
+from flows.tracking import artifacts, events
+from flows.tracking.log import log, stops_in_words
 from flows.tracking.notify import notify as tell
 from flows.tracking.run import publish_markdown, start
 from flows.tracking.runners import Runner, on
@@ -61,6 +61,7 @@ def refresh(
     """
     from flows.workspace.surroundings import surroundings
 
+    stops_in_words()
     checked, _ = load(recipe)
     root = Path(workspace).absolute()
     with surroundings(checked, root):
@@ -71,8 +72,12 @@ def refresh(
             return _refresh(run, checked, notify or [], publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
-            log(checked.name, "refresh", f"{kind}: {error}")
-            publish_markdown("stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind)
+            log(checked.name, "refresh", f"{kind}: {error}", error=True)
+            if isinstance(error, GateFailed):
+                events.emit(events.GATE_FAILED, checked.name, says=str(error), where=error.where)
+            publish_markdown(
+                checked.name, "stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind
+            )
             tell(notify or [], f"Routeyard: {checked.name} {kind}", str(error))
             raise
 
@@ -131,12 +136,14 @@ def _refresh(
     rows = status(recipe, str(root))
     outside = changes(checked, root)
     plan = [*rows, *outside.rows]
-    artifacts.publish("plan", plan, f"{checked.name}: what is stale, what changed outside, and why")
+    artifacts.publish(
+        checked.name, "plan", plan, f"{checked.name}: what is stale, what changed outside, and why"
+    )
     released = latest(root, checked.name)
     fresh = all(row["state"] == "fresh" for row in rows if row["stage"] != "release")
     if released and fresh and _made_of_now(recipe, root, released):
         text = f"{checked.name} is up to date with {released.name}: nothing was done."
-        publish_markdown("refresh", text, "nothing changed")
+        publish_markdown(checked.name, "refresh", text, "nothing changed")
         log(checked.name, "refresh", text)
         done = {"status": "unchanged", "release": str(released), "changes": outside.rows}
         return {**done, "published": _publish(checked, released, publish_to, root)}
@@ -156,6 +163,8 @@ def _refresh(
     why = [f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale"]
     told = [f"{row['state']}: {row['why']}" for row in outside.rows if row["state"] != "follows"]
     sent = [f"published to {summary['published']}"] if summary["published"] else []
+    about = {"version": path.name, "path": str(path), "published": summary["published"]}
+    events.emit(events.RELEASED, checked.name, **about, why=why)
     tell(blocks, f"Routeyard: {checked.name} {path.name} released", "; ".join(why + told + sent))
     return {"status": "released", **summary}
 
@@ -166,7 +175,7 @@ def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str 
         return None
     text = f"{checked.name} {release.name}: {len(sent.files)} of {sent.of} files to {sent.where}"
     log(checked.name, "publish", text)
-    publish_markdown("published", text, "where the release was published")
+    artifacts.publish_link(checked.name, "published", sent.where, text)
     return sent.where
 
 
@@ -206,18 +215,22 @@ def _show(recipe: str, checked: Recipe, root: Path, before: Path | None, after: 
     folders = {k: root / v for k, v in last_run(root, recipe).get("folders", {}).items()}
     if "collect" in folders:
         responses = sorted((folders["collect"] / "responses").glob("*.parquet"))
-        artifacts.publish("spend", artifacts.spend(responses), f"{name}: tokens and USD per model")
-        artifacts.publish("health", artifacts.health(responses), f"{name}: how models answered")
+        artifacts.publish(
+            name, "spend", artifacts.spend(responses), f"{name}: tokens and USD per model"
+        )
+        artifacts.publish(
+            name, "health", artifacts.health(responses), f"{name}: how models answered"
+        )
     if "audit" in folders:
         found = artifacts.findings(folders["audit"]) or [{"finding": "none"}]
-        artifacts.publish("audit", found, f"{name}: metering audit")
+        artifacts.publish(name, "audit", found, f"{name}: metering audit")
     if "certify" in folders:
         said = artifacts.certificate(folders["certify"])
-        artifacts.publish("certificate", said, f"{name}: routability certificate")
+        artifacts.publish(name, "certificate", said, f"{name}: routability certificate")
     against = before.name if before else "nothing"
     changes = artifacts.difference(before, after)
-    artifacts.publish("diff", changes, f"{name}: {after.name} against {against}")
-    artifacts.publish_link("release", after, f"{name} {after.name}")
+    artifacts.publish(name, "diff", changes, f"{name}: {after.name} against {against}")
+    artifacts.publish_link(name, "release", str(after), f"{name} {after.name}")
 
 
 def latest(root: Path, name: str) -> Path | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.tracking.run import tracked
+from flows.tracking.run import artifact_key, tracked
 
 Rows = list[dict[str, Any]]
 
@@ -108,22 +108,41 @@ def difference(before: Path | None, after: Path) -> Rows:
     return rows
 
 
-def publish(key: str, rows: Rows, description: str) -> None:
-    """A table artifact in a tracked run; nothing otherwise, and nothing for no rows."""
+def publish(benchmark: str, key: str, rows: Rows, description: str) -> None:
+    """A table artifact `<benchmark>-<key>` in a tracked run; nothing otherwise or for no rows."""
     if rows and tracked():
         from prefect.artifacts import create_table_artifact
 
-        create_table_artifact(key=key, table=rows, description=description)
+        create_table_artifact(key=artifact_key(benchmark, key), table=rows, description=description)
 
 
-def publish_link(key: str, path: Path, description: str) -> None:
-    """A link to a folder of the workspace in a tracked run."""
-    if tracked():
+def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
+    """Where something lies, in a tracked run: a link that opens, or words to copy.
+
+    Browsers open no `file://` from a page that came by HTTP, so a folder is text.
+    """
+    if not tracked():
+        return
+    name = artifact_key(benchmark, key)
+    if address := web_address(to):
         from prefect.artifacts import create_link_artifact
 
-        create_link_artifact(
-            key=key, link=path.absolute().as_uri(), link_text=str(path), description=description
-        )
+        create_link_artifact(key=name, link=address, link_text=to, description=description)
+    else:
+        from prefect.artifacts import create_markdown_artifact
+
+        text = f"{description}:\n\n```\n{to}\n```"
+        create_markdown_artifact(key=name, markdown=text, description=description)
+
+
+def web_address(to: str) -> str | None:
+    """What a browser opens for a place: a hub dataset's page, a web address, or nothing."""
+    if to.startswith("hub:"):
+        import os
+
+        home = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+        return f"{home}/datasets/{to.removeprefix('hub:')}"
+    return to if to.startswith(("https://", "http://")) else None
 
 
 def _ask(sql: str, files: Sequence[Path]) -> Rows:

@@ -75,9 +75,21 @@ def _direct(function: Any, parameters: Mapping[str, Any]) -> Any:
     return function(**parameters)
 
 
-def publish_markdown(key: str, text: str, description: str) -> None:
-    """A Prefect artifact in a tracked run; nothing otherwise."""
+def artifact_key(benchmark: str, key: str) -> str:
+    """`<benchmark>-<key>`: artifacts of several benchmarks on one server stay apart.
+
+    Prefect takes small letters, digits and dashes.
+    """
+    import re
+
+    return re.sub(r"[^a-z0-9]+", "-", f"{benchmark}-{key}".lower()).strip("-")
+
+
+def publish_markdown(benchmark: str, key: str, text: str, description: str) -> None:
+    """A Prefect artifact `<benchmark>-<key>` in a tracked run; nothing otherwise."""
     if tracked():
         from prefect.artifacts import create_markdown_artifact
 
-        create_markdown_artifact(key=key, markdown=text, description=description)
+        create_markdown_artifact(
+            key=artifact_key(benchmark, key), markdown=text, description=description
+        )

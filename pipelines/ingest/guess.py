@@ -6,14 +6,19 @@ person can tell a good one from a bad one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-Row = Mapping[str, Any]
+from pipelines.ingest.guess_values import (
+    Guess,
+    Row,
+    reach,
+    settle_choices,
+    settle_id,
+    settle_references,
+)
 
 #: field → names that columns have for it, the most telling first; compared without case and signs.
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -52,21 +57,6 @@ _ONE_OPTION = re.compile(r"^(?:option|choice|answer|opt|op|ans|opcion|wahl|选�
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 
 
-@dataclass
-class Guess:
-    """Field → column or Jinja expression, with the reasons in words; `lacks` is what was sought."""
-
-    fields: dict[str, Any] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    lacks: list[str] = field(default_factory=list)
-    #: What a person has to look at, because the rows that were seen cannot tell.
-    doubts: list[str] = field(default_factory=list)
-
-    def say(self, name: str, value: Any, why: str) -> None:
-        self.fields[name] = value
-        self.reasons[name] = why
-
-
 def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -> Guess:
     """The mapping of a table's columns, from its first rows.
 
@@ -91,34 +81,13 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     _by_content(found, columns, used, rows)
     if len(options) >= 2 and "choices" not in found.fields:
         found.say("choices", [reach(c) for c in options], f"one column each: {', '.join(options)}")
-    _choices(found, rows)
-    _references(found, rows)
-    _settle_id(found, rows)
+    settle_choices(found, rows)
+    settle_references(found, rows)
+    settle_id(found, rows)
     for name in ("question", "references"):
         if name not in found.fields:
             found.lacks.append(name)
     return found
-
-
-def reach(column: str) -> str:
-    """How a mapping names a column: as it is, and through the row where it would read as Jinja."""
-    return column if "{{" not in column and "{%" not in column else f"{{{{ _row[{column!r}] }}}}"
-
-
-def values(mapping: Any, rows: Sequence[Row]) -> list[Any]:
-    """What a mapping gives for each row; None where it fails."""
-    from pipelines.errors import RecipeError
-    from pipelines.jinja import compile_field
-
-    def one(text: str, row: Row) -> Any:
-        try:
-            return compile_field(text, where="guess")(row)
-        except RecipeError:
-            return None
-
-    if isinstance(mapping, list):
-        return [[one(text, row) for text in mapping] for row in rows]
-    return [one(mapping, row) for row in rows]
 
 
 def _plain(name: str) -> str:
@@ -210,122 +179,3 @@ def _counts(seen: list[Any]) -> bool:
     except ValueError:
         return False
     return all(b - a == 1 for a, b in pairwise(numbers))
-
-
-def _choices(found: Guess, rows: Sequence[Row]) -> None:
-    """Lists as they are; texts of JSON or with separators are taken apart."""
-    mapped = found.fields.get("choices")
-    if not isinstance(mapped, str):
-        return
-    column, seen = mapped, [v for v in values(mapped, rows) if v not in (None, "")]
-    if not seen:
-        del found.fields["choices"]
-        return
-    if all(isinstance(v, dict) for v in seen):
-        inner = next((k for k in ("text", "texts", "choices") if k in seen[0]), None)
-        if inner:
-            found.say("choices", f"{{{{ _row[{column!r}].{inner} }}}}", f"{column!r} holds texts")
-        elif all(set(v) <= set("ABCDEFGHIJ") for v in seen):
-            value = f"{{{{ _row[{column!r}].values() | list }}}}"
-            found.say("choices", value, f"{column!r} holds a text per letter")
-        return
-    if not all(isinstance(v, str) for v in seen):
-        return
-    if all(_json_list(v) for v in seen):
-        found.say(
-            "choices", f"{{{{ _row[{column!r}] | from_json }}}}", f"{column!r} is a JSON list"
-        )
-        return
-    for sign in ("|", "\n", ";", " / ", ","):
-        if all(sign in v for v in seen) and len({len(v.split(sign)) for v in seen}) <= 3:
-            quoted = json.dumps(sign)
-            value = f"{{{{ _row[{column!r}] | split({quoted}) }}}}"
-            found.say("choices", value, f"{column!r} separates them by {sign!r}")
-            return
-
-
-def _json_list(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
-        return False
-
-
-def _references(found: Guess, rows: Sequence[Row]) -> None:
-    """Tests stand in for references; answers to options become letters."""
-    if "tests" in found.fields:
-        found.say("references", found.fields.pop("tests"), found.reasons.pop("tests"))
-        return
-    mapped = found.fields.get("references")
-    if not isinstance(mapped, str) or mapped.startswith("{{"):
-        return
-    seen = [v for v in values(mapped, rows) if v not in (None, "")]
-    if "choices" in found.fields:
-        _letters(found, mapped, rows)
-    elif seen and all(isinstance(v, str) and "####" in v for v in seen):
-        value = f"{{{{ _row[{mapped!r}].split('####')[-1].strip() }}}}"
-        found.say("references", value, f"{mapped!r}, what stands after ####")
-    elif seen and all(isinstance(v, str) and "\\boxed{" in v for v in seen):
-        found.say("references", f"{{{{ _row[{mapped!r}] | boxed }}}}", f"{mapped!r}, what is boxed")
-    elif seen and all(isinstance(v, str) and v.startswith("[") and _json_list(v) for v in seen):
-        value = f"{{{{ _row[{mapped!r}] | from_json }}}}"
-        found.say("references", value, f"{mapped!r} is a JSON list")
-    elif seen and all(isinstance(v, dict) and "text" in v for v in seen):
-        found.say("references", f"{{{{ _row[{mapped!r}].text }}}}", f"{mapped!r} holds texts")
-
-
-def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:
-    """An answer to options as the letter of the right one, whatever the table writes."""
-    options = [v if isinstance(v, list) else [] for v in values(found.fields["choices"], rows)]
-    pairs = [
-        (row.get(column), [str(one) for one in choices])
-        for row, choices in zip(rows, options, strict=True)
-        if row.get(column) not in (None, "") and choices
-    ]
-    if not pairs:
-        return
-    texts = [str(value).strip() for value, _ in pairs]
-    wide = max(len(choices) for _, choices in pairs)
-    here = f"_row[{column!r}]"
-    if all(text in choices for text, (_, choices) in zip(texts, pairs, strict=True)):
-        listed = _inside(found.fields["choices"])
-        if listed:
-            value = f"{{{{ {listed}.index({here}) | letter }}}}"
-            found.say("references", value, f"{column!r} repeats the right option")
-        return
-    if all(re.fullmatch(r"[A-Za-z]", text) for text in texts):
-        value = column if all(t.isupper() for t in texts) else f"{{{{ {here} | upper }}}}"
-        found.say("references", value, f"{column!r} holds the letter")
-    elif all(re.fullmatch(r"\d+", text) for text in texts):
-        numbers = [int(text) for text in texts]
-        if max(numbers) < wide:
-            found.say("references", f"{{{{ {here} | letter }}}}", f"{column!r} counts from 0")
-            if 0 not in numbers:
-                found.doubts.append(
-                    f"whether {column!r} counts the options from 0 or from 1: neither 0 nor "
-                    f"{wide} occurs, and 0 was taken (fields.references)"
-                )
-        elif 0 not in numbers and max(numbers) == wide:
-            value = f"{{{{ ({here} | int - 1) | letter }}}}"
-            found.say("references", value, f"{column!r} counts from 1")
-    elif all(re.match(r"\(?[A-Ja-j][).:]", text) for text in texts):
-        value = f"{{{{ {here}.strip('( ')[0] | upper }}}}"
-        found.say("references", value, f"{column!r} starts with the letter")
-
-
-def _inside(choices: Any) -> str:
-    """The expression of the options, to be used inside another; empty when there is none."""
-    if isinstance(choices, list):
-        return "[" + ", ".join(f"_row[{column!r}]" for column in choices) + "]"
-    text = str(choices)
-    if text.startswith("{{"):
-        return f"({text.strip('{} ')})"
-    return f"_row[{text!r}]"
-
-
-def _settle_id(found: Guess, rows: Sequence[Row]) -> None:
-    """An id that repeats or is empty is none: rows are numbered instead."""
-    if "id" in found.fields and found.reasons["id"] != "as given":
-        seen = [str(v) for v in values(found.fields["id"], rows) if v not in (None, "")]
-        if len(set(seen)) != len(rows):
-            del found.fields["id"], found.reasons["id"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,13 +194,91 @@ def test_a_release_and_a_failed_gate_reach_the_notification_block(client, tmp_pa
         assert kept[1]["subject"] == "Routeyard: small gate failed"
         assert "metering audit" in kept[1]["body"]
     told = {artifact.key for artifact in client.read_artifacts()}
-    assert {"plan", "spend", "audit", "certificate", "diff", "stopped"} <= told
+    shown = ("plan", "spend", "audit", "certificate", "diff", "release", "stopped")
+    assert {f"small-{key}" for key in shown} <= told
+    # Browsers open no file:// from the UI: a folder is words, not a dead link.
+    (place,) = client.read_artifacts(artifact_filter=_key("small-release"))
+    assert "file://" not in place.data
+    assert str(tmp_path / "yard" / "releases" / "small" / "1.0.0") in place.data
+    _told_to_automations(client)
     lines = logged(client)
     # Benchmark, stage and shard stand in front; both shards of the verdicts told their end.
     for wanted in ("[small ingest] 12 queries", "[small verdicts 1/2]", "[small verdicts 2/2]"):
         assert any(line.startswith(wanted) for line in lines), wanted
-    assert any(line.startswith("[small refresh] gate failed: ") for line in lines)
+    assert sum(line.startswith("[small refresh] gate failed: ") for line in lines) == 1
+    (stop,) = (one for one in client.read_logs(limit=200) if "] gate failed: " in one.message)
+    assert stop.level == logging.ERROR
+    assert not any("Traceback" in line or line.startswith("Encountered") for line in lines)
     assert not any("hush" in line for line in lines)
+
+
+def _key(name):
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+    return ArtifactFilter(key=ArtifactFilterKey(any_=[name]))
+
+
+def _told_to_automations(client):
+    """The events that reached the server: both of ours, and the release as an asset."""
+    from prefect.events.worker import EventsWorker
+
+    EventsWorker.drain_all(timeout=20)
+    wanted = ["routeyard.", "prefect.asset."]
+    for _ in range(40):  # the server stores them in batches
+        body = {"filter": {"event": {"prefix": wanted}}, "limit": 50}
+        found = client._client.post("/events/filter", json=body).json()["events"]
+        events = {one["event"]: one for one in found}
+        if {"routeyard.released", "routeyard.gate-failed"} <= set(events):
+            break
+        time.sleep(0.5)
+    released, failed = events["routeyard.released"], events["routeyard.gate-failed"]
+    assert released["resource"]["prefect.resource.id"] == "routeyard.benchmark.small"
+    assert released["payload"]["version"] == "1.0.0"
+    assert "metering audit" in failed["payload"]["says"]
+    made = events["prefect.asset.materialization.succeeded"]
+    assert made["resource"]["prefect.resource.id"] == "routeyard://releases/small"
+    assert made["payload"]["version"] == "1.0.0"
+    above = {one["prefect.resource.id"] for one in made["related"]}
+    assert any(one.startswith("routeyard://sources/") for one in above)
+
+
+def test_prefect_yaml_is_for_this_prefect_and_runs_where_it_was_deployed(tmp_path, monkeypatch):
+    import prefect
+    from packaging.version import Version
+    from prefect.deployments.steps.core import run_steps
+    from prefect.utilities.templating import apply_values
+
+    said = yaml.safe_load((Path(__file__).parents[2] / "prefect.yaml").read_text())
+    ours, here = Version(said["prefect-version"]), Version(prefect.__version__)
+    assert (ours.major, ours.minor) == (here.major, here.minor)
+    (tmp_path / "deployed").mkdir()
+    monkeypatch.setenv("PWD", str(tmp_path / "deployed"))
+    monkeypatch.chdir(tmp_path)  # as a worker: somewhere else
+    steps = apply_values(said["pull"], {}, remove_notset=False)
+    asyncio.run(run_steps(steps, print_function=lambda *_: None))
+    assert Path.cwd() == tmp_path / "deployed"
+
+
+def test_the_example_automation_is_one(client):
+    from prefect.automations import Automation
+
+    page = (Path(__file__).parents[2] / "flows" / "MAINTENANCE.md").read_text()
+    text = page.split("```yaml\n", 1)[1].split("```", 1)[0]
+    made = Automation.model_validate(yaml.safe_load(text))
+    assert made.trigger.expect == {"routeyard.gate-failed"}
+    assert made.actions[0].type == "send-notification"
+
+
+def test_links_are_for_what_a_browser_opens(monkeypatch):
+    from flows.tracking.artifacts import web_address
+    from flows.tracking.run import artifact_key
+
+    monkeypatch.delenv("HF_ENDPOINT", raising=False)
+    assert web_address("hub:org/small") == "https://huggingface.co/datasets/org/small"
+    assert web_address("https://host/x") == "https://host/x"
+    assert web_address("s3://bucket/x") is None
+    assert web_address("/srv/public/small/1.0.0") is None
+    assert artifact_key("My_bench.v2", "plan") == "my-bench-v2-plan"
 
 
 def logged(client):

@@ -54,7 +54,7 @@ def test_a_tracked_build_shows_tasks_and_artifacts_and_gives_the_same_release(
         names = {run.name.rsplit("-", 1)[0] for run in client.read_task_runs()}
         artifacts = {artifact.key for artifact in client.read_artifacts()}
     assert {"ingest", "pool", "import recorded", "file verdicts", "curate", "release"} <= names
-    assert "summary" in artifacts
+    assert "small-summary" in artifacts
 
 
 def test_a_key_stands_in_no_parameter_log_result_or_file(

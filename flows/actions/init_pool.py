@@ -1,0 +1,107 @@
+"""The pool of a recipe that `routeyard init` writes: a provider's model list, or a simulation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pipelines.errors import BadInput
+
+#: Models taken from a provider's list when nobody names some.
+MODELS = 5
+#: Variable with a key → address of the provider it is for.
+_KNOWN = {
+    "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
+    "OPENAI_API_KEY": "https://api.openai.com/v1",
+}
+
+
+def pool_of(
+    address: str | None, key_env: str | None, models: Sequence[str]
+) -> tuple[dict[str, Any], str]:
+    """The pool, and where it comes from in words."""
+    if address is None:
+        address = os.environ.get("OPENAI_BASE_URL")
+        if address is None:
+            key_env = next((name for name in _KNOWN if os.environ.get(name)), None)
+            address = _KNOWN.get(key_env) if key_env else None
+    if address is None:
+        return _simulated(), (
+            "a SIMULATED pool that answers on this machine; --provider URL takes real models"
+        )
+    if key_env is None and os.environ.get("OPENAI_API_KEY"):
+        key_env = "OPENAI_API_KEY"
+    from pipelines.calls.model_list import listed
+    from pipelines.metering.price_tables import fetch_prices
+    from schemas.recipe import Provider
+
+    provider = Provider(name="provider", base_url=address, api_key_env=key_env)
+    today = datetime.now(UTC).date().isoformat()
+    prices = None
+    with contextlib.suppress(BadInput):  # not every provider lists prices
+        prices = fetch_prices(provider, read_on=today)
+    found = listed(provider)
+    if found.models is None and not models:
+        raise BadInput(
+            f"the provider lists no models: {found.why}",
+            where=address,
+            next_step="name them with --model (again for more), and the key with --key-env",
+        )
+    entries = []
+    for name in _choose(sorted(found.models or ()), prices, models):
+        price = prices.find(name) if prices else None
+        entry: dict[str, Any] = {"model_id": name, "provider": "provider"}
+        if price is not None and price.input is not None and price.output is not None:
+            entry |= {"price_in": price.input, "price_out": price.output, "price_date": today}
+            entry["price_source"] = str(price.source or address)
+        entries.append(entry)
+    said = {"name": "provider", "base_url": address}
+    if key_env:
+        said["api_key_env"] = key_env
+    if prices is not None:
+        said["price_list"] = "openrouter"
+    unpriced = sum("price_in" not in entry for entry in entries)
+    words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
+    words += f", {unpriced} of them without a price" if unpriced else ", with its prices of today"
+    return {"providers": [said], "models": entries}, words
+
+
+def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
+    """Those that were named, else some from the cheapest to the dearest."""
+    if wanted:
+        unknown = [name for name in wanted if names and name not in names]
+        if unknown:
+            from pipelines.errors import did_you_mean
+
+            raise BadInput(
+                f"the provider lists no model {unknown[0]!r}",
+                next_step=did_you_mean(unknown[0], names),
+            )
+        return list(wanted)
+
+    def price(name: str) -> tuple[bool, float, str]:
+        found = prices.find(name) if prices else None
+        if found is None or found.output is None:
+            return (True, 0.0, name)
+        return (False, float(found.output), name)
+
+    ordered = sorted(names, key=price)
+    if len(ordered) <= MODELS:
+        return ordered
+    step = (len(ordered) - 1) / (MODELS - 1)
+    return [ordered[round(i * step)] for i in range(MODELS)]
+
+
+def _simulated() -> dict[str, Any]:
+    from flows.recipe import load
+
+    pool = load("demo")[0].pool
+    keep = ("model_id", "provider", "family", "price_in", "price_out", "price_date",
+            "price_source", "context_window", "simulated")  # fmt: skip
+    models = [m.model_dump(mode="json", include=set(keep)) for m in pool.models]
+    chosen = [models[0], models[len(models) // 2], models[-1]]
+    address = "${ROUTEYARD_DEMO_URL}"
+    return {"providers": [{"name": "demo", "base_url": address}], "models": chosen}
