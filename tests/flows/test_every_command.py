@@ -98,7 +98,7 @@ def test_a_ledger_of_a_workspace_with_questions_is_audited_without_a_warning(
 #: `{y}` its workspace, `{t}` an empty folder.
 CALLS = {
     "plan": "plan demo -w {y} --json",
-    "build": "build demo -w {y} --until ingest --json",
+    "build": "build demo -w {y} --json",
     "status": "status demo -w {y} --json",
     "ledger": "ledger -w {y} --json",
     "audit metering": "audit metering -w {y} --recipe demo --json",
@@ -108,7 +108,7 @@ CALLS = {
     "recipe check": "recipe check demo --json",
     "recipe schema": "recipe schema --json",
     "recipe show": "recipe show demo --json",
-    "evaluate": "evaluate {r} --out {t}/results --resamples 100 --router train_best --json",
+    "evaluate": "evaluate {r} --out {t}/results --resamples 100 --router best-generalist --json",
     "study": "study list --json",
     "zoo list": "zoo list --json",
     "zoo show": "zoo show knn --json",
@@ -178,7 +178,7 @@ def test_every_command_once_with_warnings_as_errors(demo_yard: Path, tmp_path: P
     questions = "".join(f"What is {i} + 1?,{i + 1}\n" for i in range(8))
     (tmp_path / "q.csv").write_text("question,answer\n" + questions)
     (tmp_path / "prices.yaml").write_text(
-        "date: 2026-11-01\nmodels:\n  sim-tern-mini: {input: 1.0, output: 2.0}\n"
+        "- {model_id: sim-tern-mini, price_in: 1, price_out: 2, price_date: '2026-11-01'}\n"
     )
     places = {"y": demo_yard, "r": release, "t": tmp_path}
     lines = {name: line.format(**places) for name, line in CALLS.items()}
