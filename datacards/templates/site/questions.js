@@ -110,7 +110,7 @@
     v.reason ? `. ${v.reason}` : null, v.cost ? ` (asked for ${usd(v.cost)})` : null);
   const cell = (c, open) => {
     const parts = [make("summary", {}, make("b", {}, meta.models[c.model]), outcome(c),
-      make("span", { class: "soft" }, c.by ? `decided by ${c.by}` : "nobody decided"),
+      make("span", { class: "soft" }, c.by === "unreadable" ? "no scorer could read it" : c.by ? `decided by ${c.by}` : "nobody decided"),
       c.contested ? make("span", { class: "warn" }, "contested") : null,
       make("span", { class: "soft" }, usd(c.cost)), make("span", { class: "soft" }, c.out === null ? null : `${c.out.toLocaleString("en")} tokens out`))];
     c.samples.forEach((sample, k) => {
@@ -147,10 +147,11 @@
     const group = row.group === null ? [] : rows.filter((r) => r.group === row.group && r !== row);
     const links = group.map((r) => { const b = make("button", { type: "button" }, r.id); b.addEventListener("click", () => show(r, true)); return b; });
     const firstContested = q.cells.find((c) => c.contested);
-    place.replaceChildren(make("h2", {}, "Question"), make("pre", { tabindex: "0", "aria-label": "Prompt" }, q.prompt, q.length > q.prompt.length ? " […]" : null),
+    const parts = [make("h2", {}, "Question"), make("pre", { tabindex: "0", "aria-label": "Prompt" }, q.prompt, q.length > q.prompt.length ? " […]" : null),
       make("dl", {}, ...facts.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])),
       row.group === null ? null : make("p", {}, `Near-duplicate group ${row.group + 1}; in this release also: `, ...(links.length ? links : ["no other question of it"])),
-      make("h2", {}, `Answers of ${q.cells.length} models`), ...q.cells.map((c) => cell(c, c === firstContested)));
+      make("h2", {}, `Answers of ${q.cells.length} models`), ...q.cells.map((c) => cell(c, c === firstContested))];
+    place.replaceChildren(...parts.filter((part) => part !== null));
     if (move) place.focus({ preventScroll: innerWidth > 760 });
     if (move && innerWidth <= 760) place.scrollIntoView();
   };
