@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flows.show.options import Json
+
+if TYPE_CHECKING:
+    from pipelines.label.audit.audit import Audit
 
 
 def command(
@@ -34,11 +37,9 @@ def command(
 
         routeyard audit labels recipe.yaml --workspace yard --out findings
     """
-    from collections import defaultdict
-
     import pyarrow as pa
 
-    from datacards.losses import causes, looked_for_duplicates, sentence
+    from datacards.losses import causes, looked_for_duplicates
     from flows.actions.review import built, reviews
     from flows.show.results import print_result
     from pipelines.label.audit.audit import audit
@@ -69,6 +70,15 @@ def command(
         said["duplicates_looked_for"] = looked
         print_result(said, as_json)
         return
+    _print(audited, losses, looked=looked, show=show)
+
+
+def _print(audited: Audit, losses: list[dict[str, Any]], *, looked: bool, show: int) -> None:
+    """The report for people: losses, findings by kind, agreement, accuracies."""
+    from collections import defaultdict
+
+    from datacards.losses import sentence
+
     if losses:
         print(f"not labelled ({sum(row['pairs'] for row in losses):,} pairs)")
     for row in losses:

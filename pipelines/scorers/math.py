@@ -41,13 +41,12 @@ def read(asked: Asked, output: str) -> Reading:
     marked = _marked(output, asked.truncated)
     if not marked:
         return Reading("abstain", reason="no committed answer")
+    settled = settle(marked, output, lambda one, other: _not_apart(one, other, asked))
+    last, answer = marked[settled.index]
+    if cut_within(last, output, truncated=asked.truncated):
+        return Reading("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
+    conflict = settled.conflict
     try:
-        # Marks that are the same text need no comparison.
-        settled = settle(marked, output, lambda one, other: same_answer(one, other, asked))
-        last, answer = marked[settled.index]
-        if cut_within(last, output, truncated=asked.truncated):
-            return Reading("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
-        conflict = settled.conflict
         right = any(same_answer(answer, one, asked) for one in known)
         if not right and last.kind == "boxed":
             right, conflict = _in_parts(marked, output, settled.index, known, asked, conflict)
@@ -60,6 +59,14 @@ def read(asked: Asked, output: str) -> Reading:
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
     span = (last.start, last.end)
     return Reading(outcome, score, last.text, span, reason, conflict)  # type: ignore[arg-type]
+
+
+def _not_apart(one: str, other: str, asked: Asked) -> bool:
+    """Whether two marks are one answer, or too slow to compare: then no conflict is shown."""
+    try:
+        return same_answer(one, other, asked)
+    except symbolic.TookTooLong:
+        return True
 
 
 def _in_parts(
@@ -138,7 +145,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "2",
+    "3",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -175,7 +175,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "2",
+    "3",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -109,6 +109,11 @@ def _reference(text: str) -> tuple[Quantity, Measure | None] | None:
 def _value(text: str, united: bool) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
     got = numeric_answer(text)
+    if got is None and " or " in text and len(text) <= 200:
+        said = [measured(part) for part in text.split(" or ")]
+        first = said[0]
+        if first is not None and all(one is not None and one.same_as(first) for one in said):
+            return first.parts[0][0]  # "225 minutes or 3 hours 45 minutes": one amount, said twice
     if got is None and united and (measure := measured(text)) is not None:
         return measure.parts[0][0]
     return got
@@ -177,7 +182,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "3",
+    "4",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -94,3 +94,22 @@ def test_what_cannot_be_read_is_not_equal() -> None:
     assert symbolic.same("x+", "x") is None
     assert symbolic.same("9" * 700, "9" * 700 + "+0") is None
     symbolic.close()
+
+
+def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.scorers import math
+    from pipelines.scorers.answers import symbolic
+    from pipelines.scorers.scorer import Asked
+
+    same = math.same_answer
+
+    def slow(one: str, other: str, asked: Asked) -> bool:
+        if one == "2^x" or other == "2^x":
+            raise symbolic.TookTooLong
+        return same(one, other, asked)
+
+    monkeypatch.setattr(math, "same_answer", slow)
+    reading = math.read(Asked("", ("5",)), r"\boxed{2^x} and then \boxed{5}")
+    assert (reading.outcome, reading.extracted) == ("correct", "5")
+    only = math.read(Asked("", ("2^x",)), r"\boxed{5}")
+    assert (only.outcome, "took more than" in only.reason) == ("error", True)

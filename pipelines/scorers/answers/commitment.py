@@ -99,7 +99,7 @@ def settle(
     for index in range(chosen + 1, len(found)) if firm else ():
         one = found[index][0]
         corrects = len(one.text) <= SHORT and CORRECTS.search(text, found[chosen][0].end, one.start)
-        if one.kind in _OVERRIDES or corrects:
+        if one.kind in _OVERRIDES or corrects or _concludes(found[chosen][0], one, text):
             chosen = index
     counted = [
         (one, value)
@@ -107,6 +107,26 @@ def settle(
         if index <= chosen or (len(one.text) <= SHORT and _says_answer(one, text))
     ]
     return Settled(chosen, _contradicts(counted, text, same))
+
+
+# "However, a truck cannot be split. … so the answer is 3 trucks."
+_SO = re.compile(
+    r"\b(?:so|thus|therefore|hence),? the (?:correct |right )?answer is\W{0,4}$", re.IGNORECASE
+)
+
+
+def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
+    """Whether a statement ends the output, as the result of working that came after `earlier`.
+
+    Such an answer is short, is drawn in as many words, and stands behind new equations.
+    """
+    return (
+        one.kind == "stated"
+        and len(one.text) <= 40
+        and not text[one.end :].strip(" \t\r\n.*`")
+        and "=" in text[earlier.end : one.start]
+        and bool(_SO.search(text, max(0, one.start - 60), one.start))
+    )
 
 
 def _says_answer(one: Committed, text: str) -> bool:

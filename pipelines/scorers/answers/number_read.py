@@ -31,6 +31,9 @@ _GOVERNED = re.compile(
     r"|\b(?:the|these|those|his|her|their|its|my)\s{1,3}$",
     re.IGNORECASE | re.DOTALL,
 )
+# The words between two coordinated numbers: "5 apples and 5 oranges".
+_ALSO = re.compile(r"\s[a-z]{1,20}(?:\s[a-z]{1,20}){0,2},?\s(?:and|or)\s{1,2}\$?", re.IGNORECASE)
+_FEET = re.compile(r"\s*(\d{1,4})\s?['’′]\s?0{1,2}\s?(?:\\?[\"”″]|'')[\s.]*")
 _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|so|total|altogether|in all|finally|overall)\b", re.IGNORECASE
 )
@@ -55,7 +58,9 @@ def numeric_answer(text: str) -> Quantity | None:
 
 
 def _chosen(text: str) -> str:
-    """What is left when the rejected number goes: "not 7 but 9", "7, not 9"."""
+    """What is left when the rejected number goes: "not 7 but 9", "7, not 9"; 21'0" is 21 feet."""
+    if feet := _FEET.fullmatch(text[:40]):
+        return feet[1]
     if "not " not in text or len(text) > 200:
         return text
     return _REJECTED_LAST.sub("", _REJECTED_FIRST.sub("", text))
@@ -85,13 +90,19 @@ def _narrow(text: str) -> Quantity | None:
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
         return None  # a range, or alternatives
-    main = []
+    main: list[Found] = []
+    free: list[Found] = []
+    governed = False
     for one, lead in _with_lead(numbers, sentence):
         if not _SUBORDINATE.search(lead):
-            main.append((one, lead))
+            # "for 5 apples and 5 oranges": what governs the first governs the second.
+            governed = bool(_GOVERNED.search(lead)) or (governed and bool(_ALSO.fullmatch(lead)))
+            main.append(one)
+            if not governed:
+                free.append(one)
         elif main:
             break  # "…, when it cools by 65 and she adds 15": circumstances to the end
-    for clause in ([n for n, lead in main if not _GOVERNED.search(lead)], [n for n, _ in main]):
+    for clause in (free, main):
         if len({one.quantity for one in clause}) == 1:
             return clause[0].quantity
     return None

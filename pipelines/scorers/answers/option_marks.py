@@ -144,6 +144,10 @@ def _named(
         return None
     option = _OPTION.match(text, start, min(end, start + 300))
     if option is not None:
+        # "(a) 0.012, (b) 0.986" are the parts of an option's text, not two options.
+        spelled = firm and option["letters"].islower() and options
+        if spelled and (repeated := by_content(text, start, end, options, how)):
+            return repeated
         choice = _lettered(text, option, end, allowed, options, how, firm)
         if choice is not None:
             return choice

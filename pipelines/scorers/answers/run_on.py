@@ -17,6 +17,9 @@ _WORDS = (
     "Question", "QUESTION", "Q", "Problem", "Exercise", "User", "Human", "Instruction",
     "问题", "题目",
 )  # fmt: skip
+# "Q" is in "Question" and "QUESTION": each text is searched as few times as can be.
+_FIRST = tuple(word for word in _WORDS if word == "Q" or not word.startswith("Q"))
+_ASCII = tuple(word for word in _FIRST if word.isascii())
 # Bounded repeats that cannot take each other's characters: linear time.
 _NEXT = re.compile(
     r"\n[ \t]{0,8}[#*]{0,4} {0,2}(?:"
@@ -34,7 +37,7 @@ def end_of_answer(text: str) -> int:
     end = len(text)
     if "<" in text or "[" in text:
         end = _first(_TOKENS, text, end)
-    if any(word in text for word in _WORDS):
+    if any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
         end = _first(_NEXT, text, end)
     return end
 
