@@ -38,6 +38,7 @@ def sign_release(release: Path, key: Path, *, password: str | None = None) -> Pa
     read_manifest(release)
     private = _private(key, password)
     path = release / SIGNATURE
+    path.unlink(missing_ok=True)  # a link would be written through
     path.write_bytes(private.sign((release / MANIFEST).read_bytes()))
     return path
 

@@ -2,7 +2,8 @@
 
 Namespaces, mounts and limits keep a program in; this takes away the calls by
 which it could make new namespaces, hold memory that no limit counts
-(memfd, System V shared memory) or reach rarely tested corners of the kernel.
+(memfd, System V shared memory), open sockets of any family but AF_UNIX, or reach
+rarely tested corners of the kernel.
 """
 
 from __future__ import annotations
@@ -68,6 +69,10 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32 = 0x40000000
 _NAMESPACES = 0x7E020000 | 0x80
+#: `socket` and `socketpair`: only AF_UNIX, which asyncio and multiprocessing need within a
+#: program. Some families (AF_VSOCK) are not separated by a network namespace.
+_SOCKETS = {"x86_64": (41, 53), "aarch64": (198, 199)}
+_AF_UNIX = 1
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -93,6 +98,14 @@ def _program(machine: str) -> bytes:
     ]
     for number in refused:
         lines += [line(_EQUAL, 0, 1, number), line(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
+    for number in _SOCKETS[machine]:
+        lines += [
+            line(_EQUAL, 0, 4, number),
+            line(_LOAD, 0, 0, 16),  # first argument: family, of which the kernel reads 32 bits
+            line(_EQUAL, 0, 1, _AF_UNIX),
+            line(_RETURN, 0, 0, _ALLOW),
+            line(_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
+        ]
     lines += [
         line(_EQUAL, 0, 3, _CLONE[machine]),
         line(_LOAD, 0, 0, 16),  # first argument: flags

@@ -8,6 +8,7 @@ import json
 from typing import Any, BinaryIO
 
 from . import compare, wire
+from .reached import Reached
 
 
 class Opaque:
@@ -43,6 +44,8 @@ class Program:
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO):
         self._requests, self._replies = requests, replies
+        #: What ends the examination, kept because a test may catch everything.
+        self.ended: BaseException | None = None
 
     def load(self, source: str) -> list[str]:
         names = self._ask({"do": "load", "source": source})
@@ -71,6 +74,15 @@ class Program:
         return wire.pack((list(arguments), named), _number)
 
     def _ask(self, request: Any) -> Any:
+        if self.ended is not None:
+            raise self.ended
+        try:
+            return self._answer(request)
+        except (Failed, Missing, wire.Broken) as end:
+            self.ended = end
+            raise
+
+    def _answer(self, request: Any) -> Any:
         try:
             wire.send(self._requests, request)
         except OSError as error:
@@ -89,6 +101,8 @@ def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | Non
     """Whether every test holds, what happened, and the module that the program lacks."""
     try:
         _KINDS[job["kind"]](job, program)
+        if program.ended is not None:
+            raise program.ended
     except Missing as missing:
         return False, f"needs {missing}", str(missing)
     except Failed as failed:
@@ -110,9 +124,12 @@ def _check(job: dict[str, Any], program: Program) -> None:
     space: dict[str, Any] = {"__name__": "tests"}
     exec(job["setup"], space)  # noqa: S102 - the question's own code
     space[job["entry_point"]] = candidate
-    for test in job["tests"]:
-        exec(test, space)  # noqa: S102 - the question's own tests
+    trees, reached = [ast.parse(test) for test in job["tests"]], Reached()
+    reached.watch(trees, {"check"}, space)
+    for tree in trees:
+        exec(compile(tree, "tests", "exec"), space)  # noqa: S102 - the question's own tests
     space["check"](candidate)
+    _all(reached)
 
 
 def _asserts(job: dict[str, Any], program: Program) -> None:
@@ -129,11 +146,19 @@ def _asserts(job: dict[str, Any], program: Program) -> None:
     asked = {job["entry_point"]} & wanted if job["entry_point"] else set()
     for name in own | asked or wanted:
         space[name] = program.function(name)
+    reached = Reached()
+    reached.watch(tests, set(), space)
     for test, tree in zip(job["tests"], tests, strict=True):
         try:
             exec(compile(tree, "tests", "exec"), space)  # noqa: S102
         except AssertionError as error:
             raise Failed(f"did not hold: {test.strip()[:200]}") from error
+    _all(reached)
+
+
+def _all(reached: Reached) -> None:
+    if missed := reached.missed():
+        raise Failed(f"never reached: {missed}")
 
 
 def _functional(job: dict[str, Any], program: Program) -> None:
@@ -178,6 +203,10 @@ def _raised(reply: dict[str, Any]) -> Exception:
     """The program's exception: the nearest builtin kind, so that tests can expect it."""
     text = str(reply.get("text"))[:300]
     for name in reply["raised"] if isinstance(reply["raised"], list) else []:
+        if name in ("StopIteration", "StopAsyncIteration"):
+            # Raised inside `map` or a class's `__next__` it would end the test's own loop
+            # in silence; a generator makes the same of it (PEP 479).
+            return RuntimeError(f"the program raised {name}")
         kind = getattr(builtins, str(name), None)
         if isinstance(kind, type) and issubclass(kind, Exception) and kind is not AssertionError:
             try:

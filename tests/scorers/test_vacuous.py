@@ -1,0 +1,75 @@
+"""Programs that try to pass by leaving a test nothing to check."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.scorers.sandbox import host
+
+HONEST = "def f(n):\n    return [n, n]\n"
+LIMITS = host.Limits(cpu_s=5, wall_s=60.0)
+
+
+def check(program: str, body: str) -> host.Result:
+    test = "def check(candidate):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    job = {"kind": "check", "program": program, "setup": "", "entry_point": "f", "tests": [test]}
+    return host.run(job, LIMITS)
+
+
+def asserts(program: str, *tests: str) -> host.Result:
+    job = {"kind": "asserts", "program": program, "setup": "", "entry_point": "f"}
+    return host.run({**job, "tests": list(tests)}, LIMITS)
+
+
+STOPS = "def f(n):\n    raise StopIteration\n"
+EXITS = "def f(n):\n    raise SystemExit\n"
+EMPTY = "def f(n):\n    return []\n"
+LOOPS = {
+    "map": (STOPS, "assert all(map(lambda n: candidate(n) == [n, n], [1, 2]))"),
+    "map in a loop": (STOPS, "for one in map(candidate, [1, 2]):\n    assert len(one) == 2"),
+    "an empty result": (EMPTY, "for one in candidate(1):\n    assert one == 1"),
+    "a helper never called": (
+        EMPTY,
+        "def same(one):\n    assert one == 1\nlist(map(same, candidate(1)))",
+    ),
+    "a bare except around an exit": (
+        EXITS,
+        "for n in (1, 2):\n    try:\n        candidate(n)\n    except:\n        continue\n"
+        "    assert candidate(n) == [n, n]",
+    ),
+    "an end that is caught": (EXITS, "try:\n    candidate(1)\nexcept BaseException:\n    pass"),
+    "a sentinel": ("def f():\n    return 0\n", "for n in iter(candidate, 0):\n    assert n == 1"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_check_that_nothing_reached_does_not_hold(name: str) -> None:
+    result = check(*LOOPS[name])
+    assert not result.passed, result.reason
+
+
+def test_assertions_at_the_top_are_counted_as_well() -> None:
+    loop = "for one in f(1):\n    assert one == 1"
+    assert asserts(HONEST, loop).passed
+    result = asserts(EMPTY, loop)
+    assert not result.passed
+    assert "never reached: assert one == 1" in result.reason
+
+
+def test_what_the_test_itself_makes_conditional_is_not_asked_for() -> None:
+    body = (
+        "def unused():\n    assert candidate(9) == 0\n"
+        "if candidate(1) == 0:\n    assert candidate(0) == 3\n"
+        "try:\n    candidate()\n    assert False, 'too few'\nexcept TypeError:\n    pass\n"
+        "for n in range(3):\n    assert candidate(n) == [n, n]\n"
+        "assert all(map(lambda n: candidate(n) == [n, n], [1, 2]))"
+    )
+    result = check(HONEST, body)
+    assert result.passed, result.reason
+
+
+def test_a_pair_of_sockets_within_the_program_is_allowed() -> None:
+    program = "import asyncio\ndef f(n):\n    async def go():\n        return [n, n]\n"
+    program += "    return asyncio.run(go())\n"
+    result = check(program, "assert candidate(2) == [2, 2]")
+    assert result.passed, result.reason
