@@ -69,8 +69,12 @@ def command(
     reference: Annotated[
         str | None, typer.Option(help="Model that v_r compares with. Default: best on train.")
     ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option("--timed", help="Time the routers; such files differ from run to run."),
+    ] = False,
     usd_per_hour: Annotated[
-        float | None, typer.Option(min=0, help="Price of the machine that routes.")
+        float | None, typer.Option(min=0, help="Price of the machine that routes; implies --timed.")
     ] = None,
     picks: Annotated[
         Path | None, typer.Option(help="CSV or Parquet: query_id, router: whom a judge preferred.")
@@ -135,7 +139,8 @@ def command(
         bands=options.parse_bands(bands),
         binary_by=binary_by,
         basis=basis,
-        clock=time.perf_counter,
+        # Seconds are never the same twice; without them the same inputs give the same bytes.
+        clock=time.perf_counter if timed or usd_per_hour is not None else None,
         usd_per_hour=usd_per_hour,
         reference=reference,
         picks=None if picks is None else options.read_picks(picks),

@@ -63,6 +63,9 @@ PAIR_ROUTERS = Registry(
     group="routeyard.pair_routers",
     builtin={
         "pair-bt": "pipelines.routers.pairs.bradley_terry:SimilarityBradleyTerry",
+        "pair-bt-as-printed": (
+            "pipelines.routers.pairs.bradley_terry:SimilarityBradleyTerryAsPrinted"
+        ),
         "pair-knn": "pipelines.routers.pairs.knn:PairKNN",
         "pair-knn-as-printed": "pipelines.routers.pairs.knn:PairNearest",
         "pair-mf": "pipelines.routers.pairs.matrix_factorisation:PairMatrixFactorisation",

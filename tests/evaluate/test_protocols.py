@@ -103,6 +103,37 @@ def test_the_nearest_battle_decides() -> None:
     assert router.scores(asked).tolist() == [0.0, 1.0]
 
 
+def test_similarity_weights_as_printed_are_plain_cosines() -> None:
+    rng = np.random.default_rng(0)
+    near = rng.random((4, 3)).astype(np.float32)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    won = np.array([1.0, 0.0, 1.0, 0.0])
+    # Turned away from every battle: its greatest cosine is far from 1.
+    asked = near.mean(axis=0) * np.float32([1, -1, 1])
+    asked /= np.linalg.norm(asked)
+
+    class Fought:
+        model_ids, vectors, outcome = ("s", "l"), near, won
+        first, second = np.ones(4, dtype=np.int64), np.zeros(4, dtype=np.int64)
+
+        def position(self, model):
+            return self.model_ids.index(model)
+
+    found = {}
+    for name in ("pair-bt", "pair-bt-as-printed"):
+        router = PAIR_ROUTERS.get(name)()
+        router.fit(Fought(), "s", "l")
+        (found[name],) = router.scores(Queries(("q",), np.array(["t"]), asked[None])).tolist()
+    cosines = [float(vector @ asked) for vector in near]
+    for name, greatest in (("pair-bt", max(cosines)), ("pair-bt-as-printed", 1.0)):
+        wins = losses = 0.0
+        for cosine, outcome in zip(cosines, won, strict=True):
+            wins += 10 ** (1 + cosine / greatest) * outcome
+            losses += 10 ** (1 + cosine / greatest) * (1 - outcome)
+        assert found[name] == pytest.approx((wins + 0.5) / (wins + losses + 1), abs=1e-6)
+    assert found["pair-bt"] != pytest.approx(found["pair-bt-as-printed"], abs=1e-3)
+
+
 def test_bases_of_preferences_are_not_mixed() -> None:
     table = pa.table({"basis": ["correctness", "semantic_entropy", "correctness"]})
     with pytest.raises(BadInput, match="2 bases"):

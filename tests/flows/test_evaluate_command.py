@@ -166,6 +166,79 @@ def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> N
     assert run([*arguments, "--router-from", "my_router"]) == 2
 
 
+def _with_preferences(release: Path, folder: Path, bases: tuple[str, ...]) -> Path:
+    """The release again, `left` and `right` judged on every question on each basis."""
+    (folder / "data").mkdir(parents=True)
+    for path in (release / "data").iterdir():
+        (folder / "data" / path.name).write_bytes(path.read_bytes())
+    queries = pq.read_table(release / "data" / "queries.parquet").to_pylist()
+    rows = [
+        {
+            "id": f"{basis}-{i}", "query_id": q["query_id"], "model_a": "left", "model_b": "right",
+            "prompt": q["prompt"], "winner_model_a": int(q["task"] == "task-0"),
+            "winner_model_b": int(q["task"] == "task-1"), "winner_tie": 0, "basis": basis,
+            "n_turns": 1,
+        }
+        for basis in bases
+        for i, q in enumerate(queries)
+    ]  # fmt: skip
+    table = CONTRACTS["preferences"].from_rows(rows)
+    pq.write_table(table, folder / "data" / "preferences.parquet")
+    return folder
+
+
+def test_a_basis_is_chosen_by_name_and_shown(release, tmp_path, capsys) -> None:
+    both = _with_preferences(
+        release, tmp_path / "both" / "1.0.0", ("correctness", "semantic_entropy")
+    )
+    arguments = ["evaluate", str(both), "--router", "best-generalist", "--no-certificate"]
+    arguments += ["--resamples", "100", "--out"]
+    assert run([*arguments, str(tmp_path / "x")]) == 2
+    assert "2 bases" in capsys.readouterr().err
+    assert run([*arguments, str(tmp_path / "x"), "--basis", "judge:j"]) == 2
+    assert run([*arguments, str(tmp_path / "x"), "--basis", "correctness"]) == 0
+    names = set(pq.read_table(tmp_path / "x" / "metrics.parquet").column("router").to_pylist())
+    assert "pair-knn[correctness]" in names
+    assert not [name for name in names if "semantic_entropy" in name or "[labels]" in name]
+
+
+def test_bands_and_picks_are_options(release, tmp_path, capsys) -> None:
+    ids = pq.read_table(release / "data" / "queries.parquet").column("query_id").to_pylist()
+    tested = [q for i, q in enumerate(ids) if i % 4 in (1, 3)]
+    picks = tmp_path / "picks.csv"
+    half = len(tested) // 2
+    named = [(q, "best-generalist") for q in tested[:half]] + [(q, "x") for q in tested[half:]]
+    picks.write_text("query_id,router\n" + "".join(f"{q},{r}\n" for q, r in named))
+    arguments = ["evaluate", str(release), "--router", "best-generalist", "--no-certificate"]
+    arguments += ["--resamples", "100"]
+    assert run([*arguments, "--out", str(tmp_path / "a"), "--picks", str(picks)]) == 0
+    bands = ["--bands", "0.5,0.5,0.2,0.6", "--usd-per-hour", "3.6"]
+    assert run([*arguments, "--out", str(tmp_path / "b"), *bands]) == 0
+    shown = [
+        {
+            (r["router"], r["metric"]): r["value"]
+            for r in pq.read_table(tmp_path / name / "metrics.parquet").to_pylist()
+        }
+        for name in ("a", "b")
+    ]
+    judged = shown[0]["best-generalist", "answer_quality"]
+    assert judged == pytest.approx(100 * half / len(tested))
+    assert shown[1].get(("best-generalist", "answer_quality")) is None
+    asked = ("pair-knn[labels]", "lpm")
+    assert shown[0][asked] != pytest.approx(shown[1][asked], abs=1e-6)
+    # Nobody asked for seconds, so the first run has none and its bytes can be had again.
+    assert shown[0].get(("best-generalist", "decision_time")) is None
+    milliseconds = shown[1]["best-generalist", "decision_time"]
+    assert shown[1]["best-generalist", "decision_cost"] == pytest.approx(milliseconds / 1000)
+    capsys.readouterr()
+    for wrong in ("0.5,0.5", "a,b,c,d", "0.9,0.1,0.2,0.6"):
+        assert run([*arguments, "--out", str(tmp_path / "c"), "--bands", wrong]) == 2
+        assert "bands" in capsys.readouterr().err
+    picks.write_text("query,router\nq,x\n")
+    assert run([*arguments, "--out", str(tmp_path / "c"), "--picks", str(picks)]) == 2
+    assert "query_id" in capsys.readouterr().err
+
+
 def test_bad_input_exits_2_with_the_next_step(release, tmp_path, capsys) -> None:
     assert run(["evaluate", str(tmp_path), "--out", str(tmp_path / "x")]) == 2
     assert "no table 'queries'" in capsys.readouterr().err

@@ -23,6 +23,24 @@ def test_verify_exits_0_and_3(release, capsys):
     assert "next:" in said.err
 
 
+def test_verify_counts_test_questions_that_stand_in_train(write, tables, capsys):
+    # A published split is kept as it was: the release holds, and the leak is said.
+    queries = tables["queries"]
+    at = queries.schema.get_field_index("prompt")
+    prompts = queries.column("prompt").to_pylist()
+    prompts[0] = "  " + prompts[1].upper()
+    tables["queries"] = queries.set_column(at, queries.schema.field(at), [prompts])
+    release = write(tables).path
+    assert run(["verify", str(release)]) == 0
+    assert (
+        "split scheme 'dense': of 2 test questions 1 stand word for word in train"
+        in capsys.readouterr().out
+    )
+    assert run(["verify", str(release), "--json"]) == 0
+    (leak,) = json.loads(capsys.readouterr().out)["leaks"]
+    assert (leak["scheme"], leak["test"], leak["verbatim"]) == ("dense", 2, 1)
+
+
 def test_query_prints_in_four_formats(release, capsys):
     sql = "SELECT model_id, avg(score) AS acc, NULL AS n FROM labels GROUP BY ALL ORDER BY ALL"
     for form in ("table", "csv", "json", "markdown"):

@@ -44,10 +44,13 @@ class SimilarityBradleyTerry:
         ]
         return np.concatenate(parts) if parts else np.empty(0)
 
+    def _greatest(self, similarity: Floats) -> Floats:
+        """What similarities (questions, battles) are divided by: each question's greatest."""
+        return np.asarray(np.maximum(similarity.max(axis=1, keepdims=True), 1e-12))
+
     def _block(self, vectors: NDArray[np.float32]) -> Floats:
         similarity = (vectors @ self._vectors.T).astype(np.float64)
-        top = np.maximum(similarity.max(axis=1, keepdims=True), 1e-12)
-        weights = self.gamma ** (1 + similarity / top)
+        weights = self.gamma ** (1 + similarity / self._greatest(similarity))
         won = (weights @ self._wins).reshape(-1, self._m, self._m)
         # Half a win each way between models that met keeps every strength finite.
         met = (won + won.transpose(0, 2, 1)) > 0
@@ -64,3 +67,19 @@ class SimilarityBradleyTerry:
             strength = new
         small, large = self._pair
         return np.asarray(strength[:, large] / (strength[:, large] + strength[:, small]))
+
+
+class SimilarityBradleyTerryAsPrinted(SimilarityBradleyTerry):
+    """The same ranking with the similarity as it is printed: the plain cosine.
+
+    The confidence-driven router paper, appendix A.1, equation (6), divides by the
+    greatest similarity between the train question and all train questions, itself
+    among them, and that is 1. `pair-bt` divides by the greatest similarity of the
+    asked question, as RouteLLM's code does, so that its nearest battle always
+    weighs γ². Here a question far from everything hears all battles about alike.
+    """
+
+    name = "pair-bt-as-printed"
+
+    def _greatest(self, similarity: Floats) -> Floats:
+        return np.ones((len(similarity), 1))
