@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.stats import rankdata
 
 from pipelines.errors import BadInput
 from pipelines.routers import PAIR_ROUTERS, Examples, Queries
@@ -61,8 +62,9 @@ def test_pair_routers_learn_where_the_large_model_is_needed(name: str, battles: 
     assert found.min() >= 0
     assert found.max() <= 1
     assert found[needed].mean() > found[~needed].mean() + 0.05
-    # Order of scores: nearly every needed question above the others' median.
-    assert np.mean(found[needed] > np.median(found)) > 0.75
+    # Order of scores: nearly every needed question in the upper half, ties at their mid-rank
+    # (the nearest battle alone has two scores, and the median is one of them).
+    assert np.mean(rankdata(found)[needed] > (len(found) + 1) / 2) > 0.75
 
 
 @pytest.mark.parametrize("name", PAIR_ROUTERS.names())
