@@ -62,8 +62,8 @@ def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None
     leaf = module.rpartition(".")[2]
     words = "|".join(
         [
-            rf"""["']{name}["']""",
             re.escape(module) + r"\b",
+            rf"""import(?:ed)?\(["']{name}["']|["']import["'], ["']{name}["']""",  # an import run
             rf"import .*\b{leaf}\b",
             rf"\A\w+_{name}$",  # a file of cases
             rf"\b{leaf}\.{attribute}",

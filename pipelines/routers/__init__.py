@@ -35,7 +35,7 @@ ROUTERS = Registry(
         "mf": "pipelines.routers.factors.matrix_factorisation:MatrixFactorisation",
         "mirt": "pipelines.routers.factors.mirt:MIRT",
         "mlp": "pipelines.routers.networks.mlp:MLP",
-        "mlp-as-printed": "pipelines.routers.networks.mlp:MLPAsPrinted",
+        "mlp-as-printed": "pipelines.routers.networks.mlp_as_printed:MLPAsPrinted",
         "model-spider": "pipelines.routers.networks.model_spider:ModelSpider",
         "nirt": "pipelines.routers.factors.nirt:NIRT",
         "optllm": "pipelines.routers.trees.optllm:OptLLM",

@@ -99,6 +99,7 @@ class Unanswered(Strict):
 class Wire(Strict):
     """How long a server may be silent; `deadline_s` bounds the whole call."""
 
+    #: Seconds until a connection stands.
     connect_s: float = Field(default=10.0, gt=0)
     #: Until the answer begins; the deadline where it is not given.
     first_byte_s: float | None = Field(default=None, gt=0)
@@ -179,8 +180,9 @@ class Collect(Strict):
     #: Outcomes that a plan counts as missing although they are permanent.
     reask: list[Literal["error", "refused", "unanswered"]] = Field(default_factory=list)
     deadline_s: float = Field(default=600.0, gt=0)
-    # Left out where nobody says otherwise: manifests of older releases stay as they are.
+    #: How long a server may be silent.
     wire: Wire = Field(default=Wire(), exclude_if=lambda given: given == Wire())
+    #: What becomes of a pair that is billed again and again and never answered.
     unanswered: Unanswered = Field(
         default=Unanswered(), exclude_if=lambda given: given == Unanswered()
     )

@@ -138,10 +138,18 @@ def test_every_module_is_listed() -> None:
     modules = {one.name.removeprefix(prefix) for one in found if not one.ispkg} - SHARED
     targets = {**ROUTERS.builtin, **PAIR_ROUTERS.builtin}
     listed = {t.partition(":")[0].removeprefix(prefix) for t in targets.values()}
-    assert listed == modules
+    assert not modules - listed, (
+        f"list {sorted(modules - listed)} in ROUTERS in pipelines/routers/__init__.py"
+    )
+    assert not listed - modules, f"{sorted(listed - modules)} are listed and not there"
     for registry in (ROUTERS, PAIR_ROUTERS):
         for name in registry.names():
-            assert registry.get(name).name == name
+            made = registry.get(name)
+            assert made.name == name
+            if registry is ROUTERS:
+                assert hasattr(made, "traits"), (
+                    f"{name}: say `traits = Traits(…)` (routers/base.py)"
+                )
 
 
 def test_an_unknown_router_gets_a_suggestion() -> None:

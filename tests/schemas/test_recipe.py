@@ -89,4 +89,5 @@ def test_a_missing_recipe_suggests_shipped_ones() -> None:
 def test_shipped_recipes_load(name: str) -> None:
     recipe, _ = load(name)
     assert recipe.name == name
-    assert recipe.pool.models
+    # A pool file that lies in somebody's import is read when that variable is set.
+    assert recipe.pool.models or "$" in str(recipe.pool.file)

@@ -80,57 +80,6 @@ class MLP:
         return self
 
 
-class MLPAsPrinted:
-    """One network per model, of its own labels only (RouterBench+, appendix E).
-
-    One hidden layer of 100 and learning rate 1e-3, as in RouterBench's code, whose
-    limit of 200 epochs is 30 here (`epochs`); with validation questions the best
-    epoch on them is kept.
-    """
-
-    name = "mlp-as-printed"
-    traits = Traits(paper="RouterBench, arXiv 2403.12031", loss="cross-entropy", cost="minutes")
-
-    def __init__(self, width: int = 100, epochs: int = 30, seed: int = 0):
-        self.width, self.epochs, self.seed = width, epochs, seed
-
-    def fit(self, train: Examples) -> MLPAsPrinted:
-        held = train.validation
-        train = usable(train)
-        vectors, means = train.queries.vectors(), model_means(train.labels)
-        self._networks: list[Any] = []
-        for k in range(len(train.model_ids)):
-            known = ~np.isnan(train.labels[:, k])
-            pairs = None
-            if held is not None and not np.isnan(held.labels[:, k]).all():
-                pairs = (held.queries.vectors(), held.labels[:, [k]])
-            if not known.any():
-                self._networks.append(None)
-                continue
-            network, _ = train_network(
-                layers(vectors.shape[1], self.width, start_logits(means[[k]])),
-                vectors[known],
-                train.labels[known][:, [k]],
-                pairs,
-                seed=self.seed + k,
-                epochs=self.epochs,
-                weight_decay=0.0,
-            )
-            self._networks.append(network)
-        self._means = means
-        return self
-
-    def scores(self, queries: Queries) -> Floats:
-        vectors = queries.vectors()
-        columns = [
-            np.full(len(vectors), self._means[k])
-            if network is None
-            else probabilities(network, vectors)[:, 0]
-            for k, network in enumerate(self._networks)
-        ]
-        return np.stack(columns, axis=1)
-
-
 def layers(inputs: int, width: int, start: NDArray[np.float32]) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, len(start))."""
 
