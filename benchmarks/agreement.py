@@ -17,7 +17,7 @@ from benchmarks.agreement_more import MORE
 from pipelines.errors import SourceError
 from pipelines.files import DATA_HINT
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers import symbolic
+from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
 
 

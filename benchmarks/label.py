@@ -79,7 +79,7 @@ def _cpu() -> float:
 def _ours(name: str, rows: list[tuple[str, str, str, bool]]) -> tuple[float, int, int]:
     """(CPU seconds, responses that needed the worker, agreements with upstream)."""
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.answers import symbolic
+    from pipelines.scorers.answers.forms import symbolic
     from pipelines.scorers.scorer import Asked
 
     read = SCORERS.get(name).read

@@ -73,3 +73,43 @@ def test_start_up_imports_nothing_heavy(module: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+#: Many small parts of one kind, each found by its name.
+FOLDERS_OF_PARTS = ("flows/commands", "pipelines/ingest/catalog", "pipelines/ingest/importers")
+#: Demo content: rows of questions, not logic.
+CONTENT = ("flows/demo/",)
+
+
+def _own_files() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    rooms = (*PACKAGES, "benchmarks")
+    return [name for name in listed if name.partition("/")[0] in rooms]
+
+
+def test_files_folders_and_functions_stay_small() -> None:
+    """300 lines a file, 20 modules a folder, 80 a function (signature and docstring apart)."""
+    import ast
+    from collections import Counter
+
+    found = []
+    folders: Counter[str] = Counter()
+    for name in _own_files():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        if name.startswith(CONTENT):
+            continue
+        if not name.endswith("__init__.py"):
+            folders[name.rpartition("/")[0]] += 1
+        if (lines := text.count("\n")) > 300:
+            found.append(f"{name} has {lines} lines: which two concepts does it hold?")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                if body and (long := (node.end_lineno or 0) - body[0].lineno + 1) > 80:
+                    found.append(f"{name}: {node.name} has {long} lines: cut it along its steps")
+    for folder, count in folders.items():
+        if count > 20 and not folder.startswith((*FOLDERS_OF_PARTS, "pipelines/routers")):
+            found.append(f"{folder} holds {count} modules: give some a folder of their own")
+    assert found == []

@@ -123,7 +123,7 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _book(release: Any, looked: Sequence[Path]) -> Book:
-    from pipelines.release.saved import SAVED
+    from pipelines.release.asking.saved import SAVED
     from pipelines.release.yank import yanked
 
     manifest = release.manifest

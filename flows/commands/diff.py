@@ -24,7 +24,7 @@ def command(
     routeyard diff A B --out changes
     """
     from flows.show.results import print_result
-    from pipelines.release.answers import to_text
+    from pipelines.release.asking.answers import to_text
     from pipelines.release.diff import diff_releases, write_diff
     from pipelines.release.storage import local_copy
 

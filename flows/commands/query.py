@@ -40,9 +40,9 @@ def command(
     Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
     """
     from flows.show.results import print_result
-    from pipelines.release.answers import to_text, write_answer
-    from pipelines.release.query import query_release
-    from pipelines.release.saved import SAVED, saved
+    from pipelines.release.asking.answers import to_text, write_answer
+    from pipelines.release.asking.query import query_release
+    from pipelines.release.asking.saved import SAVED, saved
 
     if not sql:
         if print_result({name: query.asks for name, query in SAVED.items()}, as_json):

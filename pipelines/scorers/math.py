@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pipelines.scorers.answers import symbolic
 from pipelines.scorers.answers.boxes import adjacent
 from pipelines.scorers.answers.commitment import breaks_off, cut_within, settle
+from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.answers.forms.math_same import form, same_answer
 from pipelines.scorers.answers.marks import MOST_READ, Committed, committed
-from pipelines.scorers.answers.math_same import form, same_answer
 from pipelines.scorers.answers.plain import numeral
 from pipelines.scorers.answers.run_on import end_of_answer
 from pipelines.scorers.answers.said import said

@@ -24,14 +24,14 @@ from functools import lru_cache
 from math import factorial
 
 from pipelines.scorers.answers.agreeing import agree
-from pipelines.scorers.answers.beyond_number import part_of_more
 from pipelines.scorers.answers.commitment import breaks_off, cut_within, settle
 from pipelines.scorers.answers.marks import Committed, committed
-from pipelines.scorers.answers.number_read import numeric_answer
+from pipelines.scorers.answers.numbers.beyond_number import part_of_more
+from pipelines.scorers.answers.numbers.number_read import numeric_answer
+from pipelines.scorers.answers.numbers.quantity import Found, Quantity, plain, scan
+from pipelines.scorers.answers.numbers.units import Measure, measure_at, measured
 from pipelines.scorers.answers.plain import amount
-from pipelines.scorers.answers.quantity import Found, Quantity, plain, scan
 from pipelines.scorers.answers.run_on import end_of_answer
-from pipelines.scorers.answers.units import Measure, measure_at, measured
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 # "If x = 4, then n is 3": a case, not a conclusion.

@@ -15,10 +15,10 @@ from pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
 from pipelines.evaluate.certificate.power import difference_shown, questions_needed
 from pipelines.evaluate.compare import compare_published
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.ood import held_out_groups
+from pipelines.evaluate.held_out.ood import held_out_groups
+from pipelines.evaluate.held_out.unseen import unseen_models
 from pipelines.evaluate.plateau import exchange
 from pipelines.evaluate.reading import from_tables
-from pipelines.evaluate.unseen import unseen_models
 from pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
 from pipelines.routers.pairs.battles import of_one_basis
 

@@ -20,7 +20,7 @@ from datacards.card import render
 from datacards.files import render as render_files
 from pipelines.errors import RouteyardError
 from pipelines.release import open_release, verify_release, write_release
-from pipelines.release.query import query_release
+from pipelines.release.asking.query import query_release
 from schemas.manifest import Manifest
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ import pytest
 
 from pipelines.errors import SourceError, UnknownName
 from pipelines.release import open_release
+from pipelines.release.asking.saved import SAVED, saved
 from pipelines.release.matrix import scatter
-from pipelines.release.saved import SAVED, saved
 
 
 def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, monkeypatch):

@@ -15,10 +15,10 @@ import pytest
 from datacards.card import render
 from pipelines.errors import SourceError
 from pipelines.release import open_release, verify_release, write_release
+from pipelines.release.asking.saved import SAVED
 from pipelines.release.derived import outcomes as made
 from pipelines.release.derived.summaries import SQL
 from pipelines.release.diff import diff_releases
-from pipelines.release.saved import SAVED
 from pipelines.release.written import Streamed, by_model
 from schemas import LABELS, OUTCOMES, RESPONSES
 from schemas.errors import ContractError

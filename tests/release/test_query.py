@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.errors import SourceError, Unsafe
 from pipelines.release import open_release
-from pipelines.release.query import QueryError, QueryLimit, query_release
+from pipelines.release.asking.query import QueryError, QueryLimit, query_release
 
 PER_TASK = (
     "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers import symbolic
+from pipelines.scorers.answers.forms import symbolic
 
 sys.path.insert(0, str(Path(__file__).parent))
 import case_files

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.scorers import math as math_scorer
 from pipelines.scorers import numeric
-from pipelines.scorers.answers import symbolic
+from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.scorers import math as math_scorer
 from pipelines.scorers import mcq, numeric
-from pipelines.scorers.answers import symbolic
+from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.scorers.answers import symbolic
+from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.math import read
 from pipelines.scorers.scorer import Asked
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_not_equal() -> None:
 
 def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipelines.scorers import math
-    from pipelines.scorers.answers import symbolic
+    from pipelines.scorers.answers.forms import symbolic
     from pipelines.scorers.scorer import Asked
 
     same = math.same_answer

@@ -1,4 +1,4 @@
-"""What changes out of distribution; `pipelines.evaluate.ood` computes it."""
+"""What changes out of distribution; `pipelines.evaluate.held_out.ood` computes it."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.ood import averages, held_out_groups
+from pipelines.evaluate.held_out.ood import averages, held_out_groups
+from pipelines.evaluate.held_out.unseen import unseen_models
 from pipelines.evaluate.rows import Metric
 from pipelines.evaluate.run.fitted import Maker
-from pipelines.evaluate.unseen import unseen_models
 from pipelines.routers.base import Router
 
 

@@ -5,10 +5,8 @@
 * `relative`: y = 1[S_model ≥ S_reference] on the same query, as in the
   triple-perspective routing paper.
 * `reference`: `[[1]]` or `[[0]]` against the reference answers.
-* `choice`: which of all answers to a query are right by the ground truth, several
-  winners allowed (the response-quality score of confidence-driven routing). Asked
-  in a seeded order and in its reverse: an answer is right or wrong when both
-  orders say so, else the judge abstains. Both texts are kept in the reason.
+* `choice`: which of all answers to a query are right, several winners allowed (confidence-driven
+  routing's response quality). Asked in a seeded order and its reverse; abstains where they differ.
 """
 
 from __future__ import annotations

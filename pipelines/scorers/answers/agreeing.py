@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from pipelines.scorers.answers.quantity import Quantity
+from pipelines.scorers.answers.numbers.quantity import Quantity
 from pipelines.scorers.scorer import Asked
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d\d))?([ap]?)")

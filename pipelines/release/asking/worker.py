@@ -29,7 +29,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no frame
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
-    from pipelines.release.connection import connect
+    from pipelines.release.asking.connection import connect
     from schemas.errors import RouteyardError
 
     try:
@@ -56,7 +56,7 @@ def main() -> None:
 def _answer(connection: Any, sql: str, out: BinaryIO) -> None:
     import pyarrow as pa
 
-    from pipelines.release.query import checked, told
+    from pipelines.release.asking.query import checked, told
 
     checked(connection, sql)
     with told(connection):
@@ -100,7 +100,7 @@ def _error(out: BinaryIO, error: Exception) -> None:
 
 
 def _too_much() -> Exception:
-    from pipelines.release.query import too_much
+    from pipelines.release.asking.query import too_much
 
     return too_much()
 

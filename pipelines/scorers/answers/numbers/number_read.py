@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pipelines.scorers.answers.beyond_number import part_of_more
-from pipelines.scorers.answers.number_words import spoken
-from pipelines.scorers.answers.quantity import Found, Quantity, plain, scan
+from pipelines.scorers.answers.numbers.beyond_number import part_of_more
+from pipelines.scorers.answers.numbers.number_words import spoken
+from pipelines.scorers.answers.numbers.quantity import Found, Quantity, plain, scan
 
 # "Ms. Thompson" does not end a sentence.
 _SENTENCE = re.compile(

@@ -6,12 +6,12 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from pipelines.scorers.answers import symbolic
 from pipelines.scorers.answers.agreeing import agree
-from pipelines.scorers.answers.math_form import Form, form_of
-from pipelines.scorers.answers.number_read import numeric_answer
-from pipelines.scorers.answers.quantity import Quantity, plain, scan
-from pipelines.scorers.answers.units import Measure, measured
+from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.answers.forms.math_form import Form, form_of
+from pipelines.scorers.answers.numbers.number_read import numeric_answer
+from pipelines.scorers.answers.numbers.quantity import Quantity, plain, scan
+from pipelines.scorers.answers.numbers.units import Measure, measured
 from pipelines.scorers.scorer import Asked
 
 _NUMBER_ONLY = re.compile(

@@ -11,7 +11,7 @@ from pipelines.errors import BadInput
 from pipelines.evaluate.baselines import best_single
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.ood import (
+from pipelines.evaluate.held_out.ood import (
     OutOfDistribution,
     choices_of,
     fitted,

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from pipelines.scorers.answers.quantity import Found, Quantity, plain, scan
+from pipelines.scorers.answers.numbers.quantity import Found, Quantity, plain, scan
 
 # pint's name: what answers call it. A plural "s" is taken off before looking up.
 _NAMES = {

@@ -1,6 +1,6 @@
 """Symbolic comparison in a process that can be killed.
 
-`python -m pipelines.scorers.answers.symbolic_worker` reads one JSON pair of LaTeX texts a
+`python -m pipelines.scorers.answers.forms.symbolic_worker` reads one JSON pair of LaTeX texts a
 line and answers `true`, `false` or `null` (one side cannot be read). Some
 comparisons never end, and math-verify's own time-out works only in a main
 thread; so the asking process waits, and kills this one when it takes too long.

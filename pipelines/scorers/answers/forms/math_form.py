@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipelines.scorers.answers.math_tidy import tidy
+from pipelines.scorers.answers.forms.math_tidy import tidy
 
 _TEXT = re.compile(
     r"\\(?:text|textbf|textit|mbox|textrm|textnormal|textsf|operatorname)\s{0,2}\{([^{}]{0,200})\}"

@@ -42,7 +42,7 @@ class _Worker:
     def _start(self) -> None:
         folders = [os.getcwd(), *(path for path in sys.path if path)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.scorers.answers.symbolic_worker"],
+            [sys.executable, "-m", "pipelines.scorers.answers.forms.symbolic_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -51,7 +51,7 @@ class _Worker:
         if self._exchange(["1", "1"], START) is not True:
             raise RuntimeError(
                 "the symbolic worker does not work; try "
-                "`python -m pipelines.scorers.answers.symbolic_worker`"
+                "`python -m pipelines.scorers.answers.forms.symbolic_worker`"
             )
 
     def _exchange(self, pair: list[str], limit: float) -> object:

@@ -1,0 +1,1 @@
+"""Tasks and models held out of training: what a router loses on them; start at `ood.py`."""

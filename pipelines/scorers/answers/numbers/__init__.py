@@ -1,0 +1,1 @@
+"""Numbers as people write them, with their units → exact values; start at `quantity.py`."""
