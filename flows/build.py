@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -198,16 +199,34 @@ def _summary(done: dict[str, Done]) -> dict[str, Any]:
 
 
 def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]]) -> None:
-    """What the last build of this benchmark used; `routeyard status` and `relabel` read it."""
+    """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
+
+    Stages that this build did not reach stay as they were recorded, unless one before them
+    now gives something else: they are made of what is no longer there.
+    """
+    path = root / "runs" / f"{recipe.name}.json"
+    stages = {name: pair[0] for name, pair in record.items()}
+    folders = {name: str(Path(pair[1]).relative_to(root)) for name, pair in record.items()}
+    before = _recorded(path)
+    if all(before["stages"].get(name, now) == now for name, now in stages.items()):
+        stages = {**before["stages"], **stages}
+        folders = {**before["folders"], **folders}
     write_json(
-        root / "runs" / f"{recipe.name}.json",
+        path,
         {
             "benchmark": recipe.name,
             "recipe": said,
             "version": recipe.version,
-            "stages": {name: pair[0] for name, pair in record.items()},
-            "folders": {
-                name: str(Path(pair[1]).relative_to(root)) for name, pair in record.items()
-            },
+            "stages": stages,
+            "folders": folders,
         },
     )
+
+
+def _recorded(path: Path) -> dict[str, dict[str, str]]:
+    """Stages and folders of the record that is there; empty where none can be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {key: dict(found[key]) for key in ("stages", "folders")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"stages": {}, "folders": {}}

@@ -107,7 +107,10 @@ def _silent_server(error: BaseException) -> str | None:
 
 def _call(words: list[str]) -> int:
     from flows.command_line import root
+    from flows.completion import FLAGS, complete
 
+    if words and words[0] in FLAGS:
+        return complete(words)
     if words[:1] == ["help"] or not words:
         words = [*words[1:], "--help"]
     command: Any = root()

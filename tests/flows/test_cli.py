@@ -105,8 +105,6 @@ def test_an_example_keeps_its_lines_however_narrow_the_terminal(
 def test_completion_for_each_shell(shell: str) -> None:
     script = subprocess.run(
         [sys.executable, "-m", "flows", "--show-completion", shell],
-        # The shell that is named, not the one that this test was started from, if any.
-        env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -126,6 +124,20 @@ def test_completion_for_each_shell(shell: str) -> None:
         text=True,
     )
     assert "audit" in done.stdout + done.stderr, done
+
+
+def test_where_no_shell_asks_one_is_to_be_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for found in (None, "sh"):
+        monkeypatch.setattr("typer._completion_shared._get_shell_name", lambda found=found: found)
+        for flag in ("--show-completion", "--install-completion"):
+            assert run([flag]) == 2
+            said = capsys.readouterr().err
+            assert f"routeyard {flag} bash|zsh|fish|powershell" in said
+            assert "None" not in said
+    assert run(["--show-completion", "tcsh"]) == 2
+    assert "'tcsh'" in capsys.readouterr().err
 
 
 def test_the_workspace_is_given_the_same_way_everywhere(

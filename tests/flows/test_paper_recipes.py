@@ -16,6 +16,12 @@ from pipelines.errors import BadInput
 
 
 @pytest.fixture(autouse=True)
+def _no_workspace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The ledger of a `yard/` that lies where the suite is started would count in the plans."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that looks anything up on the hub fails here."""
 

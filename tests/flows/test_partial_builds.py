@@ -1,0 +1,38 @@
+"""A build of some stages forgets nothing of those that it did not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.cli import run
+from tests.flows.small_recorded import write
+
+
+def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, yard = str(write(tmp_path)), str(tmp_path / "yard")
+    assert run(["build", recipe, "-w", yard]) == 0
+    record = tmp_path / "yard" / "runs" / "small.json"
+    whole = json.loads(record.read_text())
+    assert {"ingest", "collect", "label", "curate", "certify"} <= set(whole["stages"])
+    assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
+    assert json.loads(record.read_text()) == whole
+    for command in (
+        ["relabel", "small", "-w", yard],
+        ["audit", "labels", "small", "-w", yard],
+        ["review", "small", "-w", yard, "--csv", str(tmp_path / "queue.csv")],
+    ):
+        assert run(command) == 0, (command, capsys.readouterr().err)
+    # Other questions: what was made of the former ones is not theirs.
+    lines = (tmp_path / "questions.jsonl").read_text().splitlines()
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
+    assert set(json.loads(record.read_text())["stages"]) == {"ingest", "pool"}
+    # A damaged record is written anew.
+    record.write_text("{")
+    assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
+    assert set(json.loads(record.read_text())["stages"]) == {"ingest", "pool"}
