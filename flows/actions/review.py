@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flows.workspace.stage_folders import write_table
@@ -47,6 +48,17 @@ class Built:
     @property
     def labels(self) -> pa.Table:
         return self.table("label", "labels")
+
+    @property
+    def released_labels(self) -> pa.Table:
+        """Labels of the questions and models that curation left; all where it has not run."""
+        folder, labels = self.folders.get("curate"), self.labels
+        for name, key in (("queries", "query_id"), ("models", "model_id")):
+            path = folder / f"{name}.parquet" if folder else None
+            if path and path.is_file():
+                left = pq.read_table(path, columns=[key]).column(key).combine_chunks()
+                labels = labels.filter(pc.is_in(labels.column(key), value_set=left))
+        return labels
 
     @property
     def duplicates(self) -> pa.Table | None:

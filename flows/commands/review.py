@@ -23,8 +23,8 @@ def command(
     """Decide doubtful labels by hand, the most consequential first.
 
     The queue holds labels that are contested, undecided or rest on a suspect
-    reference, ordered by how many pairs of models change their order when the label
-    flips. Without `--csv` or `--take` a page opens on this machine (loopback only).
+    reference, of the questions and models that curation left, ordered by how many
+    pairs of models change their order when the label flips. Without `--csv` or `--take` a page opens on this machine (loopback only).
     Decisions are kept in the workspace as verdicts of scorer `human:<name>`; the
     next build, and `routeyard relabel`, take them over every other verdict.
 
@@ -70,7 +70,9 @@ def command(
     verdicts = add(found.verdicts, reviews(workspace, found.name))
     labels = found.labels
     suspects = audit(queries, responses, verdicts, labels).tables["suspect_gold"]
-    rows = review_queue(queries, responses, verdicts, labels, suspects, limit=limit)
+    # A pruned model or a removed question is nobody's work: no decision on it can show.
+    shown = found.released_labels
+    rows = review_queue(queries, responses, verdicts, shown, suspects, limit=limit)
     if csv is not None:
         csv.write_text(to_csv(rows), encoding="utf-8")
         said = {"answers": len(rows), "path": csv}
