@@ -13,14 +13,21 @@ from pipelines.evaluate.tradeoff import Bands
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:
-    """`name=pattern,pattern`, again for more groups."""
+    """`name=pattern,pattern` or the name of a known group (`stem`), again for more groups."""
+    from pipelines.task_groups import OOD_GROUPS
+
     groups: dict[str, list[str]] = {}
     for text in texts or []:
         name, _, patterns = text.partition("=")
+        if text in OOD_GROUPS:
+            groups[text] = list(OOD_GROUPS[text])
+            continue
         listed = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
         if not name.strip() or not listed:
             raise BadInput(
-                f"{text!r} is no group of tasks", next_step="write it as stem=mmlu_physics*,gsm8k"
+                f"{text!r} is no group of tasks",
+                next_step="write it as stem=mmlu_physics*,gsm8k, or name one: "
+                + ", ".join(OOD_GROUPS),
             )
         groups[name.strip()] = listed
     return groups or None

@@ -55,7 +55,7 @@ def command(
     ] = False,
     ood_group: Annotated[
         list[str] | None,
-        typer.Option(help="name=pattern,pattern: hold these tasks, domains or sources out."),
+        typer.Option(help="name=pattern,pattern, or stem, math, …: hold such tasks out."),
     ] = None,
     bands: Annotated[
         str, typer.Option(help="LPM to, MPM from, low and high share of the gap.")

@@ -24,7 +24,8 @@ def command(
 
     The queue holds labels that are contested, undecided or rest on a suspect
     reference, of the questions and models that curation left, ordered by how many
-    pairs of models change their order when the label flips. Without `--csv` or `--take` a page opens on this machine (loopback only).
+    pairs of models change their order when the label flips. Without `--csv` or
+    `--take` a page opens on this machine (loopback only).
     Decisions are kept in the workspace as verdicts of scorer `human:<name>`; the
     next build, and `routeyard relabel`, take them over every other verdict.
 

@@ -10,7 +10,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pyarrow as pa
@@ -19,30 +18,8 @@ from pipelines.curate.result import Curated, removals
 from pipelines.curate.rule import Rule
 from pipelines.curate.split_counts import counted
 from pipelines.errors import RecipeError
+from pipelines.task_groups import OOD_GROUPS, members
 from schemas import MODEL_SPLITS, SPLITS
-
-#: Task names (lower case) of the out-of-distribution groups that can be asked for by name.
-OOD_GROUPS: dict[str, tuple[str, ...]] = {
-    "math": (
-        "math", "gsm8k", "hendrycks_math", "aqua_rat", "mathqa", "asdiv", "mawps", "svamp",
-        "abstract_algebra", "college_mathematics", "elementary_mathematics",
-        "high_school_mathematics", "high_school_statistics", "formal_logic",
-    ),
-    "medical": (
-        "health", "medqa", "medmcqa", "pubmedqa", "bioasq", "anatomy", "clinical_knowledge",
-        "college_medicine", "medical_genetics", "nutrition", "professional_medicine", "virology",
-        "human_aging",
-    ),
-    "stem": (
-        "math", "physics", "chemistry", "biology", "engineering", "computer science", "gsm8k",
-        "abstract_algebra", "astronomy", "college_biology", "college_chemistry",
-        "college_computer_science", "college_mathematics", "college_physics", "computer_security",
-        "conceptual_physics", "electrical_engineering", "elementary_mathematics",
-        "high_school_biology", "high_school_chemistry", "high_school_computer_science",
-        "high_school_mathematics", "high_school_physics", "high_school_statistics",
-        "machine_learning",
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +121,8 @@ def out_of_distribution(
 
     Args:
         groups: Names in `OOD_GROUPS`, or {name: [what is in it, …]}: tasks, domains
-            or sources, each a name or a pattern (`mmlu_*`), in any case.
+            or sources, each a name or a pattern (`mmlu_*`), in any case, or a field
+            of the metadata with what it holds (`subject=*physics`).
         reverse: also the other way round.
     """
     queries = tables["queries"]
@@ -187,14 +165,12 @@ def out_of_distribution(
 
 
 def _members(queries: pa.Table, patterns: Sequence[str]) -> set[str]:
-    """Questions whose task, domain or source is named or matches a pattern, in any case."""
-    wanted = [pattern.lower() for pattern in patterns]
-    columns = (queries.column(name).to_pylist() for name in ("task", "domain", "source"))
-    return {
-        query
-        for query, *words in zip(ids_of(queries), *columns, strict=True)
-        if any(fnmatchcase(str(word).lower(), p) for word in words if word for p in wanted)
-    }
+    hit = members(
+        patterns,
+        [queries.column(name).to_pylist() for name in ("task", "domain", "source")],
+        queries.column("metadata").to_pylist() if "metadata" in queries.column_names else [],
+    )
+    return {query for query, inside in zip(ids_of(queries), hit.tolist(), strict=True) if inside}
 
 
 def unseen_models(

@@ -68,6 +68,7 @@ class Core:
         sources: (n,) dataset of each query, or None when not known.
         options: (n,) number of options of each query, 0 where it is open;
             None when not known.
+        metadata: n JSON objects that the sources say of their questions, or none.
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
     """
 
@@ -88,6 +89,7 @@ class Core:
     correct: Floats | None = None
     sources: NDArray[np.str_] | None = None
     options: NDArray[np.int64] | None = None
+    metadata: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -175,6 +177,7 @@ class Core:
             embeddings=None if self.embeddings is None else self.embeddings[rows],
             samples=None if self.samples is None else self.samples[rows],
             prompts=tuple(self.prompts[i] for i in rows) if self.prompts else (),
+            metadata=tuple(self.metadata[i] for i in rows) if self.metadata else (),
             correct=None if self.correct is None else self.correct[rows],
             sources=None if self.sources is None else self.sources[rows],
             options=None if self.options is None else self.options[rows],

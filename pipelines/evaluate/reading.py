@@ -73,6 +73,7 @@ def from_tables(
         correct=_decisions(labels, label_rows, label_columns, (n, m)),
         sources=_column(sorted_queries, "source"),
         options=_options(sorted_queries),
+        metadata=_metadata(sorted_queries),
         kinds=_kinds(models),
     )
 
@@ -99,6 +100,12 @@ def _column(queries: pa.Table, name: str) -> NDArray[np.str_] | None:
     if name not in queries.column_names:
         return None
     return np.array([value or "" for value in queries.column(name).to_pylist()], dtype=np.str_)
+
+
+def _metadata(queries: pa.Table) -> tuple[str, ...]:
+    if "metadata" not in queries.column_names:
+        return ()
+    return tuple(text or "{}" for text in queries.column("metadata").to_pylist())
 
 
 def _kinds(models: pa.Table) -> dict[str, str]:

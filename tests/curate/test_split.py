@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
@@ -104,3 +105,28 @@ def test_two_thirds_of_the_pool_are_seen(make_models: Any) -> None:
     models = make_models([f"m{i}" for i in range(30)])
     table = unseen_models({"models": models}).added["model_splits"]
     assert Counter(table.column("split").to_pylist()) == {"seen": 20, "unseen": 10}
+
+
+def test_groups_hold_subjects_of_mmlu_and_what_metadata_says(make_queries: Any, qid: Any) -> None:
+    rows = [
+        {"name": "a", "task": "mmlu_college_physics"},
+        {"name": "b", "task": "gpqa_main_zeroshot"},
+        {"name": "c", "task": "mmlu_marketing"},
+        {"name": "d", "task": "mmlu", "metadata": json.dumps({"Subject": "Conceptual Physics"})},
+        {"name": "e", "task": "mmlu", "metadata": json.dumps({"subject": "law", "x": "physics"})},
+    ]
+    tables = {"queries": make_queries(rows)}
+    asked = {"named": "subject=*physics", "gpqa": "gpqa_*", "mmlu": "MMLU*"}
+    made = out_of_distribution(tables, groups={name: [text] for name, text in asked.items()})
+    made = made.added["splits"]
+    held = {
+        name: {q for q, p in places(made, f"ood:{name}").items() if p == "test"} for name in asked
+    }
+    assert held == {
+        "named": {qid("d")}, "gpqa": {qid("b")}, "mmlu": {qid(name) for name in "acde"},
+    }  # fmt: skip
+    # By name: physics of MMLU is STEM, and CSCR's list (Table 6) holds GPQA as well.
+    made = out_of_distribution(tables, groups=["stem", "cscr-stem"]).added["splits"]
+    for scheme, inside in (("ood:stem", "a"), ("ood:cscr-stem", "ab")):
+        found = {q for q, p in places(made, scheme).items() if p == "test"}
+        assert found == {qid(name) for name in inside}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from pipelines.evaluate.bootstrap import Draws, interval
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Examples, Router
+from pipelines.task_groups import members
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +60,8 @@ def held_out_groups(
     Args:
         by: `domain` or `task`; where there is only one domain, tasks are taken.
         groups: named groups instead: name → names or patterns (`mmlu_*`) of
-            tasks, domains or sources, in any case. A named group is also shown
+            tasks, domains or sources, in any case, or `field=pattern` for a field
+            of the questions' metadata (`subject=*physics`). A named group is also shown
             category by category (`math/gsm8k`, as RouterBench+, Table 5), and
             the other way round: `not math` is trained on the group alone and
             tested on the rest (CSCR, appendix D.2.1, STEM and Non-STEM).
@@ -106,18 +107,6 @@ class _Part:
         return whole + [(f"{self.name}/{k}", mask, 1) for k, mask in self.categories.items()]
 
 
-def members(core: Core, patterns: Sequence[str]) -> NDArray[np.bool_]:
-    """(n,) questions whose task, domain or source is named or matches a pattern, in any case."""
-    wanted = [pattern.lower() for pattern in patterns]
-    columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
-    hit = np.zeros(core.n_queries, dtype=bool)
-    for column in columns:
-        for value in np.unique(column):
-            if any(fnmatchcase(str(value).lower(), pattern) for pattern in wanted):
-                hit |= column == value
-    return hit
-
-
 def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> list[_Part]:
     if groups is None:
         names = core.domains if by == "domain" else core.tasks
@@ -126,7 +115,8 @@ def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> l
         return [_Part(str(name), names == name, {}) for name in np.unique(names)]
     parts = []
     for name, patterns in groups.items():
-        held = members(core, patterns)
+        columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
+        held = members(patterns, columns, core.metadata)
         if not held.any() or held.all():
             which = "no question" if not held.any() else "every question"
             raise BadInput(

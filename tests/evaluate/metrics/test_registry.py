@@ -23,8 +23,8 @@ from plain_loops import PLAIN, Case
 
 README = Path(importlib.import_module("pipelines.evaluate").__file__ or "").parent / "README.md"
 
-#: Metrics that only exist in an evaluation over seeds or held-out groups: test_evaluate and
-#: test_ood hold them against loops of their own.
+#: Metrics that only exist in an evaluation over seeds or held-out groups:
+#: tests/evaluate/held_out holds them against loops of their own.
 ELSEWHERE = {
     "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
     "agreement",
