@@ -53,7 +53,7 @@ OOD_GROUPS: dict[str, tuple[str, ...]] = {
 
 
 def members(
-    patterns: Sequence[str], columns: Iterable[Sequence[Any]], metadata: Sequence[str | None] = ()
+    patterns: Sequence[str], columns: Iterable[Any], metadata: Sequence[str | None] = ()
 ) -> NDArray[np.bool_]:
     """(n,) questions that a pattern holds, in any case.
 

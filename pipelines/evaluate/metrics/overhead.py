@@ -33,7 +33,8 @@ DECISION_TIME = MetricSpec(
     direction="lower",
     unit="ms per query",
     source=_SOURCE,
-    says="wall time per query of scoring the test questions, and of embedding them when given",
+    says="wall time per query of scoring the test questions, and of embedding them when given; "
+    "with `--timed` or `--usd-per-hour`",
     needs=("clock",),
     compute=_time,
 )
