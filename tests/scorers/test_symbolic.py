@@ -113,3 +113,16 @@ def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.Monk
     assert (reading.outcome, reading.extracted) == ("correct", "5")
     only = math.read(Asked("", ("2^x",)), r"\boxed{5}")
     assert (only.outcome, "took more than" in only.reason) == ("error", True)
+
+
+def test_sentences_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(symbolic, "same", lambda *pair: asked.append(pair))
+    for said in ("160x", "S = 4W - 13(since Stan has caught 13 less than 4 times as many)"):
+        wordy = "This cannot be solved without knowing x(0)"
+        assert read(Asked("", (said,)), f"\\boxed{{{wordy}}}").outcome == "incorrect"
+    assert not asked
+    # one word, a function and a unit in \text are none
+    for said in (r"\sin x \cos x", r"5x \text{ square feet}", "2x shells"):
+        read(Asked("", ("x+1",)), f"\\boxed{{{said}}}")
+    assert len(asked) == 3

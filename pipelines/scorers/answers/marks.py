@@ -52,13 +52,16 @@ _HOW = (
     r"a (?:single|positive|negative|whole|non-?negative|rational|real)\b))"
     r"(?:\s{1,3}(?:therefore|thus|simply|then|approximately|about|exactly|just)\b)?\s{0,3}[:：]?"
 )
-# Keyword → (kind, pattern that matches from the keyword on), in order of preference.
-_MARKS: dict[str, tuple[tuple[str, re.Pattern[str]], ...]] = {
-    keyword: tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in marks)
+# Keyword → one pattern that matches from the keyword on; its groups are the kinds of mark, in
+# order of preference.
+_MARKS: dict[str, re.Pattern[str]] = {
+    keyword: re.compile(
+        "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in marks), re.IGNORECASE
+    )
     for keyword, marks in {
         "answer": (
             ("field", r"answer\\?[\"'] {0,4}:"),
-            ("tag", r"answer\s?[>\]]"),
+            ("tag", r"(?<=[<\[])answer\s?[>\]]"),
             ("label", r"answer(?: \([^)\n]{0,40}\))?[*_]{0,3} {0,2}[:：=][*_]{0,3}"),
             ("stated", "answer" + _HOW),
         ),
@@ -87,7 +90,7 @@ _SAID_ABROAD = (
     r"|是|为|為|は|が|은|는|이)"
 )
 _MARKS |= {
-    keyword: (("stated", re.compile(pattern + _SAID_ABROAD, re.IGNORECASE)),)
+    keyword: re.compile(f"(?P<stated>(?:{pattern}){_SAID_ABROAD})", re.IGNORECASE)
     for keyword, pattern in _ABROAD.items()
 }
 _ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
@@ -122,18 +125,15 @@ def committed(text: str) -> list[Committed]:
     for position, keyword in occurrences(lowered(text), keywords, end):
         if position < floor or not _starts_word(text, position, keyword):
             continue
-        for kind, pattern in _MARKS[keyword]:
-            mark = pattern.match(text, position, end)
-            if mark is None:
-                continue
-            if kind == "tag" and text[position - 1 : position] not in ("<", "["):
-                continue
-            start, stop = _extent(kind, text, mark.end(), end)
-            if start < stop and not (kind == "stated" and _hypothetical(text, position)):
-                found.append(_made(kind, text, position, start, stop))
-                # A field or box is read as a whole; sentences may hold a further mark.
-                floor = stop if kind in ("field", "tag", "boxed") else mark.end()
-            break
+        mark = _MARKS[keyword].match(text, position, end)
+        if mark is None:
+            continue
+        kind = mark.lastgroup or ""
+        start, stop = _extent(kind, text, mark.end(), end)
+        if start < stop and not (kind == "stated" and _hypothetical(text, position)):
+            found.append(_made(kind, text, position, start, stop))
+            # A field or box is read as a whole; sentences may hold a further mark.
+            floor = stop if kind in ("field", "tag", "boxed") else mark.end()
     if (last := _bold_line(text, end)) and (not found or found[-1].end < last.start):
         found.append(last)
     return list(found)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from pipelines.scorers.answers.agreeing import agree
-from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.answers.forms.algebra import symbolically
 from pipelines.scorers.answers.forms.math_form import Form, form_of
 from pipelines.scorers.answers.numbers.number_read import numeric_answer
 from pipelines.scorers.answers.numbers.quantity import Quantity, plain, scan
@@ -162,9 +162,9 @@ def _same(one: Form, other: Form, asked: Asked | None) -> bool:
     if kinds <= {"relation", "equation"} or (
         kinds == {"relation", "ordered"} and (one.source or other.source)
     ):
-        return _symbolically(one.source or one.text, other.source or other.text)
+        return symbolically(one.source or one.text, other.source or other.text)
     if kinds == {"matrix", "scalar"}:
-        return _symbolically(one.text, other.text)
+        return symbolically(one.text, other.text)
     return False
 
 
@@ -254,7 +254,7 @@ def same_scalar(one: str, other: str, asked: Asked | None = None) -> bool:
         return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _BASE.fullmatch(bare) or _BASE.fullmatch(also):
         return bool(bare) and _unbraced(bare) == _unbraced(also)
-    return _symbolically(one, other)
+    return symbolically(one, other)
 
 
 def _unbraced(text: str) -> str:
@@ -278,23 +278,3 @@ def number(text: str) -> Quantity | None:
 
 def _looks_numeric(text: str) -> bool:
     return bool(re.fullmatch(r"[-+$]*\d[\d,.']*", text))
-
-
-def _symbolically(one: str, other: str) -> bool:
-    # A fixed order makes the verdict symmetric and the cache twice as good.
-    first, second = sorted((_latex(one), _latex(other)))
-    return symbolic.same(first, second) is True
-
-
-# "2(3)" is a product; the parser would add. `log_2(8)` and `x^2(…)` keep their digit.
-_JUXTAPOSED = re.compile(r"(?<![\w^.{])(\d+(?:\.\d+)?)\s?\((?=[^)])")
-_MIXED = re.compile(r"(?<![\w}.])(\d+)\s?\\frac\s?\{(\d+)\}\s?\{(\d+)\}")
-
-
-def _latex(text: str) -> str:
-    """Mixed numbers as sums, percent as hundredths, digit groups joined."""
-    text = _MIXED.sub(r"(\1+\\frac{\2}{\3})", text)
-    text = re.sub(r"\\?%", r"\\cdot\\frac{1}{100}", text)
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
-    text = _JUXTAPOSED.sub(r"\1\\cdot(", text)
-    return re.sub(r"\\text\s?\{([^{}]*)\}", r"\\mathrm{\1}", text)
