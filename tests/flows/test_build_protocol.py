@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -14,6 +15,8 @@ import yaml
 from flows.actions.review import built
 from flows.build import run_build
 from flows.cli import run
+from flows.plan import power_of
+from flows.recipe import load
 
 TASKS = ("sums", "words", "dates")
 #: Model → parameters in 10^9, and the tasks it is right on. `twin` answers as `sums-expert` does.
@@ -130,3 +133,13 @@ def test_review_lists_nothing_of_pruned_models(yard: Path, tmp_path: Path) -> No
     assert rows == ["words-expert"]
     with queue.open() as file:
         assert "twin" not in {row["model_id"] for row in csv.DictReader(file)}
+
+
+def test_plan_says_what_the_test_questions_can_show(tmp_path: Path) -> None:
+    (said,) = power_of(load(recipe(tmp_path))[0], 1000)
+    # 400 test questions: d² = z²(0.2 − d²)/400, z = 1.95996 + 0.84162.
+    z = 1.959964 + 0.841621
+    shown = 100 * (0.2 * z**2 / (400 + z**2)) ** 0.5
+    assert said.startswith(f"400 test questions can tell routers apart that differ by {shown:.1f} ")
+    needed = [math.ceil(z**2 * (0.2 - d**2) / d**2) for d in (0.05, 0.02, 0.01)]
+    assert "5 points {:,}, 2 points {:,}, 1 points {:,}".format(*needed) in said

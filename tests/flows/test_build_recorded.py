@@ -9,7 +9,9 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from flows.actions.review import built
 from flows.build import run_build
 from pipelines.errors import (
     GateFailed,
@@ -102,6 +104,24 @@ def test_the_recipe_split_stands_beside_those_of_rules(tmp_path: Path) -> None:
     release = Path(build(recipe, tmp_path / "yard")["release"]["path"])
     schemes = pq.read_table(release / "data" / "splits.parquet")["scheme"].unique().to_pylist()
     assert sorted(schemes) == ["dense", "ood:adding"]
+
+
+def test_the_default_scheme_stays_when_only_a_rule_makes_schemes(tmp_path: Path) -> None:
+    rule = {"rule": "out_of_distribution", "groups": {"adding": ["small"]}}
+    source = RECIPE["sources"][0]
+    fields = {**source["fields"], "task": "{{ 'small' if id | int < 4 else 'large' }}"}
+    recipe = write(tmp_path, curate=[rule], sources=[{**source, "fields": fields}])
+    written = yaml.safe_load(recipe.read_text())
+    del written["split"]
+    recipe.write_text(yaml.safe_dump(written))
+    done = build_until_curate(recipe, tmp_path / "yard")
+    schemes = pq.read_table(done / "splits.parquet")["scheme"].unique().to_pylist()
+    assert sorted(schemes) == ["dense", "ood:adding"]
+
+
+def build_until_curate(recipe: Path, yard: Path) -> Path:
+    run_build(str(recipe), str(yard), jobs=1, until="curate")
+    return built("small", yard).folders["curate"]
 
 
 def test_two_splits_of_one_name_are_refused(tmp_path: Path) -> None:
