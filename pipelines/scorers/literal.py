@@ -227,7 +227,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "1",
+    "2",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "
