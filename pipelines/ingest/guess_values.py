@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Row = Mapping[str, Any]
+#: Parts of a nested column that hold the answers' texts.
+_TEXTS = ("text", "texts", "aliases")
 
 
 @dataclass
@@ -105,8 +107,14 @@ def settle_references(found: Guess, rows: Sequence[Row]) -> None:
     elif seen and all(isinstance(v, str) and v.startswith("[") and _json_list(v) for v in seen):
         value = f"{{{{ _row[{mapped!r}] | from_json }}}}"
         found.say("references", value, f"{mapped!r} is a JSON list")
-    elif seen and all(isinstance(v, dict) and "text" in v for v in seen):
-        found.say("references", f"{{{{ _row[{mapped!r}].text }}}}", f"{mapped!r} holds texts")
+    elif seen and all(isinstance(v, dict) for v in seen):
+        inner = next((k for k in _TEXTS if all(k in v for v in seen)), None)
+        if inner:
+            value = f"{{{{ _row[{mapped!r}].{inner} }}}}"
+            found.say("references", value, f"{mapped!r} holds texts")
+        elif found.reasons["references"] != "as given":
+            # Taken as they are, the names of its parts would be the answers.
+            del found.fields["references"], found.reasons["references"]
 
 
 def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:

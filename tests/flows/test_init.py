@@ -133,6 +133,23 @@ def test_what_cannot_be_known_is_said_and_not_made_up(tmp_path: Path) -> None:
     assert "from 0 or from 1" in done.lacks[0]
 
 
+@pytest.mark.parametrize(("part", "known"), [("aliases", True), ("spans", False)])
+def test_the_parts_of_a_nested_answer_are_not_the_answers(
+    part: str, known: bool, tmp_path: Path
+) -> None:
+    rows = [{"question": f"Capital of {k}?", "answer": {part: [v], "n": 1}}
+            for k, v in CAPITALS.items()]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    if known:
+        checked, base = load(str(done.recipe))
+        queries = ingest(checked.sources, base=base).queries.to_pylist()
+        assert queries[0]["references"] == ["Paris"]
+    else:
+        assert "no column holds the answers" in done.lacks[0]
+
+
 def test_a_person_knows_better(tmp_path: Path) -> None:
     path = write(tmp_path, "plain")
     given = {"question": "answer", "references": "question"}

@@ -18,6 +18,7 @@ from schemas import RESPONSES
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
+from tests.flows.small_recorded import write
 
 
 @pytest.fixture
@@ -82,6 +83,21 @@ def test_the_audit_names_what_is_wrong_and_exits_3(
     out = capsys.readouterr().out
     assert "served by 'other'" in out
     assert "q0/0" in out
+
+
+def test_what_the_recipe_waives_is_printed_with_its_reason(
+    yard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waivers = [{"gate": "metering:usage_missing", "reason": "Recorded without usage."}]
+    recipe = str(write(tmp_path / "recipe", release={"waivers": waivers}))
+    assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 3
+    assert "usage_missing: bad: waived: Recorded without usage." in capsys.readouterr().out
+    waivers[0]["gate"] = "metering"
+    write(tmp_path / "recipe", release={"waivers": waivers})
+    assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("waived: Recorded without usage.") == 3
+    assert "metering: nothing stands" in shown
 
 
 def test_a_workspace_is_repriced_beside_itself(

@@ -1,0 +1,119 @@
+"""What a plan or build cannot know, leaves out or does not look for is said in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from flows.cli import run
+from flows.deploy import check_cron, deploy
+from flows.plan import plan_build
+from pipelines.errors import BadInput
+from tests.flows.small_recorded import RECIPE, write
+
+Capture = pytest.CaptureFixture[str]
+
+
+def asked(folder: Path, model: dict[str, Any], collect: dict[str, Any]) -> str:
+    """A recipe whose model would be asked; nothing listens, and planning asks nobody."""
+    provider = {"name": "p", "base_url": "http://127.0.0.1:9/v1"}
+    pool = {"models": [{"model_id": "m", **model}], "providers": [provider]}
+    return str(write(folder, pool=pool, collect=collect))
+
+
+PRICES = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
+
+
+@pytest.mark.parametrize(
+    ("model", "collect", "unknown"),
+    [
+        (PRICES, {"max_tokens": 50}, []),
+        (PRICES, {}, ["'collect.max_tokens'"]),
+        ({**PRICES, "price_out": None}, {"max_tokens": 50}, ["the model's 'price_out'"]),
+        (
+            {},
+            {},
+            ["the model's 'price_in'", "the model's 'price_out'", "'collect.max_tokens'"],
+        ),
+    ],
+)
+def test_a_plan_names_what_the_cost_is_not_known_for(
+    tmp_path: Path, capsys: Capture, model: dict[str, Any], collect: dict[str, Any], unknown: list
+) -> None:
+    recipe = asked(tmp_path, model, collect)
+    (row,) = plan_build(recipe, tmp_path / "yard")["models"]
+    assert row["unknown"] == unknown
+    assert run(["plan", recipe, "-w", str(tmp_path / "yard")]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"is not known without {what} (m)" in shown for what in unknown)
+    assert ("is not known without" in shown) == bool(unknown)
+
+
+def test_a_plan_says_that_the_version_is_released(tmp_path: Path) -> None:
+    recipe, yard = write(tmp_path), tmp_path / "yard"
+    assert not any("released already" in note for note in plan_build(recipe, yard)["notes"])
+    assert run(["build", str(recipe), "-w", str(yard)]) == 0
+    (note,) = (n for n in plan_build(recipe, yard)["notes"] if "released already" in n)
+    assert "nothing it is made of has changed" in note
+    lines = (tmp_path / "answers.jsonl").read_text().splitlines()
+    (tmp_path / "answers.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    (note,) = (n for n in plan_build(recipe, yard)["notes"] if "released already" in n)
+    assert "collect: " in note
+    assert "set a new 'version'" in note
+
+
+def test_a_build_ends_with_its_losses(tmp_path: Path, capsys: Capture) -> None:
+    recipe, yard = write(tmp_path), tmp_path / "yard"
+    assert run(["build", str(recipe), "-w", str(yard)]) == 0
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert "1 pairs without a label: no response" in shown
+    assert "1 questions x 1 models" in shown
+    assert "near-duplicates were not looked for (rule dedup)" in shown
+    release = yard / "releases" / "small" / "1.0.0"
+    card = " ".join((release / "README.md").read_text().split())
+    assert "not looked for" in card
+    assert "no response" in card
+    assert run(["health", str(release), "--out", str(tmp_path / "health")]) == 0
+    (page,) = (tmp_path / "health").glob("*.md")
+    assert "not looked for" in page.read_text()
+    assert "near-duplicates will not be looked for" in " ".join(plan_build(recipe, yard)["notes"])
+
+
+def test_a_scorer_that_fails_on_a_whole_task_is_said(tmp_path: Path, capsys: Capture) -> None:
+    fields = {**RECIPE["sources"][0]["fields"], "task": "task"}
+    recipe = write(tmp_path, sources=[{**RECIPE["sources"][0], "fields": fields}])
+    rows = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    for i, row in enumerate(rows):
+        row |= {"task": "words", "answer": "no number"} if i < 4 else {"task": "sums"}
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "questions.jsonl").write_text(text)
+    assert run(["build", str(recipe), "-w", str(tmp_path / "yard")]) == 0
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert "8 pairs without a label: scorer error of 'numeric'" in shown
+    assert "4 questions x 2 models" in shown
+    assert "mend the references or choose another scorer" in shown
+
+
+def test_embeddings_that_are_asked_for_are_made_without_a_rule(tmp_path: Path) -> None:
+    release = {**RECIPE["release"], "include_embeddings": True}
+    recipe = write(tmp_path, release=release)
+    assert run(["build", str(recipe), "-w", str(tmp_path / "yard")]) == 0
+    folder = tmp_path / "yard" / "releases" / "small" / "1.0.0" / "data"
+    assert pq.read_table(folder / "embeddings.parquet").num_rows == 12
+
+
+def test_a_deployment_that_cannot_run_is_refused_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(BadInput, match="is no cron schedule") as refused:
+        check_cron("every monday")
+    assert len(str(refused.value).splitlines()) <= 3
+    check_cron("0 6 * * 1")
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setattr("flows.deploy.api_configured", lambda: False)
+    with pytest.raises(BadInput, match="nothing will run"):
+        deploy(str(write(tmp_path)), tmp_path / "yard")
