@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.actions.entrants import entrants, from_code, from_file, pair_scorers
-from flows.actions.released import core_of, read_release, with_embeddings
+from flows.actions.released import read_release, with_embeddings
 from flows.show.console import line
+from pipelines.evaluate.reading import core_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from flows.show.console import counter
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.reading import from_tables
 from schemas import CONTRACTS
 
 #: Tables an evaluation reads; the others stay closed.
@@ -91,10 +89,3 @@ def with_embeddings(
             found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
         return {**tables, "embeddings": found}
     return tables
-
-
-def core_of(tables: dict[str, pa.Table]) -> Core:
-    """Evaluation core of a release's tables."""
-    names = ("queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
-             "verdicts", "model_splits")  # fmt: skip
-    return from_tables(**{name: tables[name] for name in names if name in tables})

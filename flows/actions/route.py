@@ -86,10 +86,11 @@ def route(
 def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
-    from flows.actions.released import core_of, read_release
+    from flows.actions.released import read_release
     from flows.actions.zoo import vectors
     from pipelines.embed import text_of
     from pipelines.evaluate.certificate import default_scheme
+    from pipelines.evaluate.reading import core_of
     from pipelines.lexical import fitted as lexical_of
     from pipelines.zoo.bench import with_validation
     from pipelines.zoo.cell import price

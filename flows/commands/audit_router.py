@@ -29,10 +29,11 @@ def command(
     import pyarrow.parquet as pq
     from pyarrow import csv
 
-    from flows.actions.released import core_of, read_release
+    from flows.actions.released import read_release
     from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
+    from pipelines.evaluate.reading import core_of
     from pipelines.zoo.audit import audit
 
     if not predictions.is_file():

@@ -114,9 +114,10 @@ def command(
     from flows.actions import evaluate_options as options
     from flows.actions.entrants import parse_pair
     from flows.actions.evaluate_report import write_evaluation
-    from flows.actions.released import core_of, out_folder, read_release, with_embeddings
+    from flows.actions.released import out_folder, read_release, with_embeddings
     from flows.show.results import print_result
     from pipelines.evaluate.certificate import certify
+    from pipelines.evaluate.reading import core_of
     from pipelines.staging import write_json
 
     tables = read_release(release)

@@ -58,6 +58,7 @@ def command(
     from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
+    from pipelines.evaluate.reading import core_of
     from pipelines.zoo.entrants import own as theirs
     from pipelines.zoo.entrants import registered
 
@@ -70,7 +71,7 @@ def command(
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
     tables = read.read_release(release)
     folder = read.out_folder(release, out)
-    core = read.core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)
     names = [name.strip() for name in encoders.split(",") if name.strip()]
     if not names:

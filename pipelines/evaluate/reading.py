@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,6 +78,13 @@ def from_tables(
         metadata=_metadata(sorted_queries),
         kinds=_kinds(models),
     )
+
+
+def core_of(tables: Mapping[str, pa.Table]) -> Core:
+    """Core of a release's tables by name; those that an evaluation does not read are ignored."""
+    names = ("queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
+             "verdicts", "model_splits")  # fmt: skip
+    return from_tables(**{name: tables[name] for name in names if name in tables})
 
 
 def _options(queries: pa.Table) -> NDArray[np.int64] | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipelines.curate.matrix import LabelMatrix, label_matrix
 from pipelines.evaluate.bootstrap import interval
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.reading import from_tables
+from pipelines.evaluate.reading import core_of
 from pipelines.evaluate.run import Evaluation, evaluate
 from pipelines.routers.base import Router
 
@@ -50,9 +50,7 @@ class Given:
     @cached_property
     def core(self) -> Core:
         """Labels, costs, embeddings and splits as dense arrays."""
-        names = ("queries", "models", "labels", "responses", "embeddings", "splits",
-                 "duplicates", "verdicts", "model_splits")  # fmt: skip
-        return from_tables(**{name: self.tables[name] for name in names if name in self.tables})
+        return core_of(self.tables)
 
     @cached_property
     def matrix(self) -> LabelMatrix:
