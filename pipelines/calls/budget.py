@@ -57,6 +57,7 @@ class Purse:
         self._raise_by = raise_by
         self._before: dict[str, float] | None = None
         self._settled: dict[str, float | None] = {}
+        self._writing: asyncio.TimerHandle | None = None
         self._changed = asyncio.Condition()
         self._asking = asyncio.Lock()
 
@@ -101,11 +102,23 @@ class Purse:
         if not charge:
             return
         self._settled[charge] = spent
+        if self._writing is None:
+            # Others wait for what is still charged, and this run may ask nothing more.
+            self._writing = asyncio.get_running_loop().call_later(_LOOK_S, self._write)
         async with self._changed:
             self._changed.notify_all()
 
+    def _write(self) -> None:
+        self._writing = None
+        if self._settled:
+            settled, self._settled = self._settled, {}
+            self._ledger.charge(self._account, Bounds(None, {}), [], settled)
+
     async def close(self) -> None:
         """Write down what is settled."""
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
         if self._settled:
             settled, self._settled = self._settled, {}
             await asyncio.wrap_future(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,24 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
         assert ledger.charged("b") == {"m": pytest.approx(0.5)}
         assert ask(Charge("5", "m", 0.4)) == ["full"]
         assert ledger.charged("other") == {}
+
+
+def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
+    # One build waited for the other's claims, the other for charges that the first had
+    # settled and told nobody of: both for ever.
+    from pipelines.calls.budget import Purse
+    from schemas.recipe.collect import Budget
+
+    async def both() -> str | None:
+        with (
+            SqliteLedger(tmp_path / "l.sqlite") as first,
+            SqliteLedger(tmp_path / "l.sqlite") as second,
+        ):
+            idle, waiting = Purse(Budget(usd=1.0), first, "b"), Purse(Budget(usd=1.0), second, "b")
+            charge = await idle.reserve("m", 0.9)
+            assert charge is not None
+            await idle.settle(charge, 0.1)  # and then nothing: no ask, no close
+            async with asyncio.timeout(20):
+                return await waiting.reserve("m", 0.5)
+
+    assert asyncio.run(both())
