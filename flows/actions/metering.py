@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.metering.findings import Finding
+    from pipelines.metering.findings import MeteringFinding
     from schemas.recipe import Pool, Recipe, Waiver
 
 
 def audit_ledger(
     workspace: Path, recipe: str | None
-) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, Waiver], ...]]:
+) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(findings that stand, findings the recipe waives) over all answers of a ledger."""
     from flows.recipe import load
     from flows.workspace.ledgers import existing_ledger, prompts

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.metering.checks import CHECKS
-from pipelines.metering.findings import GATE, SHOWN, Audited, Finding, Row
+from pipelines.metering.findings import GATE, SHOWN, Audited, MeteringFinding, Row
 from schemas.recipe.collect import Metering
 from schemas.recipe.release import Waiver
 from schemas.responses import ANSWERLESS
@@ -36,7 +36,7 @@ def audit(
     names: Mapping[str, str] | None = None,
     price_changed: Mapping[str, str] | None = None,
     canaries: pa.Table | None = None,
-) -> tuple[Finding, ...]:
+) -> tuple[MeteringFinding, ...]:
     """Run every check; findings in order of check, then model.
 
     Args:
@@ -73,12 +73,12 @@ def audit(
 
 
 def apply_waivers(
-    findings: Iterable[Finding], waivers: Sequence[Waiver]
-) -> tuple[tuple[Finding, ...], tuple[tuple[Finding, Waiver], ...]]:
+    findings: Iterable[MeteringFinding], waivers: Sequence[Waiver]
+) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(findings that stop a release, findings a waiver covers with that waiver)."""
     by_gate = {waiver.gate: waiver for waiver in waivers}
-    stands: list[Finding] = []
-    waived: list[tuple[Finding, Waiver]] = []
+    stands: list[MeteringFinding] = []
+    waived: list[tuple[MeteringFinding, Waiver]] = []
     for finding in findings:
         waiver = by_gate.get(finding.gate) or by_gate.get(GATE)
         if waiver:
@@ -99,7 +99,7 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:
         yield model_id, mine.to_pylist()
 
 
-def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[Finding]:
+def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[MeteringFinding]:
     """Fixed prompts at temperature 0, asked at the start and again at the end."""
     answers: dict[tuple[str, str], dict[str, tuple[str | None, str | None]]] = {}
     for row in canaries.to_pylist():
@@ -115,7 +115,7 @@ def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[Finding]:
         drifted = [prompt for prompt, differs in pairs if differs]
         if len(drifted) > thresholds.canary_drift * len(pairs):
             found.append(
-                Finding(
+                MeteringFinding(
                     "canary_drift",
                     model_id,
                     "canary prompts answered differently at the end",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pipelines.metering.findings import (
     Audited,
     Check,
-    Finding,
+    MeteringFinding,
     Row,
     any_bad,
     finding,
@@ -20,7 +20,7 @@ from pipelines.metering.findings import (
 )
 
 
-def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [
         row
         for row in rows
@@ -33,7 +33,7 @@ def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[F
     )
 
 
-def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = []
     for row in rows:
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
@@ -45,7 +45,7 @@ def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]
     yield from any_bad("totals", model_id, "answers whose counts do not add up", bad)
 
 
-def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = [row for row in rows if row[name] is not None]
         if len(counted) < asked.thresholds.min_answers:
@@ -66,7 +66,7 @@ def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Findin
             yield finding("constant_count", model_id, says, same, len(rows))
 
 
-def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
     bad = [row for row in rows if not _plausible(asked, row)]
     yield from any_bad(
@@ -98,7 +98,7 @@ def words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = []
     for row in rows:
         if not row.get("logprobs") or row["completion_tokens"] is None:
@@ -111,7 +111,7 @@ def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[F
     )
 
 
-def _served(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _served(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     wanted = {model_id, asked.names.get(model_id, model_id)}
     wanted |= set(asked.thresholds.served_as.get(model_id, []))
     by_name: dict[str, list[Row]] = {}
@@ -138,17 +138,17 @@ def same_model(asked: str, served: str) -> bool:
     return _DATED.fullmatch(longer[len(shorter) :]) is not None
 
 
-def _truncated(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _truncated(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["status"] == "truncated"]
     yield from share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
 
 
-def _refused(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _refused(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["status"] == "refused"]
     yield from share("refused", model_id, "refusals", bad, rows, asked, "refused")
 
 
-def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
     The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
@@ -180,14 +180,14 @@ def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding
     )
 
 
-def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["cost_usd"] is None]
     yield from share(
         "price_unknown", model_id, "answers of unknown cost", bad, rows, asked, "price_unknown"
     )
 
 
-def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     changed = asked.price_changed.get(model_id)
     read = asked.models.get(model_id, {}).get("price_date")
     bad = [row for row in rows if row["cost_source"] == "price_table"]
@@ -197,7 +197,7 @@ def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Fin
         yield finding("price_stale", model_id, says, bad, len(rows))
 
 
-def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Finding]:
+def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     """Tables that are off by ten have been published: the provider's figure shows it."""
     model = asked.models.get(model_id, {})
     if model.get("price_in") is None or model.get("price_out") is None:

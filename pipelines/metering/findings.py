@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MeteringFinding:
     """What one check found for one model.
 
     Attributes:
@@ -56,16 +56,18 @@ class Audited:
 
 
 #: (what is known, model_id, that model's answers) → findings
-Check = Callable[[Audited, str, list[Row]], Iterator[Finding]]
+Check = Callable[[Audited, str, list[Row]], Iterator[MeteringFinding]]
 
 
-def finding(check: str, model_id: str, says: str, bad: list[Row], of: int | None) -> Finding:
+def finding(
+    check: str, model_id: str, says: str, bad: list[Row], of: int | None
+) -> MeteringFinding:
     rows = sorted((str(row["query_id"]), int(row["sample"])) for row in bad)
     part = len(bad) / of if of else None
-    return Finding(check, model_id, says, len(bad), tuple(rows[:SHOWN]), part)
+    return MeteringFinding(check, model_id, says, len(bad), tuple(rows[:SHOWN]), part)
 
 
-def any_bad(check: str, model_id: str, says: str, bad: list[Row]) -> Iterator[Finding]:
+def any_bad(check: str, model_id: str, says: str, bad: list[Row]) -> Iterator[MeteringFinding]:
     if bad:
         yield finding(check, model_id, says, bad, None)
 
@@ -78,7 +80,7 @@ def share(
     rows: list[Row],
     asked: Audited,
     threshold: str,
-) -> Iterator[Finding]:
+) -> Iterator[MeteringFinding]:
     """A finding when more than the threshold's share of the answers is bad."""
     limit = float(getattr(asked.thresholds, threshold))
     # With few answers a rate says nothing, but a limit of none is none.

@@ -27,7 +27,7 @@ PRICE = 0.01
 
 
 @dataclass(frozen=True)
-class Finding:
+class Suspicion:
     """`level`: `fail` (not to be accepted), `warn` (to be explained) or `ok`."""
 
     name: str
@@ -35,7 +35,7 @@ class Finding:
     says: str
 
 
-def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> list[Finding]:
+def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> list[Suspicion]:
     """Findings on a table with `query_id` and `model_id`, and perhaps `cost` and `tokens`.
 
     Args:
@@ -43,7 +43,7 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     """
     missing = [c for c in ("query_id", "model_id") if c not in table.column_names]
     if missing:
-        return [Finding("columns", "fail", f"there is no column {missing[0]!r}")]
+        return [Suspicion("columns", "fail", f"there is no column {missing[0]!r}")]
     test = core.take(core.rows(scheme, split))
     found = _coverage(test, table)
     place = {q: k for k, q in enumerate(test.query_ids)}
@@ -53,11 +53,11 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     foreign = sorted({str(m) for m in models if m not in at_model})
     if foreign:
         found.append(
-            Finding("models", "fail", f"{len(foreign)} model(s) not in the release: {foreign[0]}")
+            Suspicion("models", "fail", f"{len(foreign)} model(s) not in the release: {foreign[0]}")
         )
     use = [k for k, q in enumerate(ids) if q in place and models[k] in at_model]
     if not use:
-        return [*found, Finding("choices", "fail", "no row names a test question and a model")]
+        return [*found, Suspicion("choices", "fail", "no row names a test question and a model")]
     rows = np.array([place[ids[k]] for k in use], dtype=np.int64)
     choice = np.array([at_model[models[k]] for k in use], dtype=np.int64)
     part = test.take(rows)
@@ -71,37 +71,37 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     return found
 
 
-def _coverage(test: Core, table: pa.Table) -> list[Finding]:
+def _coverage(test: Core, table: pa.Table) -> list[Suspicion]:
     ids = table.column("query_id").cast(pa.string()).to_pylist()
     wanted, seen = set(test.query_ids), set(ids)
     found = []
     lacking, strange = sorted(wanted - seen), sorted(str(q) for q in seen - wanted)
     if lacking:
         says = f"{len(lacking)} of {len(wanted)} test questions are missing, such as {lacking[0]}"
-        found.append(Finding("missing questions", "fail", says))
+        found.append(Suspicion("missing questions", "fail", says))
     if len(ids) > len(seen):
         says = f"{len(ids) - len(seen)} rows repeat a question: one choice each is asked for"
-        found.append(Finding("repeated questions", "fail", says))
+        found.append(Suspicion("repeated questions", "fail", says))
     if strange:
         says = f"{len(strange)} question(s) are not of the test split, such as {strange[0]}"
-        found.append(Finding("foreign questions", "warn", says))
-    return found or [Finding("questions", "ok", f"each of {len(wanted)} test questions once")]
+        found.append(Suspicion("foreign questions", "warn", says))
+    return found or [Suspicion("questions", "ok", f"each of {len(wanted)} test questions once")]
 
 
-def _constant(part: Core, choice: NDArray[np.int64]) -> Finding:
+def _constant(part: Core, choice: NDArray[np.int64]) -> Suspicion:
     share = np.bincount(choice, minlength=part.n_models) / len(choice)
     top = int(share.argmax())
     if share[top] == 1.0 and part.n_models > 1:
-        return Finding(
+        return Suspicion(
             "constant choice", "warn",
             f"every question goes to {part.model_ids[top]}: a single model, no router",
         )  # fmt: skip
-    return Finding(
+    return Suspicion(
         "constant choice", "ok", f"{part.model_ids[top]} is asked most, {share[top]:.1%}"
     )
 
 
-def _leak(part: Core, choice: NDArray[np.int64]) -> Finding:
+def _leak(part: Core, choice: NDArray[np.int64]) -> Suspicion:
     """Choices that equal the cheapest right model wherever there is one have seen the labels."""
     y = part.labels
     can = solvable(y)
@@ -110,7 +110,7 @@ def _leak(part: Core, choice: NDArray[np.int64]) -> Finding:
     tell = can & ~np.all(right(y) | np.isnan(y), axis=1)
     n = int(tell.sum())
     if n < FEWEST:
-        return Finding("label leak", "ok", f"only {n} questions could tell")
+        return Suspicion("label leak", "ok", f"only {n} questions could tell")
     same = float(np.mean(choice[tell] == query_oracle(y, usd)[tell]))
     hit = float(np.mean(right(y)[np.arange(len(y)), choice][tell]))
     says = (
@@ -118,11 +118,13 @@ def _leak(part: Core, choice: NDArray[np.int64]) -> Finding:
         f"are the cheapest right model and {hit:.1%} are right"
     )
     if same >= LEAK or hit >= LEAK:
-        return Finding("label leak", "fail", says + ": choices follow the answers of the test set")
-    return Finding("label leak", "ok", says)
+        return Suspicion(
+            "label leak", "fail", says + ": choices follow the answers of the test set"
+        )
+    return Suspicion("label leak", "ok", says)
 
 
-def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> Finding:
+def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> Suspicion:
     """Better than the best model of every (task, near-duplicate group) on test, is too good.
 
     That oracle knows test labels but not questions: what a router's features could
@@ -147,29 +149,29 @@ def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> F
         f"(difference {100 * gain:+.2f} ± {100 * error:.2f} points)"
     )
     if len(y) >= FEWEST and gain > 3 * error and gain > 0.1:
-        return Finding("beyond its features", "warn", says + ": far above what tasks can tell")
-    return Finding("beyond its features", "ok", says)
+        return Suspicion("beyond its features", "warn", says + ": far above what tasks can tell")
+    return Suspicion("beyond its features", "ok", says)
 
 
-def _prices(part: Core, choice: NDArray[np.int64], cost: NDArray[np.float64]) -> Finding:
+def _prices(part: Core, choice: NDArray[np.int64], cost: NDArray[np.float64]) -> Suspicion:
     usd = part.costs.get("usd")
     if usd is None:
-        return Finding("prices", "warn", "the release knows no dollars to compare with")
+        return Suspicion("prices", "warn", "the release knows no dollars to compare with")
     real = at_choice(usd, choice)
     both = ~np.isnan(real) & ~np.isnan(cost)
     off = np.abs(cost[both] - real[both]) > PRICE * np.maximum(np.abs(real[both]), 1e-12)
     if off.any():
         ratio = float(np.median(cost[both][off] / np.maximum(real[both][off], 1e-300)))
         says = f"{int(off.sum())} of {int(both.sum())} costs are not the release's"
-        return Finding("prices", "fail", f"{says}; median ratio {ratio:.3g}")
-    return Finding("prices", "ok", f"{int(both.sum())} costs are the release's")
+        return Suspicion("prices", "fail", f"{says}; median ratio {ratio:.3g}")
+    return Suspicion("prices", "ok", f"{int(both.sum())} costs are the release's")
 
 
-def _tokens(part: Core, choice: NDArray[np.int64], tokens: NDArray[np.float64]) -> Finding:
+def _tokens(part: Core, choice: NDArray[np.int64], tokens: NDArray[np.float64]) -> Suspicion:
     for model in np.unique(choice):
         own = tokens[choice == model]
         own = own[~np.isnan(own)]
         if len(own) >= FEWEST and np.all(own == own[0]):
             says = f"{len(own)} answers of {part.model_ids[model]} all have {own[0]:g} tokens"
-            return Finding("token counts", "fail", says)
-    return Finding("token counts", "ok", "counts differ between answers")
+            return Suspicion("token counts", "fail", says)
+    return Suspicion("token counts", "ok", "counts differ between answers")

@@ -18,7 +18,7 @@ from pipelines.label.verdict_matrix import newest
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LabelDoubt:
     """One thing to look at: `kind` for machines, `says` for people."""
 
     kind: str
@@ -30,7 +30,7 @@ class Finding:
 class Audit:
     """Findings, and the tables they rest on (each sorted; empty when nothing was found)."""
 
-    findings: list[Finding]
+    findings: list[LabelDoubt]
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
@@ -102,7 +102,7 @@ def audit(
     tables["agreement"] = _agreement(queries, current)
     tables["accuracy"] = noise.intervals(labels, tables["suspect_gold"])
     found = _findings(tables, unreadable, conflicting, conflict_ratio, min_answers)
-    found += [Finding(*one) for one in doubts]
+    found += [LabelDoubt(*one) for one in doubts]
     return Audit(found, tables)
 
 
@@ -197,12 +197,12 @@ def _findings(
     conflicting: float,
     conflict_ratio: float,
     min_answers: int,
-) -> list[Finding]:
-    found: list[Finding] = []
+) -> list[LabelDoubt]:
+    found: list[LabelDoubt] = []
     for row in tables["abstentions"].to_pylist():
         if row["answers"] >= min_answers and row["share"] >= unreadable:
             says = f"{row['share']:.1%} of its {row['answers']:,} answers could not be read"
-            found.append(Finding("unreadable_model", row["model_id"], says))
+            found.append(LabelDoubt("unreadable_model", row["model_id"], says))
     for row in tables["conflicts"].to_pylist():
         bar = max(conflicting, conflict_ratio * row["median_share"])
         if row["answers"] >= min_answers and row["share"] >= bar:
@@ -210,20 +210,20 @@ def _findings(
                 f"{row['share']:.1%} of its answers commit to several different answers (median "
                 f"model {row['median_share']:.1%}): neither the first nor the last can be trusted"
             )
-            found.append(Finding("conflicting_run", row["model_id"], says))
+            found.append(LabelDoubt("conflicting_run", row["model_id"], says))
     for row in tables["fill_ins"].to_pylist():
         says = (
             f"where its text holds no answer ({row['unreadable']:,} times) stored labels are right "
             f"{row['right_at_fill_in']:.0%} of the time when the reference is {row['fill_in']!r}, "
             f"{row['right_elsewhere']:.0%} otherwise: a constant was filled in"
         )
-        found.append(Finding("constant_fill_in", row["model_id"], says))
+        found.append(LabelDoubt("constant_fill_in", row["model_id"], says))
     for row in tables["suspect_gold"].to_pylist():
         says = (
             f"{row['agreeing']} of the {row['strong']} best models say {row['consensus'][:60]!r}, "
             f"the reference {'; '.join(row['references'])[:60]!r}"
         )
-        found.append(Finding("suspect_gold", row["query_id"], says))
+        found.append(LabelDoubt("suspect_gold", row["query_id"], says))
     for row in tables["stored_accuracy"].to_pylist():
         if row["differ"]:
             says = (
@@ -232,11 +232,11 @@ def _findings(
                 f"({row['read_right']:,} read as right and stored as wrong, "
                 f"{row['read_wrong']:,} the reverse)"
             )
-            found.append(Finding("stored_labels_differ", row["model_id"], says))
+            found.append(LabelDoubt("stored_labels_differ", row["model_id"], says))
     for row in tables.get("duplicate_conflicts", pa.table({})).to_pylist():
         says = (
             f"{row['questions']} near-duplicates with {row['different_references']} different "
             "references, or with labels that contradict each other"
         )
-        found.append(Finding("duplicate_conflict", row["group_id"], says))
+        found.append(LabelDoubt("duplicate_conflict", row["group_id"], says))
     return found
