@@ -90,8 +90,9 @@ def check_metering(recipe: Recipe, audited: Done) -> None:
 def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None) -> Done:
     """Routability certificate over the staged tables."""
     from pipelines.evaluate.certificate import certify
+    from pipelines.evaluate.certificate.crossfit import REFERENCE
     from pipelines.evaluate.reading import from_tables
-    from pipelines.routers import REFERENCE, ROUTERS
+    from pipelines.routers import ROUTERS
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)

@@ -116,11 +116,12 @@ def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgre
             )
             for name in ("one", "two")
         ]
-        asked = [(time.monotonic(), 0)]
+        asked = [(time.monotonic(), time.monotonic(), 0)]
         while any(process.poll() is None for process in both):
             time.sleep(0.2)
+            looked = time.monotonic()
             calls = sum(n for model in counts_of(url)["asked"].values() for n in model.values())
-            asked.append((time.monotonic(), calls))
+            asked.append((looked, time.monotonic(), calls))
         said = [process.communicate(timeout=200)[1] for process in both]
         assert [process.returncode for process in both] == [0, 0], said
         counts = counts_of(url)
@@ -130,8 +131,8 @@ def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgre
     # At most six calls at once in sum, three for each.
     assert counts["most_at_once"] <= 6
     # 1,800 a minute in sum: over any time 30 a second, and the second each may catch up.
-    for i, (began, before) in enumerate(asked):
-        for ended, after in asked[i + 1 :]:
+    for i, (began, _, before) in enumerate(asked):
+        for _, ended, after in asked[i + 1 :]:
             assert after - before <= 30 * (ended - began + 1) + 2
     assert runs(postgres) == 2  # both took part
     tables = [list((tmp_path / name).glob("stages/collect/*")) for name in ("one", "two")]
