@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from pipelines.environment import expanded
 from pipelines.errors import RecipeError, did_you_mean
 from schemas.recipe import Collect, Pool, Recipe
 
@@ -140,7 +140,7 @@ def merged_pool(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
     A file named through the environment may not be there yet: the pool then keeps its
     `file`, is empty, and only what needs the models refuses (`pipelines.pool`).
     """
-    named = os.path.expandvars(str(pool["file"]))
+    named = expanded(str(pool["file"]))
     if "$" in named:
         return pool
     path = recipe.parent / named

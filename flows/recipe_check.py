@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 
 from flows.recipe import find, merged_pool, read_yaml
 from flows.recipe_faults import Fault, line_of, of_validation, words_of
+from pipelines.environment import expanded
 from pipelines.errors import BadInput
 from schemas.recipe import Pool, Recipe, Source
 
@@ -61,9 +61,9 @@ def _pool_file(content: dict[str, Any], path: Path) -> Iterator[Fault]:
     pool = content.get("pool")
     if not isinstance(pool, dict) or not isinstance(pool.get("file"), str):
         return
-    if "$" in os.path.expandvars(pool["file"]):
+    if "$" in expanded(pool["file"]):
         return  # named through the environment: it is looked for when the pool is needed
-    file = path.parent / os.path.expandvars(pool["file"])
+    file = path.parent / expanded(pool["file"])
     try:
         said = read_yaml(file) if file.is_file() else None
         if said is None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
+from pipelines.environment import expanded
 from schemas.recipe import Recipe, Source
 
 #: Tokens a prompt is taken to have where no question can be read.
@@ -184,5 +185,5 @@ def _at_hand(source: Source, base: Path) -> bool:
     names = re.findall(r"\$\{?(\w+)\}?", whole.path)
     if any(name not in os.environ for name in names):
         return False
-    path = os.path.expandvars(os.path.expanduser(whole.path))
+    path = expanded(os.path.expanduser(whole.path))
     return any(c in path for c in "*?[") or (base / path).exists()

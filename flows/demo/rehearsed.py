@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from typing import Any
 from flows.demo.answers import Answer, uniform
 from flows.demo.completions import Reply, SimulatedPool, _last_user_message, _refuse
 from flows.demo.models import SimulatedModel
-from flows.demo.server import _watch_parent, serve
+from flows.demo.server import _watch_parent, serve, serving
 
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
 
@@ -112,22 +111,8 @@ def prices(name: str) -> tuple[float, float]:
 def running(bank: Path) -> Iterator[str]:
     """The server in a process of its own; yields its base URL."""
     command = [sys.executable, "-m", "flows.demo.rehearsed", "--bank", str(bank)]
-    root = Path(__file__).resolve().parents[2]
-    process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        if not url:
-            raise RuntimeError(f"the rehearsal's server did not start ({process.wait(10)})")
+    with serving(command) as url:
         yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
 
 
 def main() -> None:

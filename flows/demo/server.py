@@ -13,7 +13,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
@@ -199,6 +199,13 @@ def running(
     """
     command = [sys.executable, "-m", "flows.demo.server", "--port", str(port), "--seed", str(seed)]
     command += ["--latency", str(latency), "--faults", str(faults), "--with-parent"]
+    with serving(command) as url:
+        yield url
+
+
+@contextmanager
+def serving(command: Sequence[str]) -> Iterator[str]:
+    """A server in a process of its own that prints its base URL; it is ended on leaving."""
     # The package may not be installed, only found from where the caller runs.
     root = Path(__file__).resolve().parents[2]
     process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
@@ -208,7 +215,7 @@ def running(
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         if not url:
-            raise RuntimeError(f"the demo server did not start (exit code {process.wait(10)})")
+            raise RuntimeError(f"{command[2]} did not start (exit code {process.wait(10)})")
         yield url
     finally:
         process.terminate()

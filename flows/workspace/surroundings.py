@@ -8,11 +8,11 @@ as long as the recipe is worked on, e.g. a local server that stands in for a pro
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pipelines.environment import names
 from pipelines.registry import Registry
 from schemas.recipe import Recipe
 
@@ -26,8 +26,6 @@ MAKERS = Registry(
     },
 )
 
-_NAME = re.compile(r"\$\{?(\w+)\}?")
-
 
 @contextmanager
 def surroundings(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
@@ -39,7 +37,7 @@ def surroundings(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[
     texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
     if serve:
         texts += [provider.base_url for provider in recipe.pool.providers]
-    wanted = {name: None for text in texts for name in _NAME.findall(text)}
+    wanted = {name: None for text in texts for name in names(text)}
     with ExitStack() as made:
         for name in wanted:
             if not os.environ.get(name) and name in MAKERS.targets:

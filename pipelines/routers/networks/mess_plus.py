@@ -1,4 +1,4 @@
-"""MESS+: the correctness predictor of a service-level router, offline and online."""
+"""MESS+: the correctness predictor of a service-level router."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class MessPlus(Trained):
     well. Predictor: Linear(d, h)-LayerNorm-ReLU-Linear(h, m) on the frozen
     encoder; loss: cross-entropy per model. Rule of the paper: explore with
     probability min(1, c/t^(1/4)), else choose argmin V·E + Q·(α − p̂) with a
-    virtual queue Q (`online.serve`).
+    virtual queue Q; that rule is not built here.
 
     The study of the plateau takes the predictor and its own rule, and so does this
     class. Published code trains by SGD (rate 0.0606, momentum 0.9) one row at a
     time with dropout 0.1; AdamW in batches reaches the same optimum of the same
     loss in a fraction of the time. The published code overwrites its energy
-    estimate with the last value where the paper has a running mean; `online`
-    follows the paper. The router learns in an order, so its seeds are orders: the
-    rows come shuffled by the seed, and five are reported.
+    estimate with the last value where the paper has a running mean. The router
+    learns in an order, so its seeds are orders: the rows come shuffled by the
+    seed, and five are reported.
     """
 
     name = "mess-plus"
