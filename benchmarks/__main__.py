@@ -1,7 +1,7 @@
 """`python -m benchmarks NAME [--json] [options]` prints one JSON object with figures and ratios.
 
 Each benchmark is a module in this folder with `add_arguments(parser)` and
-`run(arguments) -> dict`, listed in `BENCHMARKS`.
+`run(arguments) -> dict`, listed in `BENCHMARKS`. What it returns as `exit` is the exit code.
 """
 
 from __future__ import annotations
@@ -26,6 +26,17 @@ BENCHMARKS: dict[str, str] = {
     "release": "a release of N labels and its saved queries against pandas and plain CSV",
     "zoo": "all routers on RouterDC's, BBH's, MMLU-Pro's or GSM8K's outcomes, full protocol",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
+    "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
+    "peers": "make the environments of peers that cannot share ours",
+    "all": "everything above, several times, with peers and growth: RESULTS.md",
+    "compare": "two runs of `all`: exit 1 on a regression beyond noise",
+}
+#: Benchmarks whose module lies in a folder of its own.
+ELSEWHERE = {
+    "filters": "benchmarks.peers.filters",
+    "peers": "benchmarks.peers.install",
+    "all": "benchmarks.whole.all",
+    "compare": "benchmarks.whole.compare",
 }
 
 
@@ -34,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="name", required=True)
     modules = {}
     for name, says in BENCHMARKS.items():
-        modules[name] = importlib.import_module(f"benchmarks.{name}")
+        modules[name] = importlib.import_module(ELSEWHERE.get(name, f"benchmarks.{name}"))
         command = commands.add_parser(name, help=says, description=modules[name].__doc__)
         command.add_argument("--json", action="store_true", help="one line of JSON, nothing else")
         modules[name].add_arguments(command)
@@ -42,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     figures = modules[chosen.name].run(chosen)
     json.dump(figures, sys.stdout, indent=None if chosen.json else 2)
     print()
-    return 0
+    return int(figures.get("exit", 0))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A release of N labels: build time, size and the twelve saved queries, beside pandas and CSV.
+"""A release of N labels: build time, size and saved queries, beside pandas, polars and CSV.
 
 `python -m benchmarks release --labels 3000000 --json` writes labels of 27 models
 (the default) over N / 27 queries, and a response for each, then asks the twelve
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.peers import in_polars
 from benchmarks.release_pandas import baselines, peak_mb, timed
 
 TASKS = 20
@@ -71,7 +72,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if not arguments.no_pandas:
             answers = {name: table.num_rows for name, (_, table) in ours.items()}
             figures |= baselines(released.path, folder, answers)
+            figures |= in_polars.baseline(released.path, answers)
             total = figures["saved_queries_total_cpu_s"]
+            if "polars_load_cpu_s" in figures:
+                other = figures["polars_load_cpu_s"] + figures["polars_queries_cpu_s"]
+                figures["polars_over_release"] = round(other / total, 1)
             for name in ("pandas", "csv"):
                 other = figures[f"{name}_load_cpu_s"] + figures["pandas_queries_cpu_s"]
                 figures[f"{name}_over_release"] = round(other / total, 1)

@@ -1,0 +1,61 @@
+"""Every benchmark of the project by one command.
+
+Each case runs several times in a process of its own and gives medians with their
+spread, ratios to peers measured in the same run, and the exponent with which its
+seconds grow over three sizes. Writes `RESULTS.json` (what `compare` reads),
+`RESULTS.md` and plots. Peers that are not installed are named as absent;
+`python -m benchmarks peers --folder DIR` installs those that need environments of
+their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.whole.cases import CASES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = [case.name for case in CASES]
+    parser.add_argument("--out", type=Path, default=Path("benchmarks"), help="folder of RESULTS.md")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each case")
+    parser.add_argument("--only", help=f"cases, separated by commas: {', '.join(names)}")
+    parser.add_argument("--peers", type=Path, help="folder of the peers' environments")
+    parser.add_argument("--no-growth", action="store_true", help="leave the three sizes out")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from benchmarks.whole import page, results, running
+
+    chosen = _chosen(arguments.only)
+    run: dict[str, Any] = {"surroundings": results.surroundings(), "rounds": arguments.rounds}
+    began = time.perf_counter()
+    run["cases"] = [
+        running.run_case(
+            replace(case, growth=None) if arguments.no_growth else case,
+            arguments.rounds,
+            arguments.peers,
+            lambda line: print(line, file=sys.stderr, flush=True),
+        )
+        for case in chosen
+    ]
+    run["wall_s"] = round(time.perf_counter() - began)
+    results.write(arguments.out / "RESULTS.json", run)
+    page.write(arguments.out, run)
+    return {"cases": len(run["cases"]), "wall_s": run["wall_s"], "out": str(arguments.out)}
+
+
+def _chosen(only: str | None) -> list[Any]:
+    if not only:
+        return list(CASES)
+    by_name = {case.name: case for case in CASES}
+    unknown = [name for name in only.split(",") if name not in by_name]
+    if unknown:
+        raise SystemExit(f"no case {', '.join(unknown)}; there are {', '.join(by_name)}")
+    return [by_name[name] for name in only.split(",")]

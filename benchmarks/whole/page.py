@@ -1,0 +1,128 @@
+"""`RESULTS.md` and its plots: what one run of all benchmarks found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+#: What became of a case that has no figures.
+ABSENT = {
+    "data": "ROUTEYARD_DATA names no folder of recorded outputs",
+    "lm_eval": "lm-evaluation-harness is not installed (`python -m benchmarks peers`)",
+}
+
+
+def write(folder: Path, run: dict[str, Any]) -> None:
+    """The page, and its plots in `plots/` beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join([*_head(run), *(line for case in run["cases"] for line in _case(case))])
+    drawn = draw(folder / "plots", run)
+    text += "".join(f"\n![{says}](plots/{name})\n" for name, says in drawn.items())
+    (folder / "RESULTS.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+
+
+def _head(run: dict[str, Any]) -> list[str]:
+    on = run["surroundings"]
+    versions = ", ".join(f"{name} {v}" for name, v in on["versions"].items() if v)
+    return [
+        "# Benchmarks: results",
+        "",
+        "Made by `python -m benchmarks all`; read by `python -m benchmarks compare`.",
+        "",
+        f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, {on['system']}, "
+        f"Python {on['python']}, {on['measured_on']}; load average at the start "
+        f"{on['load_at_start']}, {run['wall_s'] / 60:.0f} minutes in all.",
+        f"One thread; medians of {run['rounds']} runs with the range they lie in; seeds are fixed.",
+        "Seconds are CPU-seconds where it says CPU, so that a busy machine changes them little;",
+        "ratios are taken within one run.",
+        "",
+        f"Versions: {versions}.",
+        "",
+    ]
+
+
+def _case(case: dict[str, Any]) -> list[str]:
+    lines = [f"## {case['title']}", ""]
+    if not case["figures"]:
+        why = "; ".join(ABSENT.get(name, name) for name in case["absent"])
+        return [*lines, f"Not run here: {why}.", ""]
+    lines += ["| figure | median | range |", "| --- | ---: | --- |"]
+    for figure in case["figures"]:
+        if figure["median"] is None:
+            lines.append(f"| {figure['says']} | absent | not installed here |")
+            continue
+        low, high = number(figure["low"]), number(figure["high"])
+        spread = f"{low} to {high}" if low != high else "the same each time"
+        shown = f"{number(figure['median'])} {figure['unit']}".strip()
+        lines.append(f"| {figure['says']} | {shown} | {spread} |")
+    if case["growth"]:
+        growth = case["growth"]
+        sizes = ", ".join(f"{size:,}" for size in growth["sizes"])
+        times = ", ".join(number(one) for one in growth["relative"])
+        lines += [
+            "",
+            f"Growth with `{growth['option']}` {sizes}: time {times} of the first, "
+            f"exponent {growth['exponent']:.2f}.",
+        ]
+    return [*lines, ""]
+
+
+def number(value: float) -> str:
+    """Three significant digits, counts whole."""
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4f}" if 0.9 <= value < 1 else f"{value:.3g}"
+
+
+def draw(folder: Path, run: dict[str, Any]) -> dict[str, str]:
+    """SVG file name → what it shows; nothing where there is nothing to draw."""
+    import altair as alt
+    import pandas as pd
+
+    folder.mkdir(parents=True, exist_ok=True)
+    ratios = [
+        {"case": f"{case['name']}: {one['says']}", "ratio": one["median"]}
+        for case in run["cases"]
+        for one in case["figures"]
+        if one["ratio"] and one["median"]
+    ]
+    grown = [
+        {
+            "case": f"{case['name']} ({case['growth']['exponent']:.2f})",
+            "size": size / case["growth"]["sizes"][0],
+            "time": time,
+        }
+        for case in run["cases"]
+        if case["growth"]
+        for size, time in zip(case["growth"]["sizes"], case["growth"]["relative"], strict=True)
+    ]
+    drawn: dict[str, str] = {}
+    if ratios:
+        chart = (
+            alt.Chart(pd.DataFrame(ratios))
+            .mark_circle(size=80)
+            .encode(
+                x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="times as fast (log scale)"),
+                y=alt.Y("case:N", sort="-x", title=None, axis=alt.Axis(labelLimit=420)),
+            )
+        )
+        line = (
+            alt.Chart(pd.DataFrame({"ratio": [1]})).mark_rule(strokeDash=[4, 4]).encode(x="ratio")
+        )
+        (line + chart).properties(width=360).save(folder / "ratios.svg")
+        drawn["ratios.svg"] = "Speed over each peer, measured in the same run"
+    if grown:
+        chart = (
+            alt.Chart(pd.DataFrame(grown))
+            .mark_line(point=True)
+            .encode(
+                x=alt.X("size:Q", scale=alt.Scale(type="log"), title="size over the smallest"),
+                y=alt.Y("time:Q", scale=alt.Scale(type="log"), title="time over the smallest"),
+                color=alt.Color("case:N", title="case (exponent)"),
+            )
+        )
+        chart.properties(width=360, height=280).save(folder / "growth.svg")
+        drawn["growth.svg"] = "How time grows with size"
+    return drawn
