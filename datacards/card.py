@@ -10,10 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.certified import sentences
 from datacards.front_matter import front_matter
-from datacards.losses import causes, looked_for_duplicates, sentence
+from datacards.losses import causes, sentence
 from datacards.numbers import card_numbers
 from datacards.preference import preference_sections
 from schemas import Stored
+from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
 
@@ -40,11 +41,29 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
             release=words.model_dump(),
             losses=[sentence(row) for row in causes(tables)],
             looked=looked_for_duplicates(facts["recipe"]),
+            leaks=_leaks(tables, facts["recipe"]),
             certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
             sentences=sentences(certificate) if certificate else [],
         )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"
+
+
+def _leaks(
+    tables: Mapping[str, pa.Table | Stored], recipe: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Rows of `schemas.leaks.LEAKS_SCHEMA`, from the released tables themselves."""
+    if "queries" not in tables or "splits" not in tables:
+        return []
+    groups = None
+    if "duplicates" in tables and looked_for_duplicates(recipe):
+        groups = group_of(_columns(tables["duplicates"], "query_id", "group_id"))
+    queries = _columns(tables["queries"], "query_id", "prompt")
+    return leaked_tests(queries, _columns(tables["splits"], "scheme", "query_id", "split"), groups)
+
+
+def _columns(table: pa.Table | Stored, *names: str) -> pa.Table:
+    return table.read(names) if isinstance(table, Stored) else table.select(names)
 
 
 def _sources(

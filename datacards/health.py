@@ -51,6 +51,11 @@ SECTIONS: tuple[tuple[str | None, str | None, str, str], ...] = (
         "Groups with members in more than one split of a scheme; each one leaks.",
     ),
     (
+        "test_in_train", None, "Test questions that also stand in train",
+        "Test questions of a scheme with the words of a train question, whatever the case and the "
+        "space; and those in a group of near-duplicates with one (– when nobody looked).",
+    ),
+    (
         None, "difficulty", "Difficulty of questions",
         "Share of models that are wrong, per question, over the models with a label.",
     ),

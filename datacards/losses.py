@@ -6,7 +6,7 @@ exactly one of those below; what a person can mend comes with an example.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -94,9 +94,3 @@ def sentence(row: Mapping[str, Any]) -> str:
         f"{row['questions']:,} questions x {row['models']:,} models, "
         f"e.g. {row['query_id']}{example}"
     )
-
-
-def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
-    """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
-    rules: Sequence[Mapping[str, Any]] = recipe.get("curate") or []
-    return any(rule.get("rule") == "dedup" for rule in rules)

@@ -33,7 +33,7 @@ def lookup(
     Returns:
         `models`, `excerpt` (characters per answer) and `queries`, each with id,
         task, text, references, one cell per model (or null) and the routers'
-        choices. A cell is {score, decided, cost, text, cut, verdicts}.
+        choices. A cell is {score, correct, decided, cost, text, cut, verdicts}.
     """
     wanted = pa.array(list(query_ids), pa.string())
     models = sorted(tables["models"].column("model_id").to_pylist())
@@ -83,10 +83,12 @@ def _chosen(
 def _labels(
     labels: pa.Table, wanted: pa.Array, place: Mapping[str, int]
 ) -> dict[tuple[str, int], dict[str, Any]]:
-    part = _only(labels, wanted).select(["query_id", "model_id", "score", "decided_by"])
+    columns = ["query_id", "model_id", "score", "correct", "decided_by"]
+    part = _only(labels, wanted).select(columns)
     return {
         (row["query_id"], place[row["model_id"]]): {
             "score": row["score"],
+            "correct": row["correct"],
             "decided": row["decided_by"],
         }
         for row in part.to_pylist()

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from datacards.losses import looked_for_duplicates
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.stages.ingest import ingest_task, pool_task
@@ -19,6 +18,7 @@ from flows.workspace.surroundings import surroundings
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
 from pipelines.ledger.ledger import Ledger
+from schemas.leaks import looked_for_duplicates
 from schemas.recipe import Recipe
 
 

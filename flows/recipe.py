@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,8 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
         checked = Recipe.model_validate(content)
     except ValidationError as error:
         raise explain(error, path, content) from error
-    return _check_names(_with_prices(checked, path), path), path.parent.absolute()
+    checked = _with_templates(_with_prices(checked, path), path)
+    return _check_names(checked, path), path.parent.absolute()
 
 
 def load_recipe(recipe: str | Path) -> Recipe:
@@ -91,6 +92,33 @@ def _with_prices(recipe: Recipe, path: Path) -> Recipe:
 
     table = read_prices(path.parent / recipe.pool.prices)
     return recipe.model_copy(update={"pool": priced(recipe.pool, {None: table})})
+
+
+def _with_templates(recipe: Recipe, path: Path) -> Recipe:
+    """Prompts of verifiers and judges from files beside the recipe, as the text they hold.
+
+    A release then states the prompt itself, and no path of the machine it was made on.
+    """
+    served = [*recipe.label.verifiers, *recipe.label.judges]
+    if all(one.template is None for one in served):
+        return recipe
+    from pipelines.label.served.templates import read_template, shipped
+
+    def text(template: str | None) -> str | None:
+        if template is None or template in shipped() or "{{" in template:
+            return template
+        return read_template(path.parent / template)
+
+    def with_text(listed: Sequence[Any]) -> list[Any]:
+        return [one.model_copy(update={"template": text(one.template)}) for one in listed]
+
+    label = recipe.label.model_copy(
+        update={
+            "verifiers": with_text(recipe.label.verifiers),
+            "judges": with_text(recipe.label.judges),
+        }
+    )
+    return recipe.model_copy(update={"label": label})
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """Names a text may use for it, and the numbers it has."""
+    """Names a text may use for it (as `pipelines/studies` call it, too), and the numbers it has."""
 
     names: tuple[str, ...]
     sections: frozenset[str]
@@ -28,7 +28,7 @@ def _numbers(text: str) -> frozenset[str]:
 
 PAPERS: Mapping[str, Paper] = {
     "RouterXBench": Paper(
-        ("RouterXBench",),
+        ("RouterXBench", "arXiv 2602.11877", "arXiv:2602.11877"),
         _numbers("1 2 3 3.1 3.2 3.3 4 5 5.1 5.2 5.3 6 7 B B.1 C D D.1 D.2"),
         tables=6,
         figures=6,
@@ -41,7 +41,7 @@ PAPERS: Mapping[str, Paper] = {
         figures=14,
     ),
     "confidence-driven router": Paper(
-        ("confidence-driven router",),
+        ("confidence-driven router", "arXiv 2502.11021", "arXiv:2502.11021"),
         _numbers("1 2 2.1 2.2 3 3.1 3.1.1 3.1.2 3.1.3 3.2 3.3 4 5 6 A A.1 A.2 A.3 A.4"),
         tables=2,
         figures=2,
@@ -58,7 +58,10 @@ PAPERS: Mapping[str, Paper] = {
         equations=9,
     ),
     "routing plateau": Paper(
-        ("routing plateau", "routing-plateau paper", "plateau paper"),
+        (
+            "routing plateau", "routing-plateau paper", "plateau paper", "plateau study",
+            "Nine-by-30k", "Nine-by-300k", "arXiv 2606.07587", "arXiv:2606.07587",
+        ),
         _numbers("1 2 3 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2 6.3 6.4 7 D D.1 D.2 D.3 E E.1 E.2 E.3 E.4 "
                  "F F.1 F.2"),
         tables=13,

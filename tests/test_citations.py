@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.citations import PAPERS, Paper
+from pipelines.studies import STUDIES
 
 ROOT = Path(__file__).parent.parent
 PLACE = re.compile(
@@ -69,3 +70,68 @@ def test_every_cited_place_exists() -> None:
 def test_a_wrong_number_is_found(text: str, right: bool) -> None:
     assert all(known(PAPERS[p], kind, number) for p, kind, number in cited(text)) is right
     assert cited(text)
+
+
+#: How `pipelines/studies` call the papers.
+STUDIED = {
+    "routing-plateau": "routing plateau", "who-routes-the-router": "RouterBench+", "cscr": "CSCR",
+    "confidence-router": "confidence-driven router", "triple-perspective": "RouterXBench",
+}  # fmt: skip
+#: Recipe → the paper whose places its comments and differences name.
+RECIPES = {
+    "nine_by_30k": "routing plateau", "nine_by_300k": "routing plateau",
+    "routerbench_plus": "RouterBench+", "confidence_pairs": "confidence-driven router",
+    "cscr": "CSCR", "triple_perspective": "RouterXBench",
+}  # fmt: skip
+#: A paper by arXiv number, or by authors and year.
+OTHER = re.compile(
+    r"arXiv[ :]*(\d{4}\.\d{5})|[A-Z]\w+(?: et al\.,?|,? (?:and|&) [A-Z]\w+)? \(?(?:19|20)\d\d\b"
+)
+
+
+def test_studies_and_recipes_name_places_of_their_paper() -> None:
+    wrong, total = [], 0
+    for name in STUDIES.targets:
+        study = STUDIES.get(name)
+        papers = [PAPERS[STUDIED[one.strip()]] for one in study.paper.split(",")]
+        for kind, number in PLACE.findall(study.item):
+            total += 1
+            if not any(known(one, kind.lower().rstrip("s"), number) for one in papers):
+                wrong.append(f"study {name}: {kind} {number}")
+    for name, paper in RECIPES.items():
+        text = (ROOT / "flows" / "recipes" / f"{name}.yaml").read_text(encoding="utf-8")
+        for kind, number in PLACE.findall(text):
+            total += 1
+            if not known(PAPERS[paper], kind.lower().rstrip("s"), number):
+                wrong.append(f"recipe {name}: {kind} {number}")
+    assert not wrong, "\n".join(wrong)
+    assert total > 40
+
+
+def unchecked(text: str) -> list[str]:
+    """Places said to stand in a paper that is not in the index."""
+    flat = re.sub(r"[\s#\"]+", " ", text)
+    ours = {name for paper in PAPERS.values() for name in paper.names}
+    found = []
+    for hit in PLACE.finditer(flat):
+        if not re.fullmatch(r"[\d.]+|[A-Z](\.\d+)*", hit[2]):
+            continue
+        before = flat[max(0, hit.start() - 110) : hit.start()]
+        before = re.split(r"(?<=[a-z)])\. (?=[A-Z])|; | \| ", before)[-1]
+        named = list(OTHER.finditer(before))
+        at = max((before.rfind(name) for name in ours), default=-1)
+        if named and named[-1].start() > at and f"arXiv {named[-1][1]}" not in ours:
+            found.append(f"{named[-1][0]} … {hit[0]}")
+    return found
+
+
+def test_no_number_is_cited_of_a_paper_that_nobody_here_can_check() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}: {one}"
+        for path in files()
+        for one in unchecked(path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong, "name the paper without a number, or index it:\n" + "\n".join(wrong)
+    assert unchecked("Kuhn et al. 2023, Semantic Uncertainty, Algorithm 2, equation 4")
+    assert unchecked("RouteLLM (arXiv 2406.18665), section 4.2")
+    assert not unchecked("the routing plateau (arXiv 2606.07587), section 5.2")

@@ -25,7 +25,7 @@ EXCERPT = 180
 
 _INDEX = """
 WITH o AS (
-    SELECT query_id, count(score) AS judged, sum(score) AS total,
+    SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS total,
            count(*) FILTER (contested) AS contested
     FROM outcomes GROUP BY query_id
 )
@@ -107,11 +107,12 @@ def _questions(
         within = f"query_id BETWEEN {_quoted(part[0])} AND {_quoted(part[-1])}"
         cells: dict[tuple[str, str], dict[str, Any]] = {}
         for row in book.rows(
-            "SELECT query_id, model_id, score, decided_by, contested, cost_usd, prompt_tokens, "
-            f"completion_tokens, latency_s FROM outcomes WHERE {within}"
+            "SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd, "
+            f"prompt_tokens, completion_tokens, latency_s FROM outcomes WHERE {within}"
         ):
             cells[row["query_id"], row["model_id"]] = {
                 "score": row["score"],
+                "correct": row["correct"],
                 "by": row["decided_by"],
                 "contested": row["contested"],
                 "cost": row["cost_usd"],

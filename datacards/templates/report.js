@@ -278,9 +278,10 @@ function showLookup(lookup) {
   redraw();
 }
 
-function mark(score) {
+function mark(cell) {
+  const score = cell ? cell.score : null;
   if (score === null || score === undefined) return make("span", { class: "none" }, "no label");
-  return make("span", { class: score >= 0.5 ? "right" : "wrong" }, score === 1 ? "right" : score === 0 ? "wrong" : number(score, 3));
+  return make("span", { class: cell.correct ? "right" : "wrong" }, score === 1 ? "right" : score === 0 ? "wrong" : number(score, 3));
 }
 
 function answer(cell, excerpt) {
@@ -298,9 +299,9 @@ function showQuestion(q, lookup) {
     for (const [scorer, outcome, extracted] of cell.verdicts || []) {
       verdicts.append(make("div", {}, `${scorer}: ${outcome}${extracted === null ? "" : ` (“${extracted}”)`}`));
     }
-    return [model, mark(cell.score), verdicts, cell.cost === null || cell.cost === undefined ? "unknown" : `$${number(cell.cost, 6)}`, answer(cell, lookup.excerpt)];
+    return [model, mark(cell), verdicts, cell.cost === null || cell.cost === undefined ? "unknown" : `$${number(cell.cost, 6)}`, answer(cell, lookup.excerpt)];
   });
-  const chosen = Object.entries(q.routers).map(([router, k]) => [router, lookup.models[k], mark(q.cells[k] ? q.cells[k].score : null)]);
+  const chosen = Object.entries(q.routers).map(([router, k]) => [router, lookup.models[k], mark(q.cells[k])]);
   $("question").replaceChildren(
     make("p", { class: "soft" }, `${q.task} · ${q.id} · reference: ${q.references.join(" | ") || "none"}`),
     make("pre", {}, q.text + (q.cut ? " […]" : "")),

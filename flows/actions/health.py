@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from datacards.losses import looked_for_duplicates
 from flows.workspace.stage_folders import write_table
 from flows.workspace.tables import read_all
 from pipelines.errors import BadInput, did_you_mean
+from schemas.leaks import looked_for_duplicates
 
 #: Tables the report reads.
 READ = ("queries", "models", "labels", "embeddings", "duplicates", "splits", "responses")

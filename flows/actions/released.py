@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 from flows.show.console import counter
 from pipelines.errors import BadInput
 from schemas import CONTRACTS
+from schemas.leaks import looked_for_duplicates
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
@@ -34,6 +36,11 @@ def read_release(release: Path) -> dict[str, pa.Table]:
             contract = CONTRACTS[name]
             tables = [contract.conform(pq.read_table(p), where=str(p)) for p in parts]
             found[name] = pa.concat_tables(tables)
+    manifest = release / "manifest.json"
+    if "duplicates" in found and manifest.is_file():
+        recipe = json.loads(manifest.read_text(encoding="utf-8")).get("recipe") or {}
+        if not looked_for_duplicates(recipe):
+            del found["duplicates"]  # empty because nobody looked
     for name in ("queries", "models", "labels"):
         if name not in found:
             raise BadInput(

@@ -39,11 +39,12 @@ def command(
     """
     import pyarrow as pa
 
-    from datacards.losses import causes, looked_for_duplicates
+    from datacards.losses import causes
     from flows.actions.review import built, reviews
     from flows.show.results import print_result
     from pipelines.label.audit.audit import audit
     from pipelines.label.escalate import add
+    from schemas.leaks import looked_for_duplicates
 
     found = built(benchmark, workspace)
     audited = audit(
@@ -52,6 +53,7 @@ def command(
         add(found.verdicts, reviews(workspace, found.name)),
         found.labels,
         found.duplicates,
+        policy=None if found.recipe is None else found.recipe.label,
     )
     tables = {"queries": found.queries, "responses": found.responses, "labels": found.labels}
     tables |= {"verdicts": found.verdicts, "models": found.table("pool", "models")}

@@ -70,7 +70,9 @@ def command(
     queries, responses = found.queries, found.responses
     verdicts = add(found.verdicts, reviews(workspace, found.name))
     labels = found.labels
-    suspects = audit(queries, responses, verdicts, labels).tables["suspect_gold"]
+    policy = None if found.recipe is None else found.recipe.label
+    doubted = audit(queries, responses, verdicts, labels, policy=policy)
+    suspects = doubted.tables["suspect_gold"]
     # A pruned model or a removed question is nobody's work: no decision on it can show.
     shown = found.released_labels
     rows = review_queue(queries, responses, verdicts, shown, suspects, limit=limit)

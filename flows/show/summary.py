@@ -8,7 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from datacards.losses import causes, looked_for_duplicates, sentence
+from datacards.losses import causes, sentence
+from schemas.leaks import looked_for_duplicates
 
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled

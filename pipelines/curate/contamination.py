@@ -27,7 +27,7 @@ def contamination(
 
     A question is contaminated when its normalised text equals one of another
     dataset, or when at least `overlap` of its word n-grams (13 as in the GPT-3
-    paper, appendix C) stand in one dataset. Questions of fewer than n words are
+    paper) stand in one dataset. Questions of fewer than n words are
     compared by their whole text only.
 
     Args:

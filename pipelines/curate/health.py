@@ -24,7 +24,7 @@ from pipelines.curate.tasks import (
     specialist_scores,
     task_similarity,
 )
-from pipelines.leaks import LEAKS_SCHEMA, group_of, leaked_tests
+from schemas.leaks import LEAKS_SCHEMA, group_of, leaked_tests
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000

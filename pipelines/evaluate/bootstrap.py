@@ -109,7 +109,7 @@ class Draws:
 def interval(replicates: Floats, level: float = 0.95) -> tuple[float, float]:
     """Percentile interval of one statistic's replicates; NaN replicates are left out.
 
-    Efron & Tibshirani (1993), An Introduction to the Bootstrap, section 13.3.
+    Efron & Tibshirani (1993), An Introduction to the Bootstrap, the percentile interval.
     """
     found = replicates[~np.isnan(replicates)]
     if not len(found):
@@ -124,7 +124,7 @@ def p_value(replicates: Floats) -> float:
 
     Twice the smaller share of replicates at or beyond zero, counting the
     observed sample once so that it is never 0 (Davison & Hinkley, 1997,
-    Bootstrap Methods and Their Application, eq. 4.11).
+    Bootstrap Methods and Their Application).
 
     >>> p_value(np.array([0.1, 0.2, 0.3]))
     0.5

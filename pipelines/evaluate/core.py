@@ -70,6 +70,8 @@ class Core:
             None when not known.
         metadata: n JSON objects that the sources say of their questions, or none.
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
+        duplicates_known: whether anybody looked for near-duplicates; else `groups`
+            says nothing.
     """
 
     query_ids: tuple[str, ...]
@@ -91,6 +93,7 @@ class Core:
     options: NDArray[np.int64] | None = None
     metadata: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    duplicates_known: bool = False
 
     @property
     def decided(self) -> Floats:

@@ -10,7 +10,7 @@ dearer point holds: cost is made non-decreasing by its running maximum, so a
 curve is a function of cost and never turns back.
 
 Jitkrittum et al., Universal Model Routing for Efficient LLM Inference
-(arXiv 2502.08773), section 2 and its evaluation: deferral curve, area, peak
+(arXiv 2502.08773), its evaluation: deferral curve, area, peak
 accuracy and quality-neutral cost.
 """
 

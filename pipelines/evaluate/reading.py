@@ -66,6 +66,7 @@ def from_tables(
         domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
         splits=_splits(splits, query_ids),
         groups=_groups(duplicates, query_ids),
+        duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),
         embeddings=encoder_vectors(embeddings, query_ids, encoder),
         samples=_samples(verdicts, labels, query_ids, model_ids),

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipelines.leaks import group_of, leaked_tests
+from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest
 
 
 def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
-    """Rows of `pipelines.leaks.LEAKS_SCHEMA` of the schemes in which some question leaks.
+    """Rows of `schemas.leaks.LEAKS_SCHEMA` of the schemes in which some question leaks.
 
     No file is broken by it: a published split is kept as it was, and counted.
     """
@@ -23,7 +23,7 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     )
     splits = pq.read_table(release / manifest.tables["splits"].file)
     groups = None
-    if "duplicates" in manifest.tables:
+    if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
         file = release / manifest.tables["duplicates"].file
         groups = group_of(pq.read_table(file, columns=["query_id", "group_id"]))
     found = leaked_tests(queries, splits, groups)

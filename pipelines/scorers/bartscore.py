@@ -1,6 +1,6 @@
 """`bartscore`: exp(BARTScore), the mean token likelihood of the reference given the output.
 
-Yuan, Neubig & Liu 2021, eq. 2 with uniform weights, direction hypothesis →
+Yuan, Neubig & Liu 2021, with uniform weights, direction hypothesis →
 reference: exp(1/m · Σ log p(y_t | y_<t, output)), which lies in (0, 1]; the
 best of several references counts. An optional extra: it needs a
 sequence-to-sequence model, given as the scorer's option `model` (a local

@@ -1,4 +1,4 @@
-"""`rouge_l`: F-measure of the longest common subsequence (Lin 2004, eq. 2-4, β = 1)."""
+"""`rouge_l`: F-measure of the longest common subsequence (Lin 2004, β = 1)."""
 
 from __future__ import annotations
 

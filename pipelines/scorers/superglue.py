@@ -1,4 +1,4 @@
-"""SuperGLUE's canonical metrics (Wang et al. 2019, table 1), per item and per task.
+"""SuperGLUE's canonical metrics (Wang et al. 2019), per item and per task.
 
 Per item, each task has a scorer; over a task, `task_metrics` gives what the
 leaderboard reports: accuracy (BoolQ, COPA, RTE, WiC, WSC), accuracy and

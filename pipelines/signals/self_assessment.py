@@ -1,7 +1,7 @@
 """Verbalised self-assessment: a model says whether its own answer is right.
 
 As P(True) of Kadavath et al. 2022, "Language Models (Mostly) Know What They
-Know", section 3: where the server returns alternatives of the reply's first
+Know": where the server returns alternatives of the reply's first
 word, the probability of yes among yes and no, else what the reply says.
 """
 

@@ -19,7 +19,8 @@ class Served(Strict):
     provider: Provider
     #: Model name as the endpoint knows it; default: `name`.
     endpoint_model: str | None = None
-    #: File with the prompt; the default is the one that comes with Routeyard.
+    #: The prompt: a file beside the recipe, the name of one that comes with Routeyard
+    #: (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself.
     template: str | None = None
     max_tokens: int = Field(default=2048, ge=1)
     concurrency: int = Field(default=8, ge=1, le=256)

@@ -18,9 +18,9 @@ from pipelines.curate.upstream import upstream_split
 from pipelines.errors import RecipeError
 from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate
-from pipelines.leaks import group_of, leaked_tests
 from pipelines.routers import ROUTERS
 from schemas import CONTRACTS, DUPLICATES, RESPONSES, SPLITS
+from schemas.leaks import group_of, leaked_tests
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import yaml
 
 from datacards.card import cell, render
 from datacards.front_matter import hub_license, size_category
-from schemas import MODELS
+from schemas import DUPLICATES, MODELS
 
 
 def _head(release: Path) -> dict:
@@ -163,3 +163,26 @@ def test_the_hub_is_told_tasks_sources_and_who_annotated(release):
     assert head["annotations_creators"] == ["machine-generated"]
     assert head["source_datasets"] == ["original"]
     assert "doi" not in head
+
+
+def test_questions_that_leak_are_counted_in_the_card_with_or_without_a_certificate(write, tables):
+    asked = tables["queries"]
+    at = asked.schema.get_field_index("prompt")
+    prompts = asked.column("prompt").to_pylist()
+    prompts[0] = "  " + prompts[1].upper()
+    tables["queries"] = asked.set_column(at, asked.schema.field(at), [prompts])
+    said = "Test questions of scheme dense that also stand in its train set: 1 of 2 word for word, "
+    card = (write(tables).path / "README.md").read_text()
+    # An empty table of near-duplicates is not "none" where the recipe never looked.
+    assert said + "near-duplicates not looked for." in card
+    ids = asked.column("query_id").to_pylist()
+    tables["duplicates"] = DUPLICATES.from_rows(
+        {
+            "query_id": q, "encoder": "e", "threshold": 0.99, "group_id": "g", "similarity": 1.0,
+            "representative": q == ids[2], "label_conflict": False,
+        }
+        for q in (ids[2], ids[3])
+    )  # fmt: skip
+    looked = {"curate": [{"rule": "dedup"}], "version": "1.0.1"}
+    card = (write(tables, recipe=looked).path / "README.md").read_text()
+    assert said + "1 as near-duplicates." in card

@@ -47,6 +47,9 @@ def tables() -> dict[str, pa.Table]:
              "difficulty": [0.5, None]}
         ),
         "duplicates_by_source": pa.table({"source": ["s"], "queries": [4], "in_groups": [2]}),
+        "test_in_train": pa.table(
+            {"scheme": ["upstream"], "test": [500], "verbatim": [119], "near_duplicates": [None]}
+        ),
     }  # fmt: skip
 
 
@@ -81,6 +84,8 @@ def test_markdown_holds_the_same_rows_and_no_markup_from_outside(
     for name in re.findall(r"\(plots/(\w+)\.svg\)", report.markdown):
         assert name in report.plots
     assert "| u$ | 2 | – | – | – |" in report.markdown
+    # Test questions that stand in train; near-duplicates nobody looked for are not 0.
+    assert "| upstream | 500 | 119 | – |" in report.markdown
 
 
 def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:

@@ -43,6 +43,7 @@ def release() -> dict[str, pa.Table]:
                 "query_id": [q for q, _ in pairs],
                 "model_id": [m for _, m in pairs],
                 "score": pa.array([1.0, 0.0, None, 1.0]),
+                "correct": pa.array([True, False, None, True]),
                 "decided_by": pa.array(["numeric", "numeric", None, "numeric"]),
             }
         ),
@@ -304,3 +305,15 @@ def test_curves_toggle_and_a_question_is_found(browser: str, tmp_path: Path) -> 
         assert wrong == []
 
     asyncio.run(visit(browser, file, steps))
+
+
+def test_right_is_what_the_court_says_and_no_threshold_of_the_page() -> None:
+    tables = release()
+    columns = tables["labels"].to_pydict() | {"score": [0.7, 0.3, None, 1.0]}
+    # By a recipe's threshold 0.7 can be wrong, and 0.3 right.
+    tables["labels"] = pa.table(columns | {"correct": [False, True, None, True]})
+    found = lookup(tables, ["q1"])["queries"][0]["cells"]
+    assert [(cell["score"], cell["correct"]) for cell in found] == [(0.7, False), (0.3, True)]
+    folder = Path(__file__).parents[2] / "datacards" / "templates"
+    for page in ("report.js", "site/questions.js"):
+        assert "score >=" not in (folder / page).read_text(encoding="utf-8"), page

@@ -8,8 +8,10 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.certificate import certify
+from pipelines.evaluate.certificate.leaks import leaks
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.reading import from_tables
+from schemas import DUPLICATES
 
 
 def test_planted_structure_is_certified_routable(core: Core) -> None:
@@ -110,3 +112,24 @@ def _with(core: Core, **changes) -> Core:
     from dataclasses import replace
 
     return replace(core, **changes)
+
+
+def test_near_duplicates_nobody_looked_for_are_not_none(tables) -> None:
+    parts = tables(n=60)
+    ids = parts["queries"].column("query_id").to_pylist()
+    scheme = next(iter(from_tables(**parts).splits))
+    told = leaks(from_tables(**parts), scheme)
+    assert told["near_duplicates"] is None
+    looked = leaks(from_tables(**parts, duplicates=DUPLICATES.empty()), scheme)
+    assert looked["near_duplicates"] == 0
+    split = from_tables(**parts).splits[scheme]
+    order = sorted(ids)
+    pair = [order[list(split).index(side)] for side in ("test", "train")]
+    grouped = DUPLICATES.from_rows(
+        {
+            "query_id": q, "encoder": "e", "threshold": 0.99, "group_id": "g", "similarity": 1.0,
+            "representative": q == pair[0], "label_conflict": False,
+        }
+        for q in pair
+    )  # fmt: skip
+    assert leaks(from_tables(**parts, duplicates=grouped), scheme)["near_duplicates"] == 1

@@ -124,6 +124,42 @@ def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_pat
     assert run(["leaderboard", str(out), "--metric", "audc"]) == 2
 
 
+def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    arguments = ["evaluate", str(release), "--out", str(out), "--router", "task-map",
+                 "--resamples", "100", "--no-certificate"]  # fmt: skip
+    held = ["--ood-group", "first=TASK-0", "--ood-group", "toys=task-?,source-of-*"]
+    # A group of every question leaves nothing to train on.
+    assert run([*arguments, *held]) == 2
+    assert "holds every question" in capsys.readouterr().err
+    assert run([*arguments, "--ood-group", "stem"]) == 2
+    assert "'stem'" in capsys.readouterr().err
+    assert run([*arguments, "--ood-group", "=task-0"]) == 2
+    assert "is no group of tasks" in capsys.readouterr().err
+    assert run([*arguments, *held[:2]]) == 0
+    rows = {r["group"]: r for r in pq.read_table(out / "ood.parquet").to_pylist()}
+    # By category, and the other way round: trained on the group, tested on the rest.
+    assert {"first", "first/task-0", "not first"} <= set(rows)
+    assert rows["first"]["n"] + rows["not first"]["n"] == 60
+    assert rows["first"]["change"] < 0
+    assert rows["not first"]["change"] < 0
+    assert rows["first"]["id_accuracy"] - rows["first"]["ood_accuracy"] == pytest.approx(
+        -rows["first"]["change"]
+    )
+
+    def values(*more: str) -> dict[str, float]:
+        assert run([*arguments, "--router", "knn", "--pair", "left,right", *more]) == 0
+        found = pq.read_table(out / "metrics.parquet").to_pylist()
+        return {r["metric"]: r["value"] for r in found if r["router"] == "knn"}
+
+    default, wide = values(), values("--bands", "0.6,0.6,0.5,0.99")
+    assert default["accuracy"] == wide["accuracy"]
+    assert all(default[name] != wide[name] for name in ("lpm", "hcr", "mpm"))
+    assert default["auroc"] == wide["auroc"]
+    assert values("--binary-by", "difference")["auroc"] != default["auroc"]
+    assert run([*arguments, "--binary-by", "both"]) == 2
+
+
 def test_certify_writes_json_and_its_gate_exits_3(release, tmp_path) -> None:
     assert run(["certify", str(release), "--out", str(tmp_path), "--resamples", "200"]) == 0
     found = json.loads((tmp_path / "certificate.json").read_text())

@@ -39,6 +39,12 @@ def test_verify_counts_test_questions_that_stand_in_train(write, tables, capsys)
     assert run(["verify", str(release), "--json"]) == 0
     (leak,) = json.loads(capsys.readouterr().out)["leaks"]
     assert (leak["scheme"], leak["test"], leak["verbatim"]) == ("dense", 2, 1)
+    # The recipe has no `dedup`: its empty table of near-duplicates is not "none".
+    assert leak["near_duplicates"] is None
+    out = release.parents[2] / "certified"
+    assert run(["certify", str(release), "--out", str(out), "--resamples", "100"]) == 0
+    said = json.loads((out / "certificate.json").read_text())["test_in_train"]
+    assert said == {"dense": {"test": 2, "verbatim": 1, "near_duplicates": None}}
 
 
 def test_query_prints_in_four_formats(release, capsys):

@@ -95,7 +95,7 @@
   };
 
   const outcome = (cell) =>
-    cell.score === null ? make("span", {}, "no label") : make("span", { class: cell.score >= 0.5 ? "right" : "wrong" }, cell.score === 1 ? "right" : cell.score === 0 ? "wrong" : `score ${Number(cell.score.toFixed(3))}`);
+    cell.score === null ? make("span", {}, "no label") : make("span", { class: cell.correct ? "right" : "wrong" }, cell.score === 1 ? "right" : cell.score === 0 ? "wrong" : `score ${Number(cell.score.toFixed(3))}`);
   const answerText = (sample) => {
     if (sample.text === null) return make("p", { class: "soft" }, "There is no text of this answer in the release.");
     const [before, span, after] = sample.text;

@@ -3,7 +3,7 @@
 Each new answer is compared with the representative (first member) of each
 cluster, in the order in which the clusters were formed, and joins the first
 that it entails and that entails it (Kuhn et al. 2023, "Semantic Uncertainty",
-Algorithm 1).
+its clustering algorithm).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Semantic entropy of one group of clustered samples, in nat.
 
 Kuhn, Gal and Farquhar 2023, "Semantic Uncertainty: Linguistic Invariances for
-Uncertainty Estimation in Natural Language Generation", equations 4 to 6;
+Uncertainty Estimation in Natural Language Generation";
 Farquhar et al. 2024, "Detecting hallucinations in large language models using
 semantic entropy", for the renormalised and the discrete forms.
 """

@@ -1,8 +1,8 @@
 """Preference records: which of two models is preferred on a query, in the field's form.
 
 The form is that of the public arena data and of the confidence-driven router
-(Zhang et al. 2025, "Leveraging Uncertainty Estimation for Efficient LLM
-Routing", section 3): model_a, model_b, prompt, both responses and a one-hot winner.
+("Leveraging Uncertainty Estimation for Efficient LLM Routing", arXiv
+2502.11021, section 2.2): model_a, model_b, prompt, both responses and a one-hot winner.
 """
 
 from __future__ import annotations

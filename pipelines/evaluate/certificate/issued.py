@@ -51,7 +51,7 @@ class Certificate:
     routers: Sequence[Collapse]
     routers_reason: str | None
     folds: int | None
-    test_in_train: Mapping[str, Mapping[str, int]]
+    test_in_train: Mapping[str, Mapping[str, int | None]]
     verdict: str
     words: str
     rule: str = RULE

@@ -21,7 +21,7 @@ def resolvable_difference(
     (z₁₋α/₂ + z_power)·√(σ²/n), where σ² is the variance of the difference
     between two models on a query, averaged over pairs of the `top` most
     accurate models (Card et al., 2020, With Little Power Comes Great
-    Responsibility, section 4, in its normal approximation).
+    Responsibility, in its normal approximation).
 
     >>> y = np.array([[1, 0], [0, 1], [1, 1], [0, 0]] * 100, float)
     >>> round(resolvable_difference(y), 4)

@@ -56,7 +56,8 @@ ARENA_SCORE = MetricSpec(
     name="arena_score",
     direction="higher",
     unit="share",
-    source="RouterArena, Arena score; the leaderboard's rows are reproduced to ten digits",
+    source="RouterArena, Arena score; the two evaluations printed in full are reproduced to all "
+    "their digits, sixteen rounded leaderboard rows as far as their inputs allow",
     says="harmonic mean of accuracy and of log₂ cost scaled between 0.0044 and 200 USD per 1,000 "
     "queries, β = 0.1",
     needs=("usd",),

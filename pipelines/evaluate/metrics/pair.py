@@ -36,11 +36,11 @@ MPM_AS_PUBLISHED = MetricSpec(
 )  # fmt: skip
 CPT = MetricSpec(
     "cpt", "lower", "share of calls",
-    "RouteLLM (arXiv 2406.18665), section 2; the confidence-driven router paper, section 3.1.2",
+    "RouteLLM (arXiv 2406.18665), CPT; the confidence-driven router paper, section 3.1.2",
     "least call rate that recovers `[x]` per cent of the gap between the models", _NEEDS, "family",
 )  # fmt: skip
 APGR = MetricSpec(
-    "apgr", "higher", "share of the gap", "RouteLLM (arXiv 2406.18665), section 2",
+    "apgr", "higher", "share of the gap", "RouteLLM (arXiv 2406.18665), APGR",
     "mean share of the gap recovered, over all call rates", _NEEDS, "family",
 )  # fmt: skip
 AUROC = MetricSpec(

@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from pipelines.label.audit import noise, questions, stubs
 from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from pipelines.label.audit.thresholds import by_policy
 from pipelines.label.verdict_matrix import newest
+from schemas.recipe.label import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ def audit(
     conflicting: float = 0.05,
     conflict_ratio: float = 4.0,
     min_answers: int = 20,
+    policy: Label | None = None,
 ) -> Audit:
     """Look for labels that should not be trusted.
 
@@ -59,6 +62,7 @@ def audit(
             `conflict_ratio`: multiple of the median model's share from which, a
             run is a finding.
         min_answers: Answers below which no share is judged.
+        policy: The recipe's; its thresholds say which grades are right, here as in the court.
 
     Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
     `conflicts` (model_id), `suspect_gold`, `fill_ins`, `duplicate_conflicts`,
@@ -69,6 +73,8 @@ def audit(
     import duckdb
 
     current = newest(verdicts)
+    if policy is not None:
+        current = by_policy(current, queries, policy)
     with duckdb.connect() as connection:
         for name, table in (("queries", queries), ("verdicts", current), ("labels", labels)):
             connection.register(name, table)

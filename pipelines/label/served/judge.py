@@ -42,9 +42,14 @@ _BRACKETS = re.compile(r"\[\[\s{0,5}([^\[\]]{1,200}?)\s{0,5}\]\]")
 #: One bracket, as the prompt's own words have it ("[rating]").
 _RATING = re.compile(r"(?i)\brating\s{0,3}:\s{0,3}\[(\d{1,2}(?:\.\d{1,4})?)\]")
 #: The output form of the confidence-driven router's prompt (appendix A.4).
-_NUMBERED = re.compile(r"(?i)\bLLM\s?(\d{1,2})\b")
+_NUMBERED = re.compile(
+    r"(?i)\bLLMs?\s?(\d{1,2}\b(?:(?:\s{0,3},\s{0,3}(?:and\s{1,3})?|\s{1,3}(?:and|&)\s{1,3})"
+    r"(?:LLMs?\s?)?\d{1,2}\b){0,25})"
+)
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_NAMES = frozenset({"question", "answer", "answers", "references"})
+_NAMES = frozenset({"question", "answer", "answers", "references", "lowest"})
+#: Of several answers to one question; `numbered` lists them as LLM 1, LLM 2, ….
+_LISTED = frozenset({"question", "answer", "answers", "references", "numbered"})
 
 
 def rating(text: str, lowest: int = 1) -> float | None:
@@ -71,12 +76,13 @@ def decision(text: str) -> bool | None:
 def winners(text: str, n: int) -> frozenset[int] | None:
     """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable.
 
-    Without brackets `LLM 1 and LLM 3` is read, the form that the prompt of the
-    confidence-driven router (appendix A.4) asks for.
+    Without brackets `LLM 1 and LLM 3`, `LLM 1, 3` or `LLMs 1 and 3` is read, the form that
+    the prompt of the confidence-driven router (appendix A.4) asks for.
     """
     found = _last(text)
     if found is None:
-        places = [int(number) - 1 for number in _NUMBERED.findall(text)]
+        lists = " ".join(_NUMBERED.findall(text))
+        places = [int(number) - 1 for number in re.findall(r"\d+", lists)]
         named = frozenset(places)
         return named if named and all(0 <= place < n for place in named) else None
     if found.lower() == "none":
@@ -116,6 +122,8 @@ def judge(
     if by.kind == "choice":
         return _choose(list(answers(queries, responses)), by, hear, kept)
     kind = "reference" if by.kind == "reference" else "rating"
+    if kind == "rating" and by.lowest == 0:
+        kind = "rating-from-zero"
     template = load_template(kind, by.template, names=_NAMES)
     shown = list(answers(queries, responses))
     if kept is not None:
@@ -193,7 +201,7 @@ def _relative(
 def _choose(
     shown: list[Answer], by: Judge, hear: Callable[..., Heard], kept: set[ResponseKey] | None
 ) -> Filed:
-    template = load_template("choice", by.template, names=_NAMES)
+    template = load_template("choice", by.template, names=_LISTED)
     scorer, version = f"judge:{by.name}", f"choice-{template.version}"
     pairs: list[tuple[list[Answer], Request, Request]] = []
     ordered = sorted(shown, key=lambda answer: answer.key)
@@ -260,17 +268,21 @@ def _request(
         "answer": answer.text,
         "answers": answer.text,
         "references": "\n".join(answer.references),
+        "lowest": str(by.lowest),
     }
-    fenced = {} if listed is None else {"answer": listed, "answers": listed}
+    fenced = {} if listed is None else dict.fromkeys(("answer", "answers", "numbered"), listed)
     prompt = template.fill(values, fenced=fenced)
     settings = settings_of(by, temperature=by.temperature, seed=by.seed)
     return request_for(settings, f"judge:{by.name}", answer.key[0], prompt)
 
 
 def _choice_request(template: Template, part: list[Answer], by: Judge) -> Request:
+    heads = [f'<answer letter="{letter}">' for letter in _LETTERS[: len(part)]]
+    if template.numbered:
+        heads = [f"LLM {place} response:\n<answer>" for place in range(1, len(part) + 1)]
     listed = "\n\n".join(
-        f'<answer letter="{letter}">\n{template.fence(answer.text)}\n</answer>'
-        for letter, answer in zip(_LETTERS, part, strict=False)
+        f"{head}\n{template.fence(answer.text)}\n</answer>"
+        for head, answer in zip(heads, part, strict=True)
     )
     return _request(template, part[0], by, listed=listed)
 

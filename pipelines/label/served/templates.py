@@ -2,8 +2,8 @@
 
 What is filled in is material to judge, written by models that may want another
 verdict: it can neither close the tag it stands in nor open one of the template's,
-and what would be read as a verdict (`[[1]]`) is not left in one piece, so that a
-judge that quotes it gives none.
+and what would be read as a verdict (`[[1]]`, `Rating: [5]`, and `LLM 2` where answers are
+numbered) is not left in one piece, so that a judge that quotes it gives none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _VERDICT = re.compile(
     r"\[\s{0,5}\[(\s{0,5}(?:\d{1,3}|[A-Z](?:\s{0,5},\s{0,5}[A-Z]){0,30}|none|(?:in)?correct)\s{0,5})\]\s{0,5}\]",
     re.IGNORECASE,
 )
-
+#: A grade in one bracket, and the name of a numbered answer.
+_GRADE = re.compile(r"(?i)(\brating\s{0,3}:\s{0,3})\[(\d{1,2}(?:\.\d{1,4})?)\]")
+_NAMED = re.compile(r"(?i)\b(LLMs?)\s?(\d)")
 
 #: Tags of the templates that come with Routeyard; every template's are fenced.
 _NAMES_OF_TAGS = ("question", "answer", "output", "reference", "references", "truth")
@@ -41,6 +43,11 @@ class Template:
     def version(self) -> str:
         return f"{self.name}-{hashlib.sha256(self.text.encode()).hexdigest()[:8]}"
 
+    @property
+    def numbered(self) -> bool:
+        """Whether several answers are listed as LLM 1, LLM 2, …, and not by letters."""
+        return "numbered" in _NAME.findall(self.text)
+
     def fill(self, values: Mapping[str, str], *, fenced: Mapping[str, str] | None = None) -> str:
         """The prompt. Values are not read again, so an answer may hold `{{question}}`.
 
@@ -56,42 +63,69 @@ class Template:
         names = "|".join(sorted({*_TAG.findall(self.text), *_NAMES_OF_TAGS}))
         # Look-alikes of the bracket count: a model reads them as one.
         tag = re.compile(rf"[<＜‹〈⟨﹤]([\s/\\／]{{0,5}}(?:{names})\b)", re.IGNORECASE)
-        value = tag.sub(r"&lt;\1", value)
-        return _VERDICT.sub(r"[ [\1] ]", value)
+        value = _VERDICT.sub(r"[ [\1] ]", tag.sub(r"&lt;\1", value))
+        value = _GRADE.sub(r"\1[ \2 ]", value)
+        return _NAMED.sub(r"\1-\2", value) if self.numbered else value
 
 
-def load_template(default: str, path: str | None, *, names: frozenset[str]) -> Template:
-    """The template in `path`, else the newest default of that name.
+def shipped() -> list[str]:
+    """Names of the templates that come with Routeyard, which a recipe may name."""
+    return sorted({file.name.split(".")[0] for file in _FOLDER.glob("*.txt")})
+
+
+def load_template(default: str, given: str | None, *, names: frozenset[str]) -> Template:
+    """The template that is given, else the newest default of that name.
 
     Args:
+        given: A file, the name of one that is shipped, or the prompt itself (it has
+            `{{answer}}` or another name in it; that is what a loaded recipe holds).
         names: What the caller fills in; the text may use no other name and must
             use `answer` or `answers`.
 
     Raises:
         BadInput: the file is not there, or uses a name nobody fills.
     """
-    if path is None:
-        file = max(_FOLDER.glob(f"{default}.*.txt"), key=lambda found: int(found.suffixes[0][1:]))
-        return Template(f"{default}.{file.suffixes[0][1:]}", file.read_text(encoding="utf-8"))
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"the prompt template cannot be read: {error}",
-            where=path,
-            next_step="name a UTF-8 text file, or leave `template` out for the default",
-        ) from error
-    used = set(_NAME.findall(text))
+    if given is None:
+        return _newest(default)
+    if _NAME.search(given):
+        found, where = Template("file", given), "the prompt in `template`"
+    elif given in shipped():
+        found, where = _newest(given), f"template {given!r}"
+    else:
+        found, where = Template("file", read_template(Path(given))), given
+    used = set(_NAME.findall(found.text))
     for name in sorted(used - names):
         raise BadInput(
             f"the prompt template uses {{{{{name}}}}}, which nothing fills",
-            where=path,
+            where=where,
             next_step=did_you_mean(name, names),
         )
-    if not used & {"answer", "answers"}:
+    if not used & {"answer", "answers", "numbered"}:
         raise BadInput(
             "the prompt template never shows the answer",
-            where=path,
+            where=where,
             next_step="write {{answer}} where the model's output belongs",
         )
-    return Template("file", text)
+    return found
+
+
+def read_template(path: Path) -> str:
+    """The text of a template's file.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(
+            f"the prompt template cannot be read: {error}",
+            where=str(path),
+            next_step="name a UTF-8 text file, one of those shipped "
+            f"({', '.join(shipped())}), or leave `template` out for the default",
+        ) from error
+
+
+def _newest(name: str) -> Template:
+    file = max(_FOLDER.glob(f"{name}.*.txt"), key=lambda found: int(found.suffixes[0][1:]))
+    return Template(f"{name}.{file.suffixes[0][1:]}", file.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ from pipelines.routers.base import (
 
 
 class KMeansRouter:
-    """Cluster means of labels (Universal Model Routing, arXiv 2502.08773, section 5.1).
+    """Cluster means of labels (Universal Model Routing, arXiv 2502.08773).
 
     The number of clusters is chosen on the validation questions by squared
     error. A cluster's mean is drawn towards the model's overall mean as if one

@@ -14,8 +14,8 @@ from pipelines.routers.gradient import probabilities, start_logits, train_networ
 class MatrixFactorisation:
     """score(m, q) = σ(w·(v_m ⊙ (W e_q + b)) + β_m).
 
-    The bilinear form of EmbedLLM (arXiv 2410.02223, section 4.2) and RouteLLM
-    (arXiv 2406.18665, section 4.2, "matrix factorization"), trained on
+    The bilinear form of EmbedLLM (arXiv 2410.02223) and RouteLLM
+    (arXiv 2406.18665, "matrix factorization"), trained on
     correctness. The dimension is chosen on the validation questions by loss.
     """
 

@@ -43,7 +43,7 @@ def nearest(
 
 
 class KNN:
-    """Mean label of the k nearest train questions (RouterBench, arXiv 2403.12031, section 4).
+    """Mean label of the k nearest train questions (RouterBench, arXiv 2403.12031).
 
     k is chosen on the validation questions by squared error; without any the
     middle of `choices` is taken. Missing labels do not count; the model's mean

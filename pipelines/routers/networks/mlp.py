@@ -14,7 +14,7 @@ from pipelines.routers.gradient import probabilities, start_logits, train_networ
 class MLP:
     """Probability that each model is right, from the question's embedding.
 
-    RouterBench (arXiv 2403.12031, section 4) trains a network per model; a
+    RouterBench (arXiv 2403.12031) trains a network per model; a
     shared hidden layer with one head per model learns the same in one pass.
     Width and weight decay are chosen on the validation questions by loss.
     """

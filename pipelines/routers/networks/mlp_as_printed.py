@@ -15,16 +15,22 @@ from pipelines.routers.networks.mlp import layers
 class MLPAsPrinted:
     """One network per model, of its own labels only (RouterBench+, appendix E).
 
-    One hidden layer of 100 and learning rate 1e-3, as in RouterBench's code, whose
-    limit of 200 epochs is 30 here (`epochs`); with validation questions the best
-    epoch on them is kept.
+    One hidden layer of 100, learning rate 1e-3 and at most 200 epochs, as in
+    RouterBench's code, which stops after ten epochs without progress. Progress is
+    measured on the validation questions where there are any, else on train; the best
+    epoch is kept.
+
+    Args:
+        width: units of the hidden layer; the code's other setting is two layers of 100.
+        epochs: most epochs, 200 as printed.
+        patience: epochs without progress after which training stops.
     """
 
     name = "mlp-as-printed"
     traits = Traits(paper="RouterBench, arXiv 2403.12031", loss="cross-entropy", cost="minutes")
 
-    def __init__(self, width: int = 100, epochs: int = 30, seed: int = 0):
-        self.width, self.epochs, self.seed = width, epochs, seed
+    def __init__(self, width: int = 100, epochs: int = 200, patience: int = 10, seed: int = 0):
+        self.width, self.epochs, self.patience, self.seed = width, epochs, patience, seed
 
     def fit(self, train: Examples) -> MLPAsPrinted:
         held = train.validation
@@ -33,7 +39,7 @@ class MLPAsPrinted:
         self._networks: list[Any] = []
         for k in range(len(train.model_ids)):
             known = ~np.isnan(train.labels[:, k])
-            pairs = None
+            pairs = (vectors[known], train.labels[known][:, [k]])
             if held is not None and not np.isnan(held.labels[:, k]).all():
                 pairs = (held.queries.vectors(), held.labels[:, [k]])
             if not known.any():
@@ -46,6 +52,7 @@ class MLPAsPrinted:
                 pairs,
                 seed=self.seed + k,
                 epochs=self.epochs,
+                patience=self.patience,
                 weight_decay=0.0,
             )
             self._networks.append(network)

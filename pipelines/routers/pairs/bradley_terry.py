@@ -15,7 +15,7 @@ BLOCK = 256
 class SimilarityBradleyTerry:
     """Each battle counts γ^(1+s), s its question's similarity over the greatest one.
 
-    RouteLLM (arXiv 2406.18665), section 4.2, "similarity-weighted ranking", with
+    RouteLLM (arXiv 2406.18665), "similarity-weighted ranking", with
     its γ = 10. The strengths maximise the weighted Bradley-Terry likelihood;
     they are found by Hunter's MM iteration (2004), all questions together. A
     tie is half a win for each. Nothing is trained, so nothing is chosen.

@@ -15,7 +15,7 @@ from pipelines.routers.pairs.battles import Battles
 class PairMatrixFactorisation:
     """P(a beats b on q) = σ(δ(a, q) − δ(b, q)), δ(m, q) = w·(v_m ⊙ (W q + b)) + β_m.
 
-    RouteLLM (arXiv 2406.18665), section 4.2, "matrix factorization". Battles of
+    RouteLLM (arXiv 2406.18665), "matrix factorization". Battles of
     other models help to place the two. The dimension is chosen on the
     validation battles by loss.
     """

@@ -165,13 +165,38 @@ def test_every_metric_equals_its_plain_loop(seed: int, n: int, m: int) -> None:
 
 
 def test_published_arena_scores_come_out() -> None:
-    # Rows of the public leaderboard: accuracy, USD per 1,000 queries, score.
+    # The two evaluations that RouterArena's repository prints with all digits (pull request
+    # 181 and metrics.json at 065cca5): accuracy, USD per 1,000 queries, score.
     assert float(arena_score(0.7518957671, 8.5434721952)) == pytest.approx(0.6586468316, abs=1e-10)
-    for accuracy, usd, score in (
-        (0.7814, 0.30, 0.7614), (0.7534, 0.08, 0.7512), (0.6880, 0.63, 0.6709),
-    ):  # fmt: skip
-        # Printed to four digits, with inputs of three and four: half a unit of the last.
-        assert float(arena_score(accuracy, usd)) == pytest.approx(score, abs=5e-4)
+    assert float(arena_score(0.718453907843953, 0.13639649464285758)) == pytest.approx(
+        0.7147593301906191, abs=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "accuracy", "usd", "points", "cents"),
+    [
+        # Leaderboard rows, in per cent and dollars, of pull requests 165, 139, 156, 107, 133.
+        *((s, a, c, 5e-5, 5e-3) for s, a, c in (
+            (0.7612, 0.7814, 0.30), (0.7530, 0.7718, 0.30), (0.7527, 0.7640, 0.18),
+            (0.7517, 0.7534, 0.08), (0.7061, 0.7059, 0.10), (0.6709, 0.6880, 0.63),
+            (0.7126, 0.7205, 0.20), (0.7371, 0.7513, 0.26), (0.7187, 0.7282, 0.22),
+            (0.6666, 0.6809, 0.54), (0.7538, 0.7597, 0.11), (0.6723, 0.6653, 0.06),
+        )),
+        # With four digits of the cost: 119, 108, 157, 207.
+        *((s, a, c, 5e-5, 5e-5) for s, a, c in (
+            (0.7282, 0.7632, 0.9442), (0.7208, 0.7554, 0.9976), (0.6714, 0.6886, 0.6266),
+            (0.7549, 0.7799, 0.4345),
+        )),
+    ],
+)  # fmt: skip
+def test_rounded_arena_rows_lie_where_their_inputs_allow(
+    score: float, accuracy: float, usd: float, points: float, cents: float
+) -> None:
+    # Inputs printed to so many digits leave an interval, and the printed score lies in it.
+    low = float(arena_score(accuracy - points, usd + cents))
+    high = float(arena_score(accuracy + points, usd - cents))
+    assert low - 5e-5 <= score <= high + 5e-5
 
 
 def test_a_metric_of_another_package_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:

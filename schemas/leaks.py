@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,12 @@ LEAKS_SCHEMA = pa.schema(
         ("near_duplicates", pa.int64()),
     ]
 )
+
+
+def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
+    """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
+    rules: Sequence[Mapping[str, Any]] = recipe.get("curate") or []
+    return any(rule.get("rule") == "dedup" for rule in rules)
 
 
 def same_words(text: str) -> str:

@@ -1,0 +1,41 @@
+"""Verdicts as the court counts them: a grade is right from the threshold that the recipe sets."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.recipe.label import Label
+
+
+def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:
+    """The verdicts, `outcome` of graded ones by their task's threshold.
+
+    A scorer files `correct` by a threshold of its own. Where the recipe sets another for
+    the task, labels go by that one, and so must whoever compares verdicts.
+
+    Args:
+        verdicts: contract form; rows of unknown questions stay as they are.
+        queries: query_id and task.
+    """
+    import duckdb
+
+    tasks = sorted(set(queries.column("task").to_pylist()))
+    limits = {task: policy.tasks.get(task, policy.default).threshold for task in tasks}
+    if all(limit is None for limit in limits.values()):
+        return verdicts
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.register("verdicts", verdicts)
+        connection.register("queries", queries.select(["query_id", "task"]))
+        connection.register(
+            "limits",
+            pa.table({"task": tasks, "lowest": pa.array(list(limits.values()), pa.float64())}),
+        )
+        return connection.sql(
+            """
+            SELECT v.* REPLACE (CASE
+                WHEN lowest IS NULL OR score IS NULL OR outcome NOT IN ('correct', 'incorrect')
+                THEN outcome WHEN score >= lowest THEN 'correct' ELSE 'incorrect'
+                END AS outcome)
+            FROM verdicts v LEFT JOIN queries USING (query_id) LEFT JOIN limits USING (task)
+            """
+        ).to_arrow_table()
