@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from prefect import task
 
 from flows.stages.recorded import response_files
 from flows.tracking.retries import AT_HOME
 from flows.workspace.stage_folders import Done, run_stage, write_table
 from flows.workspace.tables import content, read, read_shards
+from pipelines.errors import BadInput
 from schemas.recipe import Recipe
 
 _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
@@ -19,7 +23,6 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 def scorer_modules(queries: Path) -> list[str]:
     """Modules of the scorers that a table of queries names."""
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from pipelines.scorers import SCORERS
@@ -85,9 +88,11 @@ def labels_task(
             filed,
             policy=recipe.label,
         )
+        undecided = labels.column("score").null_count
+        if undecided == labels.num_rows:
+            _refuse_errors(filed)
         write_table(filed, folder / "verdicts.parquet")
         write_table(labels, folder / "labels.parquet")
-        undecided = labels.column("score").null_count
         return {
             "labels": labels.num_rows,
             "undecided": undecided,
@@ -106,4 +111,32 @@ def labels_task(
         make=make,
         uses=scorer_modules(queries.path("queries")),
         benchmark=recipe.name,
+    )
+
+
+def _refuse_errors(filed: pa.Table) -> None:
+    """Stop where no answer has a label because scorers failed: nothing after it could say why.
+
+    Raises:
+        BadInput: names the scorers, how often each failed, and its most frequent error.
+    """
+    failed = Counter(
+        (row["scorer"], " ".join((row["reason"] or "no reason given").split())[:200])
+        for row in filed.select(["scorer", "outcome", "reason"]).to_pylist()
+        if row["outcome"] == "error"
+    )
+    if not failed:
+        return
+    scorers = sorted({scorer for scorer, _ in failed})
+    named = ", ".join(
+        f"{scorer!r} ({sum(n for (name, _), n in failed.items() if name == scorer):,} errors)"
+        for scorer in scorers
+    )
+    (scorer, reason), _ = failed.most_common(1)[0]
+    example = filed.filter(pc.equal(filed.column("outcome"), "error")).column("query_id")[0].as_py()
+    raise BadInput(
+        f"no answer has a label: scorer {named} failed on every question, most often {reason!r}",
+        where=f"scorer {scorer!r}, e.g. question {example}",
+        next_step="mend fields.references of its source or choose another scorer; the answers "
+        "are kept, and no model is asked again",
     )

@@ -11,6 +11,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from pipelines.ingest.guess_nested import (
+    settle_absent,
+    settle_classes,
+    settle_question,
+    settle_wrong,
+    several_questions,
+    turns_column,
+    wrong_options,
+)
 from pipelines.ingest.guess_values import (
     Guess,
     Row,
@@ -35,7 +44,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "correct",
         "correct_option", "correct_choice", "label", "solution", "antwort", "lösung",
         "richtige_antwort", "réponse", "reponse", "respuesta", "resposta", "risposta", "ответ",
-        "答案", "回答", "正解", "답", "الجواب", "jawaban", "output", "response", "cop", "a",
+        "答案", "回答", "正解", "답", "الجواب", "jawaban", "result",
+        "output", "response", "cop", "a",
     ),
     "tests": ("test", "tests", "test_list", "unit_tests", "test_code", "asserts", "check"),
     "choices": (
@@ -54,6 +64,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 #: Columns that each hold one option: `A`, `option_b`, `choice3`, `opa`.
 _ONE_OPTION = re.compile(r"^(?:option|choice|answer|opt|op|ans|opcion|wahl|选项)?[ _-]?([a-j]|\d)$")
+#: The same under any other name, of which there must be three: `ending0`, `holding_4`.
+_ANY_OPTION = re.compile(r"^[^\W\d_]{3,20}[ _-]?(\d)$")
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 
 
@@ -70,24 +82,49 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
         found.say(name, reach(column), "as given")
     used = set((given or {}).values())
     options = _option_columns(columns, used)
-    used |= set(options)
+    wrong = wrong_options([c for c in columns if c not in used])
+    used |= {*options, *wrong}
     for name in ("question", "tests", "references", "choices", "id", "task"):
-        if name in found.fields:
+        if name in found.fields or (name == "choices" and (options or wrong)):
             continue
         named = _by_name(name, [c for c in columns if c not in used], rows)
         if named is not None:
             found.say(name, reach(named), f"by its name, {named!r}")
             used.add(named)
-    _by_content(found, columns, used, rows)
+    nested = _nested_question(found, columns, rows)
+    if not nested:
+        _by_content(found, columns, used, rows)
     if len(options) >= 2 and "choices" not in found.fields:
         found.say("choices", [reach(c) for c in options], f"one column each: {', '.join(options)}")
     settle_choices(found, rows)
     settle_references(found, rows)
+    settle_question(found, rows)
+    settle_wrong(found, wrong)
+    settle_classes(found, rows)
     settle_id(found, rows)
+    settle_absent(found, rows)
     for name in ("question", "references"):
         if name not in found.fields:
             found.lacks.append(name)
     return found
+
+
+def _nested_question(found: Guess, columns: list[str], rows: Sequence[Row]) -> bool:
+    """Questions that are no text: a chat is taken, a list of questions is said."""
+    if "question" in found.fields:
+        return False
+    chat = turns_column(rows)
+    if chat is not None:
+        found.say("question", chat, "a chat")
+        return True
+    known = {_plain(name) for name in _NAMES["question"]}
+    listed = [c for c in columns if _plain(c) in known and several_questions(c, rows)]
+    for column in listed[:1]:
+        found.doubts.append(
+            f"{column!r}, which holds several questions a row: `fields.each` in the recipe takes "
+            "one after the other (`routeyard sources show quac` shows how)"
+        )
+    return bool(listed)
 
 
 def _plain(name: str) -> str:
@@ -114,7 +151,11 @@ def _fits(name: str, found: list[Any]) -> bool:
     if not there:
         return False
     if name == "question":
-        return all(isinstance(v, str) for v in there) and _mean_length(there) >= 8
+        if all(isinstance(v, dict) and isinstance(v.get("text"), str) for v in there):
+            there = [v["text"] for v in there]
+        # A row without its question cannot be asked.
+        whole = len(there) == len(found) and all(isinstance(v, str) for v in there)
+        return whole and _mean_length(there) >= 8
     if name == "choices":
         return all(not isinstance(v, int | float) for v in there)
     if name == "tests":
@@ -132,11 +173,14 @@ def _option_columns(columns: list[str], used: set[str]) -> list[str]:
     """Columns that hold one option each, in order; none unless they run from the first on."""
     found: dict[str, list[tuple[str, str]]] = {}
     for column in columns:
-        match = _ONE_OPTION.match(_plain_keep(column))
-        if match and column not in used:
+        plain = _plain_keep(column)
+        match = _ONE_OPTION.match(plain) or _ANY_OPTION.match(plain)
+        if match and column not in used and not wrong_options([column]):
             start = _plain_keep(column)[: match.start(1)]
             found.setdefault(start, []).append((match[1], column))
-    for run in found.values():
+    for start, run in found.items():
+        if not _ONE_OPTION.match(start + "1") and len(run) < 3:
+            continue
         marks = [mark for mark, _ in sorted(run)]
         for signs in ("abcdefghij", "123456789", "0123456789"):
             if len(run) >= 2 and marks == list(signs[: len(run)]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from typing import Any
 Row = Mapping[str, Any]
 #: Parts of a nested column that hold the answers' texts.
 _TEXTS = ("text", "texts", "aliases")
+#: `7 (apples)`: a number, and what is counted.
+_WITH_UNIT = re.compile(r"^\s*[-+]?[\d.,/]+\s*\([^()]{1,40}\)\s*$")
 
 
 @dataclass
@@ -107,6 +110,12 @@ def settle_references(found: Guess, rows: Sequence[Row]) -> None:
     elif seen and all(isinstance(v, str) and v.startswith("[") and _json_list(v) for v in seen):
         value = f"{{{{ _row[{mapped!r}] | from_json }}}}"
         found.say("references", value, f"{mapped!r} is a JSON list")
+    elif seen and all(isinstance(v, str) and _WITH_UNIT.match(v) for v in seen):
+        value = f"{{{{ _row[{mapped!r}].split('(')[0].strip() }}}}"
+        found.say("references", value, f"{mapped!r}, the number before the unit")
+    elif seen and all(_texts_in(v) for v in seen):
+        value = f"{{{{ _row[{mapped!r}] | map(attribute='text') | list }}}}"
+        found.say("references", value, f"{mapped!r} holds texts")
     elif seen and all(isinstance(v, dict) for v in seen):
         inner = next((k for k in _TEXTS if all(k in v for v in seen)), None)
         if inner:
@@ -115,6 +124,15 @@ def settle_references(found: Guess, rows: Sequence[Row]) -> None:
         elif found.reasons["references"] != "as given":
             # Taken as they are, the names of its parts would be the answers.
             del found.fields["references"], found.reasons["references"]
+
+
+def _texts_in(value: Any) -> bool:
+    """Whether it is a list of objects with a text each."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in value)
+    )
 
 
 def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:
@@ -127,9 +145,17 @@ def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:
     ]
     if not pairs:
         return
+    named = _by_label(found, column, rows)
+    if named:
+        return
+    single = [value[0] for value, _ in pairs if isinstance(value, list) and len(value) == 1]
+    if len(single) == len(pairs):
+        pairs = [(value, choices) for value, (_, choices) in zip(single, pairs, strict=True)]
+        here = f"_row[{column!r}][0]"
+    else:
+        here = f"_row[{column!r}]"
     texts = [str(value).strip() for value, _ in pairs]
     wide = max(len(choices) for _, choices in pairs)
-    here = f"_row[{column!r}]"
     if all(text in choices for text, (_, choices) in zip(texts, pairs, strict=True)):
         listed = _inside(found.fields["choices"])
         if listed:
@@ -154,6 +180,25 @@ def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:
     elif all(re.match(r"\(?[A-Ja-j][).:]", text) for text in texts):
         value = f"{{{{ {here}.strip('( ')[0] | upper }}}}"
         found.say("references", value, f"{column!r} starts with the letter")
+
+
+def _by_label(found: Guess, column: str, rows: Sequence[Row]) -> bool:
+    """Options that are stored with their labels: the answer is one of those."""
+    match = re.fullmatch(
+        r"\{\{ _row\[(.+)\]\.(?:text|texts|choices) \}\}", str(found.fields["choices"])
+    )
+    if match is None:
+        return False
+    name = ast.literal_eval(match[1])
+    listed = [row[name].get("label") for row in rows if isinstance(row.get(name), dict)]
+    answers = [row.get(column) for row in rows]
+    if len(listed) != len(rows) or not all(isinstance(one, list) for one in listed):
+        return False
+    if not all(a in labels for a, labels in zip(answers, listed, strict=True)):
+        return False
+    value = f"{{{{ _row[{name!r}].label.index(_row[{column!r}]) | letter }}}}"
+    found.say("references", value, f"{column!r} is one of the labels of {name!r}")
+    return True
 
 
 def _inside(choices: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,10 @@ from pipelines.scorers.scorer import Asked
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 _MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
 _NUMBER = re.compile(r"^[\s$€£¥₹]*[-+−]?[\d.,  ]*\d\s*(?:%|[a-zA-Z°€]{0,4})\s*$")
+#: Shapes of references that no other scorer reads.
+_OWN_SHAPES = frozenset(
+    {"option", "word of a closed pair", "bracket sequence", "literal", "word list"}
+)
 #: Rows that are tried.
 TRIED = 20
 
@@ -40,6 +45,8 @@ def suggest(
     A scorer is tried on answers that are known to be right (the reference itself, in the form
     the scorer asks for) and on those of another row, which are wrong.
     """
+    from pipelines.scorers.auto import shape_of
+
     flat = [text for texts in references for text in texts if text.strip()]
     if not flat:
         return Suggested("none", "there is no reference: a judge has to decide")
@@ -47,10 +54,15 @@ def suggest(
         return Suggested("code", "the references are tests in Python; they are not run here")
     if any(choices):
         return _tried("mcq", "the rows have options", questions, references, choices)
+    shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
     words = sorted(len(text.split()) for text in flat)
     median = words[len(words) // 2]
     numbers = sum(bool(_NUMBER.match(text)) for text in flat) / len(flat)
     order: list[tuple[str, str]] = []
+    mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
+    if {*mixed} & _OWN_SHAPES or (len(mixed) > 1 and median <= 5):
+        order.append(("auto", f"the references are of several kinds ({', '.join(mixed)})"
+                      if len(mixed) > 1 else f"each reference is a {mixed[0]}"))  # fmt: skip
     if numbers >= 0.9:
         order.append(("numeric", "the references are numbers"))
     if sum(bool(_MATH.search(text)) for text in flat) / len(flat) >= 0.4 and median <= 8:

@@ -95,6 +95,25 @@ def test_what_cannot_be_deployed_is_refused(client, tmp_path):
         deploy(recipe, yard, publish_to="s3://me:secret@bucket/x")
 
 
+def test_a_deployment_of_the_same_name_elsewhere_is_not_replaced(client, tmp_path, capsys):
+    here, there = write(tmp_path / "here"), write(tmp_path / "there")
+    made = deploy(str(here), tmp_path / "yard", cron="0 6 * * 1")
+    before = client.read_deployment_by_name(made.name)
+    for recipe, yard in ((there, "yard"), (here, "other-yard")):
+        with pytest.raises(BadInput, match="exists and rebuilds something else") as refused:
+            deploy(str(recipe), tmp_path / yard, cron="0 7 * * 1")
+        assert str(here) in str(refused.value.where)
+        assert "--name" in str(refused.value.next_step)
+    # The first one is as it was: its recipe, its workspace and its schedule.
+    assert client.read_deployment_by_name(made.name) == before
+    own = deploy(str(there), tmp_path / "yard", deployment="small-there", cron="0 7 * * 1")
+    assert own.name != made.name
+    assert client.read_deployment_by_name(made.name).parameters["recipe"] == str(here)
+    taken = deploy(str(there), tmp_path / "yard", replace=True)
+    assert taken.name == made.name
+    assert client.read_deployment_by_name(made.name).parameters["recipe"] == str(there)
+
+
 def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
     made = deploy(str(write(tmp_path)), tmp_path / "yard", inline=True, shards=3, runner="dask")
     found = client.read_deployment_by_name(made.name)

@@ -98,6 +98,20 @@ def test_a_scorer_that_fails_on_a_whole_task_is_said(tmp_path: Path, capsys: Cap
     assert "mend the references or choose another scorer" in shown
 
 
+def test_a_scorer_that_fails_on_every_question_ends_the_build_by_its_name(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    recipe = write(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "questions.jsonl").read_text().splitlines()]
+    text = "".join(json.dumps({**row, "answer": "no number"}) + "\n" for row in rows)
+    (tmp_path / "questions.jsonl").write_text(text)
+    assert run(["build", str(recipe), "-w", str(tmp_path / "yard")]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "no answer has a label: scorer 'numeric' (23 errors) failed on every question" in shown
+    assert "'no number'" in shown
+    assert "mend fields.references" in shown
+
+
 def test_embeddings_that_are_asked_for_are_made_without_a_rule(tmp_path: Path) -> None:
     release = {**RECIPE["release"], "include_embeddings": True}
     recipe = write(tmp_path, release=release)
