@@ -9,7 +9,6 @@ from schemas.embeddings import EMBEDDINGS
 from schemas.entropies import ENTROPIES
 from schemas.hidden_states import HIDDEN_STATES
 from schemas.labels import LABELS
-from schemas.model_splits import MODEL_SPLITS
 from schemas.models import MODELS
 from schemas.outcomes import OUTCOMES
 from schemas.preferences import PREFERENCES
@@ -17,7 +16,7 @@ from schemas.queries import QUERIES
 from schemas.removals import REMOVALS
 from schemas.responses import RESPONSES
 from schemas.signals import SIGNALS
-from schemas.splits import SPLITS
+from schemas.splits import MODEL_SPLITS, SPLITS
 from schemas.stored import Stored
 from schemas.verdicts import VERDICTS
 

@@ -12,7 +12,8 @@ import yaml
 
 from flows.recipe import load
 from pipelines.errors import BadInput
-from pipelines.label.served.judge import judge, rating, winners
+from pipelines.label.served.judge import judge
+from pipelines.label.served.replies import rating, winners
 from pipelines.label.served.templates import load_template, shipped
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.pool import Provider

@@ -12,7 +12,8 @@ import pytest
 from pipelines.errors import BadInput
 from pipelines.label.court import decide, open_steps
 from pipelines.label.escalate import hear_all
-from pipelines.label.served.judge import judge, rating, winners
+from pipelines.label.served.judge import judge
+from pipelines.label.served.replies import rating, winners
 from pipelines.label.served.templates import load_template
 from pipelines.label.served.xverify import said, verify
 from pipelines.ledger.sqlite import SqliteLedger

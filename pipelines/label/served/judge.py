@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
@@ -23,6 +22,7 @@ import pyarrow as pa
 from pipelines.calls.prompts import Heard, request_for
 from pipelines.calls.request import Request
 from pipelines.label.served.lane import hear_served, settings_of
+from pipelines.label.served.replies import LETTERS, decision, rating, winners
 from pipelines.label.served.templates import Template, load_template
 from pipelines.label.verdicts import (
     Answer,
@@ -38,59 +38,9 @@ from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.verifier import Judge
 
-_BRACKETS = re.compile(r"\[\[\s{0,5}([^\[\]]{1,200}?)\s{0,5}\]\]")
-#: One bracket, as the prompt's own words have it ("[rating]").
-_RATING = re.compile(r"(?i)\brating\s{0,3}:\s{0,3}\[(\d{1,2}(?:\.\d{1,4})?)\]")
-#: The output form of the confidence-driven router's prompt (appendix A.4).
-_NUMBERED = re.compile(
-    r"(?i)\bLLMs?\s?(\d{1,2}\b(?:(?:\s{0,3},\s{0,3}(?:and\s{1,3})?|\s{1,3}(?:and|&)\s{1,3})"
-    r"(?:LLMs?\s?)?\d{1,2}\b){0,25})"
-)
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAMES = frozenset({"question", "answer", "answers", "references", "lowest"})
 #: Of several answers to one question; `numbered` lists them as LLM 1, LLM 2, ….
 _LISTED = frozenset({"question", "answer", "answers", "references", "numbered"})
-
-
-def rating(text: str, lowest: int = 1) -> float | None:
-    """The last `[[n]]`, else the last `Rating: [n]`, with n from `lowest` to 10; decimals count.
-
-    Both are what the prompt of RouterXBench (appendix B.1, Figure 5) leads to. Null
-    when there is none, or the number is off the scale.
-    """
-    found = _last(text)
-    if found is None:
-        single = _RATING.findall(text)
-        found = single[-1] if single else None
-    if not found or not re.fullmatch(r"\d{1,2}(\.\d{1,4})?", found):
-        return None
-    n = float(found)
-    return n if lowest <= n <= 10 else None
-
-
-def decision(text: str) -> bool | None:
-    """The last `[[1]]` or `[[0]]`."""
-    return {"1": True, "0": False}.get(_last(text) or "")
-
-
-def winners(text: str, n: int) -> frozenset[int] | None:
-    """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable.
-
-    Without brackets `LLM 1 and LLM 3`, `LLM 1, 3` or `LLMs 1 and 3` is read, the form that
-    the prompt of the confidence-driven router (appendix A.4) asks for.
-    """
-    found = _last(text)
-    if found is None:
-        lists = " ".join(_NUMBERED.findall(text))
-        places = [int(number) - 1 for number in re.findall(r"\d+", lists)]
-        named = frozenset(places)
-        return named if named and all(0 <= place < n for place in named) else None
-    if found.lower() == "none":
-        return frozenset()
-    letters = [part.strip().upper() for part in found.split(",")]
-    if any(len(letter) != 1 or letter not in _LETTERS[:n] for letter in letters):
-        return None
-    return frozenset(_LETTERS.index(letter) for letter in letters)
 
 
 def judge(
@@ -210,8 +160,8 @@ def _choose(
         if kept is not None and not any(answer.key in kept for answer in together):
             continue
         random.Random(f"{by.seed}|{query_id}").shuffle(together)
-        for start in range(0, len(together), len(_LETTERS)):
-            part = together[start : start + len(_LETTERS)]
+        for start in range(0, len(together), len(LETTERS)):
+            part = together[start : start + len(LETTERS)]
             forward = _choice_request(template, part, by)
             pairs.append((part, forward, _choice_request(template, part[::-1], by)))
     # Every list is at least as long as what an answer may name.
@@ -277,7 +227,7 @@ def _request(
 
 
 def _choice_request(template: Template, part: list[Answer], by: Judge) -> Request:
-    heads = [f'<answer letter="{letter}">' for letter in _LETTERS[: len(part)]]
+    heads = [f'<answer letter="{letter}">' for letter in LETTERS[: len(part)]]
     if template.numbered:
         heads = [f"LLM {place} response:\n<answer>" for place in range(1, len(part) + 1)]
     listed = "\n\n".join(
@@ -305,8 +255,3 @@ def _outcome(right: bool) -> str:
 
 def _sum(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a + b
-
-
-def _last(text: str) -> str | None:
-    found = _BRACKETS.findall(text)
-    return str(found[-1]) if found else None
