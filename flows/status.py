@@ -9,6 +9,7 @@ from typing import Any
 
 from flows.build import build
 from flows.recipe import load
+from flows.workspace.seal import intact
 from flows.workspace.stage_folders import PROBING, Stale
 from pipelines.errors import BadInput
 
@@ -92,14 +93,13 @@ def _why(stale: Stale, workspace: Path) -> str:
         return f"{stale.made_of['missing']:,} answers are missing"
     folder = workspace / "stages" / stale.stage
     found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
-    reasons: list[list[str]] = [
-        _differs(json.loads(p.read_text("utf-8")), stale.made_of) for p in found[:_LOOKED_AT]
-    ]
+    records = [record for p in found[:_LOOKED_AT] if (record := intact(p.parent, thoroughly=False))]
+    reasons: list[list[str]] = [_differs(record, stale.made_of) for record in records]
     if not reasons:
-        return "never run"
+        return "its output was damaged" if found else "never run"
     # Several benchmarks, and shards of one, share a folder: the closest is ours.
     closest: list[str] = min(reasons, key=len)
-    return "; ".join(closest) or "its output was removed"
+    return "; ".join(closest) or "its output was removed or damaged"
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ compare what it did not see.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines import encoders
+from pipelines.files import sha256
+from pipelines.staging import replacing
 from schemas import EMBEDDINGS
 
 #: Texts per cache file: what an interrupted run embeds again at most.
@@ -156,9 +157,28 @@ def _read(folder: Path) -> dict[str, tuple[Any, int | None]]:
 
 
 def _keys(folder: Path) -> list[str]:
-    """Keys of all texts in the cache."""
-    files = sorted(folder.glob("*.parquet"))
-    return [key for path in files for key in pq.read_table(path, columns=["key"])[0].to_pylist()]
+    """Keys of all texts in the cache; a file that was damaged is removed, and made again."""
+    keys: list[str] = []
+    for path in sorted(folder.glob("*.parquet")):
+        if not _intact(path):
+            path.unlink(missing_ok=True)
+            continue
+        keys += pq.read_table(path, columns=["key"])[0].to_pylist()
+    return keys
+
+
+def _intact(path: Path) -> bool:
+    """Whether a cache file is what was written; one of an older version has no checksum."""
+    try:
+        stated = path.with_suffix(".sha256").read_text(encoding="ascii")
+    except FileNotFoundError:
+        try:
+            return pq.read_table(path, columns=["key"]).num_rows > 0
+        except (OSError, pa.ArrowInvalid):
+            return False
+    except ValueError:
+        return False
+    return stated == sha256(path)
 
 
 def _file(folder: Path, keys: list[str]) -> Path:
@@ -177,6 +197,8 @@ def _write(
         }
     )
     path = _file(folder, keys)
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}")
-    pq.write_table(table, unfinished)
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        pq.write_table(table, unfinished)
+        # First: a file that is there has its checksum, whenever this process is killed.
+        with replacing(path.with_suffix(".sha256")) as checksum:
+            checksum.write_text(sha256(unfinished), encoding="ascii")

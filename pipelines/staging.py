@@ -10,7 +10,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,18 +35,12 @@ def staging(target: Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         sweep(target.parent)
-        name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}"
-        folder = target.parent / name
+        folder = beside(target)
         folder.mkdir(mode=0o700)
         yield folder
     except Exception as error:
         if is_full(error):
-            raise DiskFull(
-                f"there is no room on the disk for {target.name}",
-                where=str(target),
-                next_step="free some space and run the same command; "
-                "finished stages are kept and nothing half-written is left",
-            ) from error
+            raise _no_room(target) from error
         raise
     finally:
         if folder is not None:
@@ -82,10 +76,32 @@ def is_full(error: BaseException) -> bool:
 def write_json(path: Path, content: Any) -> None:
     """Indented JSON with sorted keys, replaced in one step; NaN is refused, since it is no JSON."""
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text + "\n", encoding="utf-8")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`, put in its place in one step; nothing is left of a failure.
+
+    What killed processes of this host left half-written there is removed first.
+
+    Raises:
+        DiskFull: there was no room.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path.parent)
+        unfinished = beside(path)
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except Exception as error:
+        if is_full(error):
+            raise _no_room(path) from error
+        raise
 
 
 def sweep(folder: Path) -> None:
@@ -93,7 +109,26 @@ def sweep(folder: Path) -> None:
     for left in folder.glob(f".*.*.{_host()}.*"):
         pid = left.name.rpartition(".")[2]
         if pid.isdigit() and not runs(int(pid)):
-            shutil.rmtree(left, ignore_errors=True)
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    left.unlink()
+
+
+def beside(target: Path) -> Path:
+    """A name that says which process of which host makes it."""
+    name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}"
+    return target.parent / name
+
+
+def _no_room(target: Path) -> DiskFull:
+    return DiskFull(
+        f"there is no room on the disk for {target.name}",
+        where=str(target),
+        next_step="free some space and run the same command; "
+        "finished stages are kept and nothing half-written is left",
+    )
 
 
 @cache

@@ -6,7 +6,8 @@
     <workspace>/releases/<name>/<version>/    releases
     <workspace>/runs/<name>.json              the last build of each benchmark
 
-A stage folder appears whole or not at all: it is written beside and renamed.
+A stage folder appears whole or not at all: it is written beside and renamed. One that was
+damaged since is made again (`seal.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from flows.tracking.log import counts, log
 from flows.workspace.code import made_by
+from flows.workspace.seal import RECORD, clear, intact, sealed
 from pipelines.staging import place, staging, write_json
 
 #: True while `routeyard status` asks what a build would do: nothing is made.
@@ -91,8 +93,8 @@ def run_stage(
     made_of = json.loads(json.dumps(made_of))
     fingerprint = digest(made_of)[:24]
     folder = root / "stages" / stage / fingerprint
-    if (folder / "stage.json").is_file():
-        said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
+    said = intact(folder, thoroughly=not PROBING.get())
+    if said is not None:
         if not PROBING.get():
             log(benchmark, stage, f"unchanged: {counts(said['figures'])}", shard=shard)
         return Done(
@@ -104,16 +106,20 @@ def run_stage(
         )
     if PROBING.get():
         raise Stale(stage, made_of)
+    if clear(folder):
+        from flows.show import console  # which asks this module whether it probes
+
+        console.line("note", f"{stage} is made again: {folder} was damaged")
     log(benchmark, stage, "begins", shard=shard)
     begun = time.monotonic()
     with staging(folder) as unfinished:
         figures = dict(make(unfinished))
         record = {**made_of, "fingerprint": fingerprint, "figures": figures}
-        write_json(unfinished / "stage.json", record)
+        write_json(unfinished / RECORD, sealed(unfinished, record))
         try:
             place(unfinished, folder)
         except OSError:
-            if not (folder / "stage.json").is_file():
+            if intact(folder, thoroughly=False) is None:
                 raise
             # Another process was faster; the content is the same.
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)

@@ -39,6 +39,9 @@ _UNCLAIM = "DELETE FROM claims WHERE request_hash = ? AND sample = ? AND owner =
 class SqlLedger(abc.ABC):
     """`Ledger` over a database; `sqlite.py` and `postgres.py` say which."""
 
+    #: Columns of an attempt as they are read; `_attempt` makes one of them.
+    _columns = NAMES
+
     def __init__(self, *, group_rows: int, group_seconds: float) -> None:
         self._owner = Owner.this_process()
         self._registered = False
@@ -106,7 +109,7 @@ class SqlLedger(abc.ABC):
         by_id = {row.attempt_id: (key, row, count) for key, (row, count) in found.items()}
         answers: dict[AnswerKey, Answered] = {}
         for marks, chunk in _chunks(sorted(by_id)):
-            sql = f"SELECT id, {NAMES} FROM attempts WHERE id IN ({marks})"
+            sql = f"SELECT id, {self._columns} FROM attempts WHERE id IN ({marks})"
             for number, *values in self._read(sql, chunk):
                 key, settled, count = by_id[number]
                 answers[key] = Answered(self._attempt(values), count, settled.billed)
@@ -114,7 +117,10 @@ class SqlLedger(abc.ABC):
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
         only, given = ("AND purpose = ?", [purpose]) if purpose is not None else ("", [])
-        sql = f"SELECT id, {NAMES} FROM attempts WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
+        sql = (
+            f"SELECT id, {self._columns} FROM attempts WHERE id > ? {only} "
+            f"ORDER BY id LIMIT {_PAGE}"
+        )
         while rows := self._read(sql, [after, *given]):
             for number, *values in rows:
                 yield self._attempt(values)

@@ -3,14 +3,19 @@
 One thread owns the writing connection, so that durability costs a few
 microseconds per call instead of a disk flush each. Readers use connections of
 their own and never wait for it.
+
+SQLite does not see that a bit of its file has changed. Each attempt therefore has a
+checksum, and one that does not match is an error: a damaged answer is never released.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +25,12 @@ from pipelines.ledger.attempt import COLUMNS, Attempt
 from pipelines.ledger.charges import SCHEMA as CHARGES
 from pipelines.ledger.charges import Execute
 from pipelines.ledger.owner import Owner
-from pipelines.ledger.sql import SqlLedger
+from pipelines.ledger.sql import NAMES, SqlLedger
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS attempts (
     id INTEGER PRIMARY KEY,
-    {", ".join(COLUMNS)}
+    {", ".join(COLUMNS)}, checksum
 );
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
@@ -39,7 +44,10 @@ CREATE TABLE IF NOT EXISTS claims (
 {CHARGES}
 PRAGMA user_version = 1;
 """
-_INSERT = f"INSERT INTO attempts ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_INSERT = (
+    f"INSERT INTO attempts ({', '.join(COLUMNS)}, checksum) "
+    f"VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
+)
 
 
 class SqliteLedger(SqlLedger):
@@ -55,8 +63,11 @@ class SqliteLedger(SqlLedger):
         DiskFull: the disk filled up; what was acknowledged is kept.
     """
 
+    _columns = f"{NAMES}, checksum"
+
     def __init__(self, path: Path, *, group_rows: int = 64, group_seconds: float = 0.05) -> None:
         self.path = path
+        self._heard: dict[str, tuple[float, float]] = {}
         self._readers = threading.local()
         self._opened: list[sqlite3.Connection] = []
         try:
@@ -65,6 +76,7 @@ class SqliteLedger(SqlLedger):
             try:
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 self._writer.executescript(_SCHEMA)
+                _add_checksum(self._writer)
                 self._writer.execute("PRAGMA synchronous = FULL")
             except sqlite3.Error:
                 self._writer.close()
@@ -107,7 +119,21 @@ class SqliteLedger(SqlLedger):
 
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         rows = [tuple(getattr(attempt, name) for name in COLUMNS) for attempt in attempts]
-        self._writer.executemany(_INSERT, rows)
+        self._writer.executemany(_INSERT, [(*row, _checksum(row)) for row in rows])
+
+    def _attempt(self, row: Sequence[Any]) -> Attempt:
+        *values, checksum = row
+        # A row of an older ledger has none.
+        if checksum is not None and checksum != _checksum(values):
+            raise BadInput(
+                f"an attempt in the ledger is damaged: it does not match its checksum (model "
+                f"{str(values[COLUMNS.index('model_id')])[:80]!r}, request "
+                f"{str(values[COLUMNS.index('request_hash')])[:80]!r})",
+                where=str(self.path),
+                next_step="restore the file from a copy; or delete that row of `attempts` and run "
+                "the same command: only what is missing is asked again",
+            )
+        return super()._attempt(values)
 
     def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self._writer.executemany(sql, rows)
@@ -122,12 +148,51 @@ class SqliteLedger(SqlLedger):
     def _owner_lives(self, execute: Execute, name: str) -> bool:
         rows = execute("SELECT host, pid, started, seen FROM owners WHERE owner = ?", (name,))
         return any(
-            Owner.lives(host, pid, started, time.time() - seen) for host, pid, started, seen in rows
+            Owner.lives(host, pid, started, self._silent(name, seen))
+            for host, pid, started, seen in rows
         )
+
+    def _silent(self, name: str, seen: float) -> float:
+        """Seconds for which another owner has not said that it lives.
+
+        The clocks of two hosts differ, and jump: what another clock said counts only where it
+        has not moved on for two heartbeats by our own.
+        """
+        now = time.monotonic()
+        last, since = self._heard.get(name, (seen, now))
+        if last != seen:
+            since = now
+        self._heard[name] = (seen, since)
+        unmoved = now - since
+        if unmoved >= 2 * Owner.HEARTBEAT_S:
+            return max(unmoved, time.time() - seen)
+        return unmoved
 
     def _disconnect(self) -> None:
         for connection in (*self._opened, self._writer):
             connection.close()
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    """CRC-32 of an attempt as SQLite gives it back: true is 1, and NaN is null."""
+    return zlib.crc32(repr([_plain(value) for value in values]).encode("utf-8", "surrogatepass"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    return int(value) if isinstance(value, int) else value
+
+
+def _add_checksum(connection: sqlite3.Connection) -> None:
+    """Give the ledger of an older version the column; its rows have none."""
+    columns = [row[1] for row in connection.execute("PRAGMA table_info(attempts)")]
+    if "checksum" not in columns:
+        try:
+            connection.execute("ALTER TABLE attempts ADD COLUMN checksum")
+        except sqlite3.OperationalError as error:
+            if "duplicate column" not in str(error):  # another process was faster
+                raise
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -278,3 +279,50 @@ def test_a_database_that_goes_away_is_a_named_fault(postgres):
     assert isinstance(faults[0], BadInput)
     with pytest.raises(BadInput):
         ledger.close()
+
+
+def test_a_flipped_bit_is_an_error_and_no_answer(tmp_path):
+    # SQLite has no checksums: "42" with one bit changed was read as the model's answer.
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as ledger:
+        append(ledger, replace(BASE, text="the answer is 42", cost_usd=0.1, permanent=False))
+        assert next(ledger.attempts()).text == "the answer is 42"
+    data = path.read_bytes()
+    assert data.count(b"the answer is 42") == 1
+    path.write_bytes(data.replace(b"the answer is 42", b"the answer is 52"))
+    with SqliteLedger(path) as ledger:
+        with pytest.raises(BadInput, match="damaged"):
+            ledger.answered([BASE.request_hash])
+        with pytest.raises(BadInput, match="damaged"):
+            list(ledger.attempts())
+
+
+def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as ledger:
+        append(ledger, BASE)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE attempts DROP COLUMN checksum")
+    connection.close()
+    with SqliteLedger(path) as ledger:
+        append(ledger, replace(BASE, text="43"))
+        assert [row.text for row in ledger.attempts()] == ["42", "43"]
+
+
+def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch):
+    # One that was ahead held its claims for years after it was gone; one that was behind lost
+    # them while it was at work, and both asked.
+    now = [1_000.0]
+    monkeypatch.setattr("pipelines.ledger.sqlite.time.monotonic", lambda: now[0])
+    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        ahead, behind = time.time() + 1e8, time.time() - 1e8
+        for seen in (ahead, behind):
+            name = str(seen)
+            assert ledger._silent(name, seen) < Owner.LEASE_S
+            now[0] += 3 * Owner.HEARTBEAT_S
+            # It has beaten in the meantime, by its own clock.
+            assert ledger._silent(name, seen + 30) < Owner.LEASE_S
+            now[0] += 2 * Owner.LEASE_S
+            assert ledger._silent(name, seen + 30) >= Owner.LEASE_S

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,53 @@ def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     assert "parameter 'a' changed" in why
     assert "code 'pipelines.errors' changed" in why
     assert _why(Stale("other", caught.value.made_of), tmp_path) == "never run"
+
+
+def _truncate(folder: Path) -> None:
+    (folder / "x.txt").write_text("ma")
+
+
+def _flip(folder: Path) -> None:
+    (folder / "x.txt").write_text("mAde")
+
+
+def _remove(folder: Path) -> None:
+    (folder / "x.txt").unlink()
+
+
+def _figure(folder: Path) -> None:
+    path = folder / "stage.json"
+    path.write_text(path.read_text().replace('"n": 1', '"n": 2'))
+
+
+def _record(folder: Path) -> None:
+    (folder / "stage.json").write_text("{")
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _remove, _figure, _record])
+def test_a_damaged_stage_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    # A flipped byte used to go into the release, and half a record was a traceback.
+    first = run(tmp_path)
+    damage(Path(first.folder))
+    again = run(tmp_path)
+    assert not again.reused
+    assert again.figures == {"n": 1}
+    assert (Path(again.folder) / "x.txt").read_text() == "made"
+    assert run(tmp_path).reused
+    assert len(list((tmp_path / "stages" / "stage").iterdir())) == 1
+
+
+def test_a_stage_of_an_older_version_has_no_seal_and_is_reused(tmp_path: Path) -> None:
+    path = Path(run(tmp_path).folder) / "stage.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({k: v for k, v in record.items() if k not in ("files", "seal")}))
+    assert run(tmp_path).reused
+
+
+def test_half_a_record_beside_is_no_reason_to_fail(tmp_path: Path) -> None:
+    from flows.status import _why
+
+    _record(Path(run(tmp_path).folder))
+    assert _why(Stale("stage", {"parameters": {}, "inputs": {}, "code": {}}), tmp_path) == (
+        "its output was damaged"
+    )
