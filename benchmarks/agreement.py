@@ -84,7 +84,11 @@ def gsm8k(data: Path, out: Path) -> dict[str, Any]:
 
 
 def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
-    """Agreement of `mcq` with the stored letters per run, and runs with a constant fill-in."""
+    """Agreement of `mcq` with the stored letters per run, and runs with a constant fill-in.
+
+    Agreement is over responses in which both name one option; `several_options` counts the
+    contested ones that name more than one in a breath.
+    """
     import pandas as pd
 
     read = SCORERS.get("mcq").read
@@ -120,6 +124,7 @@ def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
             "responses": len(run_rows),
             "agreement": float(both.agree.mean()),
             "unreadable": float((run_rows.outcome == "abstain").mean()),
+            "several_options": float((run_rows.ours.isna() & run_rows.conflict).mean()),
             "conflicts": float(run_rows.conflict.mean()),
             "constant_fill_in": constant,
             "fill_in_share": share,
@@ -128,6 +133,7 @@ def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
         "responses": len(rows),
         "agreement": float(rows[decided].agree.mean()),
         "differing": len(differ),
+        "several_options": int((rows.ours.isna() & rows.conflict).sum()),
         "runs_with_constant_fill_in": sorted(
             name for name, figures in runs.items() if figures["constant_fill_in"]
         ),

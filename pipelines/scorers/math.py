@@ -145,7 +145,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "3",
+    "4",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -7,7 +7,9 @@ compared with the options. The last commitment counts, since a later answer
 corrects an earlier one; when different options are committed to without a
 word of correction between them, the reading is flagged as a conflict, because
 neither "first" nor "last" suits every model. A section that announces a
-summary of several answers can raise the flag but is not read.
+summary of several answers can raise the flag but is not read. One statement
+that names several options where one is asked for is wrong and contested, and
+nothing stands as its extracted answer.
 
 A run-on generation is cut at the next question. A letter that is merely the
 last one in the text is never taken: that is guessing.
@@ -75,15 +77,17 @@ def read(asked: Asked, output: str) -> Reading:
     span = (last.start + shift, last.end + shift)
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
+    extracted: str | None = last.letters
     if len(last.letters) > 1:
         right = set(last.letters) == wanted
-        conflict = conflict or len(wanted) == 1
         reason = f"{last.how}: names several options, {last.letters}"
+        if len(wanted) == 1:  # contested: no one option was read
+            conflict, extracted = True, None
     elif conflict:
         listed = ", ".join(dict.fromkeys(one.letters for one in found))
         reason += f"; commits to several options: {listed}"
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    return Reading(outcome, score, last.letters, span, reason, conflict)  # type: ignore[arg-type]
+    return Reading(outcome, score, extracted, span, reason, conflict)  # type: ignore[arg-type]
 
 
 # Letters of other alphabets that look the same, where they stand alone ("Ответ: С").
@@ -175,7 +179,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "3",
+    "4",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -70,3 +70,13 @@ def test_conflict_is_flagged() -> None:
     # Answers the few-shot questions too (gemini-1.5-pro-002 did).
     assert read(ASKED, "The answer is (A).\n\nThe answer is (C).\n\nThe answer is (B).").conflict
     assert not read(ASKED, "The answer is (B). So, the answer is B.").conflict
+
+
+def test_several_options_in_one_breath_are_contested_and_none_is_extracted() -> None:
+    # "CF" is no option: counted as a letter it would disagree with every other reading.
+    reading = read(ASKED, "The answers are A and B.")
+    assert (reading.outcome, reading.extracted, reading.conflict) == ("incorrect", None, True)
+    assert "names several options, AB" in reading.reason
+    assert reading.span is not None
+    both = read(Asked("Which?", ("A", "B"), CITIES), "The answers are A and B.")
+    assert (both.outcome, both.extracted, both.conflict) == ("correct", "AB", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.answers.forms import exact, symbolic
 
 _GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
 # Two words in a row: the parser would take each letter for a factor, for seconds.
@@ -26,7 +26,8 @@ def symbolically(one: str, other: str) -> bool:
         return False
     # A fixed order makes the verdict symmetric and the cache twice as good.
     first, second = sorted((_latex(one), _latex(other)))
-    return symbolic.same(first, second) is True
+    settled = exact.same(first, second)
+    return symbolic.same(first, second) is True if settled is None else settled
 
 
 # "2(3)" is a product; the parser would add. `log_2(8)` and `x^2(…)` keep their digit.

@@ -8,6 +8,7 @@ import re
 _SINGLE = re.compile(r"(?<!\\)(?:\\\\)*\\[a-zA-Z]")
 _NOISE = re.compile(
     r"\\(?:left|right|displaystyle|textstyle|limits|big[lr]?|Big[lr]?|bigg[lr]?)(?![A-Za-z])"
+    r"|\\[hv]?phantom\s?\{[^{}]{0,40}\}"
     r"|(?<![\d\\])\\[!,;:>](?!\d{3})|\\quad|\\qquad|\$|\\\(|\\\)|\\\[|\\\]|~"
 )
 _ROOT = re.compile(
