@@ -1,9 +1,10 @@
-"""Makes the reference pages from the code while MkDocs builds: nothing there is typed by hand."""
+"""Makes the reference pages and the tour from code while MkDocs builds: none is typed twice."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
@@ -19,7 +20,19 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in PAGES.items():
         text = "\n".join(page())
         files.append(File.generated(config, f"reference/{name}.md", content=text))
+    files.append(File.generated(config, "tour.md", content="\n".join(tour())))
     return files
+
+
+def tour() -> Iterator[str]:
+    """The notebook-style script `tour.py` as a page: its cells as text and code."""
+    source = (Path(__file__).parent / "tour.py").read_text(encoding="utf-8")
+    for cell in source.split("# %%")[1:]:
+        kind, _, body = cell.partition("\n")
+        if kind.strip() == "[markdown]":
+            yield "\n".join(line.removeprefix("#").removeprefix(" ") for line in body.split("\n"))
+        else:
+            yield f"```python\n{body.strip()}\n```\n"
 
 
 def commands() -> Iterator[str]:

@@ -28,12 +28,16 @@ BLIND = ("best-generalist", "random")
 def entrants(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Maker]:
     """Name → maker: registered names, or a mapping with routers or router classes of your own.
 
-    None means the reference routers that the release can feed.
+    A mapping may hold registered names too, so that yours stand beside ours under names
+    of your choice. None means the reference routers that the release can feed.
     """
     from pipelines.routers import REFERENCE
 
     if isinstance(routers, Mapping):
-        return {name: _own(given) for name, given in routers.items()}
+        return {
+            name: reference(given) if isinstance(given, str) else _own(given)
+            for name, given in routers.items()
+        }
     names = list(REFERENCE) if routers is None else list(routers)
     if core.embeddings is None and routers is None:
         names = [name for name in names if name in BLIND]

@@ -47,7 +47,8 @@ def evaluate(
     Args:
         release: A release directory.
         routers: Names of registered routers, or name → router (class or object with
-            `fit(train)` and `scores(queries)`); by default the reference routers.
+            `fit(train)` and `scores(queries)`, or the name of a registered one); by
+            default the reference routers.
         router_from: `module:Class` of routers of your own; this runs that module.
         predictions: CSV or Parquet files with query_id, model_id[, score].
         embeddings: Parquet with query_id and vector, in place of the release's.

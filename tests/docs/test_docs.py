@@ -45,6 +45,22 @@ def test_every_figure_of_the_certificate_is_explained() -> None:
         assert f"`{name}`" in page, f"docs/glossary.md does not say what {name} means"
 
 
+def test_the_tour_runs(demo_release: Path, tmp_path: Path) -> None:
+    where = tmp_path / "yard" / "releases" / "demo"
+    where.mkdir(parents=True)
+    (where / "1.0.0").symlink_to(demo_release)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "docs" / "tour.py")],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "best single" in done.stdout
+    assert "task-mean: " in done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_every_block_says_what_it_is(page: Path) -> None:
     for language, code in BLOCK.findall(page.read_text()):

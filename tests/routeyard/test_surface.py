@@ -76,11 +76,11 @@ def test_a_newcomer_gets_far_with_it(demo_release: Path, tmp_path: Path) -> None
         assert release.arrow("labels").num_rows
     done = routeyard.evaluate(
         demo_release,
-        {"mine": Cheapest, "mine again": Cheapest()},
+        {"mine": Cheapest, "mine again": Cheapest(), "a floor": "random"},
         resamples=100,
         pair_routers=False,
     )
-    assert {"mine", "mine again"} <= set(done.metrics.column("router").to_pylist())
+    assert {"mine", "mine again", "a floor"} <= set(done.metrics.column("router").to_pylist())
     assert routeyard.score("So it is 18. #### 18", "18", scorer="numeric").outcome == "correct"
     assert routeyard.load_recipe("demo").name == "demo"
     assert routeyard.plan("demo", tmp_path)["queries"] > 100
