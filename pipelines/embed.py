@@ -173,7 +173,7 @@ def _intact(path: Path) -> bool:
         stated = path.with_suffix(".sha256").read_text(encoding="ascii")
     except FileNotFoundError:
         try:
-            return pq.read_table(path, columns=["key"]).num_rows > 0
+            return bool(pq.read_table(path, columns=["key"]).num_rows)
         except (OSError, pa.ArrowInvalid):
             return False
     except ValueError:
