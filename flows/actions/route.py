@@ -22,6 +22,7 @@ def route(
     router: str | None = None,
     encoder: str = TFIDF,
     weight: float = 0.0,
+    rule: str | None = None,
     scheme: str | None = None,
     cache: Path = Path("yard/cache/embeddings"),
     save: Path | None = None,
@@ -32,17 +33,19 @@ def route(
     Args:
         place: a release, on whose train questions `router` is fitted, or the folder of
             a saved router.
-        weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models.
+        weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models: the rule
+            `utility:λ`.
+        rule: another selection rule with its value, such as `query-budget:0.001` (USD);
+            rules of a batch need more than one question.
         save: where to keep the fitted router.
         task: name of the question's task, for routers that read it.
 
     Raises:
         BadInput: the question is empty, the weight is outside [0, 1] or the saved
-            router's encoder is not the one installed.
+            router's encoder is not the one installed, or the rule cannot use the scores.
     """
-    from pipelines.evaluate.selection import best, cost_penalised
     from pipelines.routers import saved
-    from pipelines.routers.base import Queries, traits_of
+    from pipelines.routers.base import Queries
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")
@@ -60,27 +63,46 @@ def route(
         vector = _encoded(question, words, lexical)
     queries = Queries(("question",), np.array([task]), vector, (question,))
     scores = np.asarray(fitted.scores(queries), dtype=np.float64)
-    price = words["price"] if words["price"] is not None else np.zeros(scores.shape[1])
-    can = np.ones(scores.shape, dtype=bool)
-    if weight:
-        scale = traits_of(type(fitted)).scale
-        if scale != "probability":
-            raise BadInput(
-                f"the scores of {fitted.name!r} are a {scale}, which cannot be weighed by cost",
-                next_step="leave --weight out, or choose a router whose scale is probability",
-            )
-        if words["price"] is None:
-            raise BadInput("no cost is known, so none can be weighed", next_step="use --weight 0")
-        chosen = int(cost_penalised(scores, can, price, np.array([weight]))[0, 0])
-    else:
-        chosen = int(best(scores, can, price)[0])
+    share = _shares(fitted, words, scores, rule, weight)
+    chosen = int(share[0].argmax())
     models = words["model_ids"]
     return {
         "router": fitted.name,
         "encoder": words["encoder"],
+        "rule": asked_rule(rule, weight),
         "model_id": models[chosen],
+        # A budget in the mean may ask two models, each for a share of such questions.
+        "shares": {models[k]: float(share[0, k]) for k in np.flatnonzero(share[0] > 0)},
         "scores": dict(zip(models, scores[0].tolist(), strict=True)),
     }
+
+
+def asked_rule(rule: str | None, weight: float) -> str:
+    """The rule that is meant by --rule or --weight.
+
+    Raises:
+        BadInput: both are given.
+    """
+    if rule is not None and weight:
+        raise BadInput("--rule and --weight are two rules", next_step="give one of them")
+    return rule or (f"utility:{weight:g}" if weight else "argmax")
+
+
+def _shares(
+    fitted: Any, words: dict[str, Any], scores: NDArray[np.float64], rule: str | None, weight: float
+) -> NDArray[np.float64]:
+    """(1, m) share of each model under the rule."""
+    from pipelines.routers.base import traits_of
+    from pipelines.zoo.choose import OF_A_BATCH, asked, shares
+
+    what = asked(asked_rule(rule, weight))
+    if what.rule in OF_A_BATCH:
+        raise BadInput(
+            f"the rule {what.rule!r} looks at a batch of questions, and this is one",
+            next_step="use it with `routeyard zoo run --rule`, or query-budget here",
+        )
+    scale = traits_of(type(fitted)).scale
+    return shares(what, scores, words["price"], router=fitted.name, scale=scale, means=None)
 
 
 def _fitted(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from flows.actions import zoo_rules
 from flows.show.console import counter, line
 from flows.tracking.runners import Runner
 from pipelines.errors import BadInput, did_you_mean
@@ -21,7 +22,8 @@ from pipelines.evaluate.reading import encoder_vectors
 from pipelines.lexical import NAME as TFIDF
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
-from pipelines.zoo.bench import Bench, write
+from pipelines.zoo.bench import Bench, read, write
+from pipelines.zoo.choose import Asked
 from pipelines.zoo.entrants import Entrant
 from pipelines.zoo.protocol import Result
 from pipelines.zoo.report import cells_table, markdown, standings_json
@@ -67,7 +69,7 @@ def vectors(
             found[name] = tfidf(texts, core.splits[scheme] == "train")
         else:
             if not encoders.known(full):
-                every = [TFIDF, *encoders.ALIASES, *encoders.PACKAGED, *sorted(shipped)]
+                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
                 raise BadInput(
                     f"there is no encoder {name!r}",
                     next_step=did_you_mean(name, every)
@@ -160,8 +162,12 @@ def run(
     workers: int = 2,
     dask_address: str | None = None,
     notes: Sequence[str] = (),
+    rules: Sequence[Asked] = (),
 ) -> tuple[zoo.Zoo, Bench]:
-    """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md."""
+    """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
+
+    With `rules`, rules.parquet says what each winner reaches under each.
+    """
     bench = write((out / "bench").resolve(), core, scheme, matrices)
     folder = (out / "cells").resolve()
     with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
@@ -179,10 +185,36 @@ def run(
         said.append("The scheme has no validation questions: one in eight of train was taken.")
     write_parquet(out / "cells.parquet", cells_table(done.results))
     page = markdown(title, done.standings, done.references, done.refused, said)
+    page += found_here(bench, done, folder)
+    if rules:
+        by_rule = zoo_rules.by_rule(bench, done, folder, entrants, rules)
+        write_parquet(out / "rules.parquet", by_rule)
+        page += zoo_rules.page(by_rule)
     write_text(out / "table.md", page)
     write_text(out / "standings.json", json.dumps(standings_json(done.standings), indent=1) + "\n")
     line("zoo", f"{len(done.results)} cells, {len(done.standings)} rows → {out / 'table.md'}")
     return done, bench
+
+
+def found_here(bench: Bench, done: zoo.Zoo, folder: Path) -> str:
+    """What the plateau study found, as each encoder's winners have it here."""
+    from pipelines.zoo.facts import facts, lines
+
+    out = ""
+    for encoder in bench.vectors:
+        whole = read(bench.folder, bench.data, "")
+        test = whole.take(whole.rows(bench.scheme, "test"))
+        test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+        train = whole.take(whole.rows(bench.scheme, "train"))
+        kept = zoo.scores(bench, done, folder, encoder)
+        try:
+            said = lines(facts(test, train, kept, cells.price(whole, bench.scheme)))
+        except BadInput as why:  # labels between 0 and 1 that nobody decided
+            said = [f"- cannot be told: {why.args[0]}."]
+        if said:
+            out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
+            out += "\n".join(said) + "\n"
+    return out
 
 
 SPLITS = ("train", "validation", "test")
@@ -205,7 +237,6 @@ def measured(
 ) -> Any:
     """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
     from pipelines.evaluate.run import evaluate
-    from pipelines.zoo.bench import read
 
     whole = read(bench.folder, bench.data, bench.vectors[encoder])
     kept = zoo.scores(bench, done, out / "cells", encoder)

@@ -17,6 +17,13 @@ def command(
     ],
     release: Annotated[Path, typer.Argument(help="The release it was made for.")],
     scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    arena: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write RouterArena's layout here, if nothing fails; its score "
+            "is read back off the file."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).
@@ -24,6 +31,8 @@ def command(
     Examples:
 
         routeyard audit router mine.csv yard/releases/demo/1.0.0
+
+        routeyard audit router mine.csv RELEASE --arena mine-arena.json
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -34,7 +43,8 @@ def command(
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
-    from pipelines.zoo.audit import audit
+    from pipelines.zoo import arena as submission
+    from pipelines.zoo.audit import Suspicion, audit, choices
 
     if not predictions.is_file():
         raise BadInput("there is no such predictions file", where=str(predictions))
@@ -43,8 +53,17 @@ def command(
         table = pq.read_table(predictions) if parquet else csv.read_csv(predictions)
     except pa.ArrowInvalid as error:
         raise BadInput(f"this is no table: {error}", where=str(predictions)) from error
-    core = core_of({k: v for k, v in read_release(release).items() if k != "embeddings"})
-    found = audit(core, default_scheme(core, scheme), table)
+    tables = read_release(release)
+    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    chosen = default_scheme(core, scheme)
+    found = audit(core, chosen, table)
+    if arena is not None and all(one.level != "fail" for one in found):
+        test = core.take(core.rows(chosen, "test"))
+        choice = choices(test, table)
+        score = submission.write(arena, submission.rows(tables, test, choice), test, choice)
+        found.append(
+            Suspicion("RouterArena", "ok", f"{len(choice)} rows, Arena score {score:.6f} → {arena}")
+        )
     if not print_result(found, as_json):
         for one in found:
             print(f"{one.level:<5} {one.name}: {one.says}")

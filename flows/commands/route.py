@@ -18,6 +18,10 @@ def command(
     router: Annotated[str, typer.Option(help="Router to fit on a release.")] = "knn",
     encoder: Annotated[str, typer.Option(help="Encoder to fit it with.")] = "tfidf",
     weight: Annotated[float, typer.Option(help="λ, weight of cost from 0 to 1.")] = 0.0,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="A selection rule with its value: query-budget:0.001, mean-budget:…"),
+    ] = None,
     task: Annotated[str, typer.Option(help="Task of the question, where a router reads it.")] = "",
     scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
     save: Annotated[
@@ -40,7 +44,7 @@ def command(
     from flows.show.results import print_result
 
     found = route(
-        place, question, router=router, encoder=encoder, weight=weight, scheme=scheme,
+        place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,
         cache=cache, save=save, task=task,
     )  # fmt: skip
     if print_result(found, as_json):

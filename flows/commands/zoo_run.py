@@ -28,6 +28,13 @@ def command(
     cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
         "yard/cache/embeddings"
     ),
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also read the winners under a selection rule: utility:0.3, query-budget:USD, "
+            "mean-budget:USD, batch-budget:USD, threshold:SHARE, similarity:0.3. Again for more."
+        ),
+    ] = None,
     runner: Annotated[str, typer.Option(help="threads or dask.")] = "threads",
     workers: Annotated[int, typer.Option(min=1, help="Threads, or Dask processes.")] = 2,
     dask_address: Annotated[
@@ -59,6 +66,7 @@ def command(
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
+    from pipelines.zoo.choose import asked
     from pipelines.zoo.entrants import own as theirs
     from pipelines.zoo.entrants import registered
 
@@ -69,6 +77,7 @@ def command(
     twice = sorted({e.name for e in entrants if [x.name for x in entrants].count(e.name) > 1})
     if twice:
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
+    rules = [asked(text) for text in rule or []]
     tables = read.read_release(release)
     folder = read.out_folder(release, out)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
@@ -80,7 +89,7 @@ def command(
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = zoo.run(
         core, chosen, matrices, entrants, folder, title=title, runner=runner,  # type: ignore[arg-type]
-        workers=workers, dask_address=dask_address,
+        workers=workers, dask_address=dask_address, rules=rules,
     )  # fmt: skip
     if report:
         for name in names:

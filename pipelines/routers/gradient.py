@@ -83,7 +83,6 @@ def train_network(
         The network and its validation loss (train loss without validation).
     """
     import torch
-    from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
     def tensors(x: Any, y: Floats) -> tuple[Any, Any, Any]:
         known = ~np.isnan(y)
@@ -93,9 +92,6 @@ def train_network(
             torch.from_numpy(filled),
             torch.from_numpy(known.astype(np.float32)),
         )
-
-    def loss_of(network: Any, x: Any, y: Any, w: Any) -> Any:
-        return cross_entropy(network(x), y, w, reduction="sum") / w.sum().clamp(min=1.0)
 
     with one_thread():
         network = seeded(build, seed)
@@ -113,11 +109,11 @@ def train_network(
             for rows in np.array_split(order.permutation(len(x)), max(1, len(x) // batch)):
                 at = torch.from_numpy(rows)
                 optimiser.zero_grad()
-                loss_of(network, x[at], y[at], w[at]).backward()
+                masked_cross_entropy(network(x[at]), y[at], w[at]).backward()
                 optimiser.step()
             network.eval()
             with torch.no_grad():
-                now = float(loss_of(network, *check))
+                now = float(masked_cross_entropy(network(check[0]), *check[1:]))
             if now < best - 1e-6:
                 best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
             else:
@@ -126,6 +122,13 @@ def train_network(
                     break
         network.load_state_dict(kept)
     return network, best
+
+
+def masked_cross_entropy(logits: Any, targets: Any, known: Any) -> Any:
+    """Mean cross-entropy of logits over the cells whose `known` is 1; 0 where none is."""
+    from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+    return cross_entropy(logits, targets, known, reduction="sum") / known.sum().clamp(min=1.0)
 
 
 def start_logits(means: Floats) -> NDArray[np.float32]:

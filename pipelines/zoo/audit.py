@@ -71,6 +71,15 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     return found
 
 
+def choices(test: Core, table: pa.Table) -> NDArray[np.int64]:
+    """(n,) model chosen for each test question, of a table that `audit` found whole."""
+    models = {m: k for k, m in enumerate(test.model_ids)}
+    names = table.column("model_id").cast(pa.string()).to_pylist()
+    ids = table.column("query_id").cast(pa.string()).to_pylist()
+    chosen = dict(zip(ids, names, strict=True))
+    return np.array([models[chosen[q]] for q in test.query_ids], dtype=np.int64)
+
+
 def _coverage(test: Core, table: pa.Table) -> list[Suspicion]:
     ids = table.column("query_id").cast(pa.string()).to_pylist()
     wanted, seen = set(test.query_ids), set(ids)

@@ -39,7 +39,7 @@ class MatrixFactorisation:
         best = float("inf")
         for dimension in choices:
             network, loss = train_network(
-                _factorised(vectors.shape[1], dimension, start_logits(model_means(train.labels))),
+                factorised(vectors.shape[1], dimension, start_logits(model_means(train.labels))),
                 vectors,
                 train.labels,
                 pairs,
@@ -64,12 +64,12 @@ class MatrixFactorisation:
         self.dimension = arrays["models"].shape[1]
         start = np.zeros(len(arrays["bias"]), dtype=np.float32)
         inputs = arrays["project.weight"].shape[1]
-        self._network = _factorised(inputs, self.dimension, start)()
+        self._network = factorised(inputs, self.dimension, start)()
         self._network.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
         return self
 
 
-def _factorised(inputs: int, dimension: int, start: NDArray[np.float32]) -> Any:
+def factorised(inputs: int, dimension: int, start: NDArray[np.float32]) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, m)."""
 
     def build() -> Any:

@@ -1,0 +1,142 @@
+"""What each router of the zoo costs: seconds and memory on a planted matrix of any size.
+
+    python -m benchmarks zoo_cost --questions 36000 --models 112
+
+Each router is fitted and read once, with the setting it lists first, in a process of its own
+(its peak is then its own) and one thread. What its whole protocol costs is that time, times the
+sum over the cells the protocol would run of how much dearer their setting is than the first one,
+which is measured on `--small` questions. `two_core_hours` is the sum over routers, halved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from time import perf_counter, thread_time
+from typing import Any
+
+import numpy as np
+
+from pipelines.evaluate.core import Core
+
+#: Size of the packaged encoder's vectors.
+DIMENSIONS = 384
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--questions", type=int, default=12_032)
+    parser.add_argument("--models", type=int, default=29)
+    parser.add_argument("--small", type=int, default=2_000)
+    parser.add_argument("--routers", default="all")
+
+
+def planted(n: int, m: int, *, seed: int = 0) -> Core:
+    """n questions of 40 tasks × m models of three tiers, 70 % train, 10 % validation.
+
+    A model has a level, a leaning to each task, and eight hidden skills that the questions'
+    vectors show under noise: there is something to learn beyond the task.
+    """
+    rng = np.random.default_rng(seed)
+    task = rng.integers(0, 40, n)
+    hidden = rng.normal(size=(n, 8))
+    shown = np.concatenate([rng.normal(size=(40, 24))[task], hidden], axis=1)
+    vectors = shown @ rng.normal(size=(32, DIMENSIONS)) + 4 * rng.normal(size=(n, DIMENSIONS))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    level = np.linspace(-1.0, 1.0, m)
+    logits = level + 0.4 * rng.normal(size=(40, m))[task] + 0.3 * hidden @ rng.normal(size=(8, m))
+    labels = (rng.random((n, m)) < 1 / (1 + np.exp(-logits - rng.normal(size=(n, 1))))) * 1.0
+    split = rng.permutation(
+        np.repeat(["train", "validation", "test"], [7, 1, 2]).repeat(-(-n // 10))
+    )
+    return Core(
+        query_ids=tuple(f"q{i:06d}" for i in range(n)),
+        model_ids=tuple(f"m{k:04d}" for k in range(m)),
+        labels=labels,
+        costs={"usd": np.tile(10.0 ** (3 * np.arange(m) / max(m - 1, 1) - 6), (n, 1))},
+        tasks=np.array([f"task-{k:02d}" for k in task]),
+        domains=np.array(["planted"] * n),
+        splits={"dense": split[:n]},
+        groups=np.arange(n),
+        embeddings=vectors.astype(np.float32),
+    )
+
+
+def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
+    """Seconds of processor and clock, and peak memory in MB, of one cell."""
+    from threadpoolctl import threadpool_limits
+
+    from pipelines.zoo import cell
+    from pipelines.zoo.entrants import made, registered
+
+    entrant = registered([router])[0]
+    # The peak is that of the process: the benchmark runs big cells in fresh ones.
+    with threadpool_limits(limits=1), cell._peak() as peak:
+        clock, used = perf_counter(), thread_time()
+        fitted = made(entrant, setting, 42)
+        fitted.fit(core.training("dense"))
+        cell.accuracy(core, "dense", "validation", fitted)
+        accuracy, _ = cell.accuracy(core, "dense", "test", fitted)
+        return {
+            "cpu_s": thread_time() - used,
+            "wall_s": perf_counter() - clock,
+            "peak_mb": peak(),
+            "accuracy": accuracy,
+        }
+
+
+def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
+    """How many fits of the first setting the protocol's cells cost: the finalists unknown, the
+    dearest five are taken.
+
+    >>> cells_in_first_settings([1.0, 2.0], False)
+    3.0
+    >>> cells_in_first_settings([1.0, 2.0], True)
+    15.0
+    """
+    from pipelines.zoo.protocol import FINALISTS, MORE_SEEDS
+
+    more = len(MORE_SEEDS) * sum(sorted(small)[-FINALISTS:]) if stochastic else 0.0
+    return (sum(small) + more) / small[0]
+
+
+def run(given: argparse.Namespace) -> dict[str, Any]:
+    from pipelines.zoo.entrants import architectures, registered, traits
+
+    names = None if given.routers == "all" else given.routers.split(",")
+    little = planted(given.small, given.models)
+    rows: dict[str, dict[str, float]] = {}
+    for entrant in registered(names):
+        settings = [dict(one) for one in architectures(entrant)]
+        once(little, entrant.name, settings[0])  # imports, and libraries that start slowly
+        small = [once(little, entrant.name, one)["cpu_s"] for one in settings]
+        times = cells_in_first_settings(small, traits(entrant).stochastic)
+        found = _apart(given.questions, given.models, entrant.name, settings[0])
+        rows[entrant.name] = {
+            **{k: round(v, 4 if k == "accuracy" else 2) for k, v in found.items()},
+            "cells": len(settings) + 4 * min(5, len(settings)) * traits(entrant).stochastic,
+            "protocol_cpu_s": round(times * found["cpu_s"], 1),
+        }
+        print(entrant.name, rows[entrant.name], file=sys.stderr, flush=True)
+    total = sum(row["protocol_cpu_s"] for row in rows.values())
+    return {
+        "questions": given.questions,
+        "models": given.models,
+        "cpu_hours": round(total / 3600, 3),
+        "two_core_hours": round(total / 7200, 3),
+        "routers": dict(sorted(rows.items(), key=lambda row: -row[1]["protocol_cpu_s"])),
+    }
+
+
+def _apart(n: int, m: int, router: str, setting: dict[str, Any]) -> dict[str, float]:
+    """`once` in a fresh process, so that peaks of different routers do not mix."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_planted_once, n, m, router, setting).result()
+
+
+def _planted_once(n: int, m: int, router: str, setting: dict[str, Any]) -> dict[str, float]:
+    core = planted(n, m)
+    once(planted(300, m), router, setting)  # imports are not the router's
+    return once(core, router, setting)

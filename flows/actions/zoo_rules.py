@@ -1,0 +1,94 @@
+"""Selection rules applied to the winners of a zoo run: accuracy and cost under each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import MEASURES, first_measure
+from pipelines.evaluate.selection import mean_costs
+from pipelines.routers.base import model_means
+from pipelines.zoo import run as zoo
+from pipelines.zoo.bench import Bench, read
+from pipelines.zoo.choose import Asked, shares
+from pipelines.zoo.entrants import Entrant, traits
+
+SCHEMA = pa.schema(
+    [
+        pa.field("router", pa.string()),
+        pa.field("encoder", pa.string()),
+        pa.field("rule", pa.string()),
+        pa.field("accuracy", pa.float64()),
+        pa.field("mean_cost", pa.float64(), metadata={"description": "of what was asked, on test"}),
+        pa.field("measure", pa.string()),
+        pa.field("refused", pa.string(), metadata={"description": "why the rule cannot be used"}),
+    ]
+)
+
+
+def by_rule(
+    bench: Bench, done: zoo.Zoo, folder: Path, entrants: Sequence[Entrant], wanted: Sequence[Asked]
+) -> pa.Table:
+    """One row per winner, encoder and rule; a rule that a router cannot use says why.
+
+    Test questions on which a model that is asked has no label count with their other
+    models only, and not at all without any.
+    """
+    core = read(bench.folder, bench.data, "")
+    test = core.take(core.rows(bench.scheme, "test"))
+    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    train = core.rows(bench.scheme, "train")
+    measure = first_measure(
+        {m: 0 for m, c in core.costs.items() if np.all(np.any(~np.isnan(c[train]), axis=0))}
+    )
+    before = None if measure is None else mean_costs(core.costs[measure][train])
+    scale = {entrant.name: traits(entrant).scale for entrant in entrants}
+    means = model_means(core.labels[train])
+    rows = []
+    for (router, encoder), name in sorted(done.fingerprints.items()):
+        kept = zoo.cells.scores_of(folder, name)
+        if kept is None:
+            continue
+        for rule in wanted:
+            row = {"router": router, "encoder": encoder, "rule": rule.text, "measure": measure}
+            try:
+                share = shares(
+                    rule, kept.astype(np.float64), before,
+                    router=router, scale=scale[router], means=means,
+                )  # fmt: skip
+            except BadInput as refused:
+                rows.append({**row, "refused": refused.args[0]})
+                continue
+            row["accuracy"] = _mean(share, test.labels)
+            row["mean_cost"] = None if measure is None else _mean(share, test.costs[measure])
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def _mean(share: np.ndarray, values: np.ndarray) -> float:  # type: ignore[type-arg]
+    """Mean over questions of the shared mean of what is known."""
+    weight = np.where(np.isnan(values), 0.0, share)
+    total = weight.sum(axis=1)
+    use = total > 0
+    return float(((weight * np.nan_to_num(values)).sum(axis=1)[use] / total[use]).mean())
+
+
+def page(table: pa.Table) -> str:
+    """The table as Markdown; refusals under it, one line each."""
+    rows = [r for r in table.to_pylist() if r["refused"] is None]
+    unit = MEASURES.get(rows[0]["measure"], "cost unknown") if rows else ""
+    lines = ["", "Selection rules, on test:", ""]
+    lines += [f"| router | encoder | rule | accuracy | mean cost ({unit}) |"]
+    lines += ["| --- | --- | --- | ---: | ---: |"]
+    for r in rows:
+        cost = "–" if r["mean_cost"] is None else f"{r['mean_cost']:.3g}"
+        head = f"| {r['router']} | {r['encoder']} | {r['rule']}"
+        lines.append(f"{head} | {100 * r['accuracy']:.2f} | {cost} |")
+    refused = sorted({r["refused"] for r in table.to_pylist() if r["refused"] is not None})
+    if refused:
+        lines += ["", "Not used:", "", *(f"- {why}" for why in refused)]
+    return "\n".join(lines) + "\n"

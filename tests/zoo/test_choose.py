@@ -1,0 +1,68 @@
+"""Selection rules by name: what each does on four questions, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.zoo.choose import asked, shares
+
+SCORES = np.array([[0.9, 0.5, 0.2], [0.5, 0.6, 0.1], [0.8, 0.1, 0.7], [0.2, 0.3, 0.9]])
+COST = np.array([10.0, 2.0, 1.0])
+MEANS = np.array([0.7, 0.5, 0.4])
+
+
+def used(text: str, scale: str = "probability") -> list[int]:
+    found = shares(asked(text), SCORES, COST, router="r", scale=scale, means=MEANS)
+    assert np.allclose(found.sum(axis=1), 1)
+    return found.argmax(axis=1).tolist()
+
+
+def test_each_rule_does_what_it_says() -> None:
+    assert used("argmax") == [0, 1, 0, 2]
+    assert used("utility:1") == [2, 2, 2, 2]
+    assert used("utility:0") == used("argmax")
+    assert used("query-budget:2") == [1, 1, 2, 2]
+    # The strong model for the half of the questions where it leads the cheap one most.
+    assert used("threshold:0.5", "strength") == [0, 0, 2, 2]
+    assert used("similarity:0.5", "similarity") == [1, 1, 2, 2]
+    # 13 USD of the 23 that argmax would cost: one question keeps the dear model.
+    batch = used("batch-budget:3.5")
+    assert COST[batch].sum() <= 14
+    assert batch.count(0) == 1
+
+
+def test_a_mean_budget_mixes_two_models() -> None:
+    found = shares(
+        asked("mean-budget:4"), SCORES, COST, router="r", scale="probability", means=None
+    )
+    assert (found @ COST <= 4 + 1e-9).all()
+    assert ((found > 0).sum(axis=1) <= 2).all()
+    assert found[0, 0] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("utilty:0.3", "known: argmax, utility"),
+        ("utility", "write utility:VALUE with λ from 0 to 1"),
+        ("utility:2", "λ from 0 to 1"),
+        ("threshold:nan", "share of questions"),
+        ("query-budget:inf", "most cost of one question"),
+        ("argmax:1", "takes no value"),
+    ],
+)
+def test_what_is_no_rule_is_refused(text: str, says: str) -> None:
+    with pytest.raises(BadInput, match="rule") as raised:
+        asked(text)
+    assert says in str(raised.value)
+
+
+def test_what_a_router_or_a_release_cannot_do_is_said() -> None:
+    with pytest.raises(BadInput, match="needs a probability"):
+        used("utility:0.5", "strength")
+    with pytest.raises(BadInput, match="no cost is known"):
+        shares(asked("utility:0.5"), SCORES, None, router="r", scale="probability", means=None)
+    with pytest.raises(BadInput, match="a strong and a cheap model"):
+        shares(asked("threshold:0.5"), SCORES, COST, router="r", scale="strength", means=None)
