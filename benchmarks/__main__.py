@@ -25,7 +25,7 @@ BENCHMARKS: dict[str, str] = {
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
     "release": "a release of N labels and its saved queries against pandas and plain CSV",
     "zoo": "all routers on RouterDC's, BBH's, MMLU-Pro's or GSM8K's outcomes, full protocol",
-    "zoo_cost": "seconds and memory of each router on a planted matrix of any size",
+    "zoo.cost": "seconds and memory of each router on a planted matrix of any size",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "peers": "make the environments of peers that cannot share ours",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flows.actions.evaluate import certify, evaluate
-    from flows.actions.route import route
+    from flows.actions.routers.route import route
     from flows.actions.score import score
     from flows.build import run_build as build
     from flows.plan import plan_build as plan
@@ -55,7 +55,7 @@ _WHERE = {
     "plan": "flows.plan:plan_build",
     "evaluate": "flows.actions.evaluate:evaluate",
     "certify": "flows.actions.evaluate:certify",
-    "route": "flows.actions.route:route",
+    "route": "flows.actions.routers.route:route",
     "score": "flows.actions.score:score",
     "load_recipe": "flows.recipe:load_recipe",
     "Router": "pipelines.routers.base:Router",

@@ -40,7 +40,7 @@ def command(
 
         routeyard route my-router "Name the capital of France." --weight 0.3
     """
-    from flows.actions.route import route
+    from flows.actions.routers.route import route
     from flows.show.results import print_result
 
     found = route(

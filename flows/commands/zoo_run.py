@@ -61,7 +61,7 @@ def command(
     import json
 
     from flows.actions import released as read
-    from flows.actions import zoo
+    from flows.actions.routers import zoo
     from flows.show.results import print_result
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme

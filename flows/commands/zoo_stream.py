@@ -32,7 +32,7 @@ def command(
 
         routeyard zoo stream yard/releases/demo/1.0.0 --alpha 0.7
     """
-    from flows.actions.zoo_stream import stream
+    from flows.actions.routers.stream import stream
     from flows.show.results import print_result
 
     found = stream(

@@ -1,6 +1,6 @@
 """What each router of the zoo costs: seconds and memory on a planted matrix of any size.
 
-    python -m benchmarks zoo_cost --questions 36000 --models 112
+    python -m benchmarks zoo.cost --questions 36000 --models 112
 
 Each router is fitted and read once, with the setting it lists first, in a process of its own
 (its peak is then its own) and one thread. What its whole protocol costs is that time, times the

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from flows.actions import zoo_rules
+from flows.actions.routers import rules as by_rules
 from flows.show.console import counter, line
 from flows.tracking.runners import Runner
 from pipelines.errors import BadInput, did_you_mean
@@ -187,9 +187,9 @@ def run(
     page = markdown(title, done.standings, done.references, done.refused, said)
     page += found_here(bench, done, folder)
     if rules:
-        by_rule = zoo_rules.by_rule(bench, done, folder, entrants, rules)
+        by_rule = by_rules.by_rule(bench, done, folder, entrants, rules)
         write_parquet(out / "rules.parquet", by_rule)
-        page += zoo_rules.page(by_rule)
+        page += by_rules.page(by_rule)
     write_text(out / "table.md", page)
     write_text(out / "standings.json", json.dumps(standings_json(done.standings), indent=1) + "\n")
     line("zoo", f"{len(done.results)} cells, {len(done.standings)} rows → {out / 'table.md'}")

@@ -109,7 +109,7 @@ def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
     from flows.actions.released import read_release
-    from flows.actions.zoo import vectors
+    from flows.actions.routers.zoo import vectors
     from pipelines.embed import text_of
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of

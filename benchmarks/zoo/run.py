@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.zoo_matrices import ENGLISH, MATRICES, single_rows
+from benchmarks.zoo.matrices import ENGLISH, MATRICES, single_rows
 from pipelines.evaluate.core import Core
 
 
@@ -74,7 +74,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
 def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """One split: (figures, router → test accuracy); tables are written under `out`."""
-    from flows.actions import zoo
+    from flows.actions.routers import zoo
     from pipelines.zoo.entrants import registered
     from pipelines.zoo.report import overall
 

@@ -27,7 +27,7 @@ def stream(
         BadInput: no cost is known, or no question has all labels and costs.
     """
     from flows.actions.released import read_release
-    from flows.actions.zoo import vectors
+    from flows.actions.routers.zoo import vectors
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.core import MEASURES, first_measure
     from pipelines.evaluate.reading import core_of
