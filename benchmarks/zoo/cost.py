@@ -2,10 +2,13 @@
 
     python -m benchmarks zoo.cost --questions 36000 --models 112
 
-Each router is fitted and read once, with the setting it lists first, in a process of its own
-(its peak is then its own) and one thread. What its whole protocol costs is that time, times the
-sum over the cells the protocol would run of how much dearer their setting is than the first one,
-which is measured on `--small` questions. `two_core_hours` is the sum over routers, halved.
+Each router is fitted and read once at the size, with the setting it lists first, in a process of
+its own (its peak is then its own) and one thread. What its whole protocol costs is that time, times
+the sum over the cells the protocol would run of how much dearer their setting is than the first
+one, which is measured on `--small` questions. `two_core_hours` is the sum over routers, halved.
+
+`--measured N` fits at N and N/2 questions only and extrapolates time to `--questions` by the power
+those two show (at least 1, at most 2), memory likewise above what the process holds without data.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ DIMENSIONS = 384
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--questions", type=int, default=12_032)
     parser.add_argument("--models", type=int, default=29)
+    parser.add_argument("--measured", type=int, help="fit at this size and extrapolate")
     parser.add_argument("--small", type=int, default=2_000)
     parser.add_argument("--routers", default="all")
 
@@ -99,6 +103,27 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
     return (sum(small) + more) / small[0]
 
 
+def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) -> dict[str, float]:
+    """Time and memory at `times` as many questions as `whole`, of which `half` has half.
+
+    Time grows by the power that the two sizes show, from 1 (each question by itself) to 2 (each
+    against each); memory by what the second half added.
+
+    >>> small, large = {"cpu_s": 1.0, "peak_mb": 110.0}, {"cpu_s": 2.0, "peak_mb": 120.0}
+    >>> extrapolated(small, large, 4.0)
+    {'cpu_s': 8.0, 'peak_mb': 180.0, 'power': 1.0}
+    """
+    ratio = whole["cpu_s"] / max(half["cpu_s"], 1e-9)
+    power = float(np.clip(np.log2(max(ratio, 1e-9)), 1.0, 2.0))
+    added = 2 * max(whole["peak_mb"] - half["peak_mb"], 0.0)
+    return {
+        **{k: v for k, v in whole.items() if k != "wall_s"},
+        "cpu_s": whole["cpu_s"] * times**power,
+        "peak_mb": whole["peak_mb"] + added * (times - 1),
+        "power": power,
+    }
+
+
 def run(given: argparse.Namespace) -> dict[str, Any]:
     from pipelines.zoo.entrants import architectures, registered, traits
 
@@ -110,7 +135,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         once(little, entrant.name, settings[0])  # imports, and libraries that start slowly
         small = [once(little, entrant.name, one)["cpu_s"] for one in settings]
         times = cells_in_first_settings(small, traits(entrant).stochastic)
-        found = _apart(given.questions, given.models, entrant.name, settings[0])
+        found = _apart(given.measured or given.questions, given.models, entrant.name, settings[0])
+        if given.measured:
+            half = _apart(given.measured // 2, given.models, entrant.name, settings[0])
+            found = extrapolated(half, found, given.questions / given.measured)
         rows[entrant.name] = {
             **{k: round(v, 4 if k == "accuracy" else 2) for k, v in found.items()},
             "cells": len(settings) + 4 * min(5, len(settings)) * traits(entrant).stochastic,
@@ -121,6 +149,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "questions": given.questions,
         "models": given.models,
+        "measured_at": given.measured or given.questions,
         "cpu_hours": round(total / 3600, 3),
         "two_core_hours": round(total / 7200, 3),
         "routers": dict(sorted(rows.items(), key=lambda row: -row[1]["protocol_cpu_s"])),

@@ -17,6 +17,7 @@ QUICK = ("confidence_pairs",)
 LONG = ("nine_by_30k", "nine_by_300k", "routerbench_plus", "triple_perspective", "cscr")
 
 
+@pytest.mark.timeout(1800)  # the largest takes two minutes of a core
 @pytest.mark.parametrize(
     "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
 )
