@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,7 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
             leaks=_leaks(tables, facts["recipe"]),
             certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
             sentences=sentences(certificate) if certificate else [],
+            zoo=_zoo(words.zoo),
         )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"
@@ -60,6 +62,17 @@ def _leaks(
         groups = group_of(_columns(tables["duplicates"], "query_id", "group_id"))
     queries = _columns(tables["queries"], "query_id", "prompt")
     return leaked_tests(queries, _columns(tables["splits"], "scheme", "query_id", "split"), groups)
+
+
+def _zoo(text: str | None) -> dict[str, Any] | None:
+    """The zoo's rows, best first, with accuracies as text."""
+    if text is None:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    rows = sorted(found["rows"], key=lambda row: (-row["mean"], row["router"], row["encoder"]))
+    said = [{**row, "accuracy": f"{100 * row['mean']:.2f} ± {100 * row['sd']:.2f}"} for row in rows]
+    references = {name: f"{100 * value:.2f}" for name, value in found["references"].items()}
+    return {**found, "rows": said, "references": references}
 
 
 def _columns(table: pa.Table | Stored, *names: str) -> pa.Table:

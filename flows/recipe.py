@@ -54,7 +54,7 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
         checked = Recipe.model_validate(content)
     except ValidationError as error:
         raise explain(error, path, content) from error
-    checked = _with_templates(_with_prices(checked, path), path)
+    checked = _with_zoo(_with_templates(_with_prices(checked, path), path), path)
     return _check_names(checked, path), path.parent.absolute()
 
 
@@ -119,6 +119,16 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
         }
     )
     return recipe.model_copy(update={"label": label})
+
+
+def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
+    """The zoo's results from their file beside the recipe, as the text it holds."""
+    if recipe.release.zoo is None:
+        return recipe
+    from pipelines.zoo.report import checked_results
+
+    text = checked_results(recipe.release.zoo, path.parent)
+    return recipe.model_copy(update={"release": recipe.release.model_copy(update={"zoo": text})})
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -135,6 +135,8 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings and "embed" in stages:
         tables["embeddings"] = read(stages["embed"], "embeddings")
+    if recipe.release.zoo is not None:
+        check_zoo(recipe.release.zoo, tables)
     ingested = stages["ingest"].figures
     released = write_release(
         tables,
@@ -152,6 +154,29 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
         "status": released.status,
         "fingerprint": released.fingerprint,
     }
+
+
+def check_zoo(text: str, tables: Mapping[str, Any]) -> None:
+    """Stop where the zoo's results are not about these labels, costs and splits.
+
+    Raises:
+        GateFailed: says so, and how to make them anew.
+    """
+    import json
+
+    from pipelines.evaluate.reading import core_of
+    from pipelines.zoo.bench import hash_of
+
+    results = json.loads(text)
+    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    if results["scheme"] in core.splits and hash_of(core, results["scheme"]) == results["data"]:
+        return
+    raise GateFailed(
+        "the zoo's results were measured on other labels, costs or splits",
+        where="release.zoo",
+        next_step="build without `release.zoo`, run `routeyard zoo run` on that release, and name "
+        "its zoo.json",
+    )
 
 
 def _short(figures: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,23 @@ def write(folder: Path, core: Core, scheme: str, vectors: dict[str, NDArray[np.f
     """The bench of a core under `folder`; what is there already is not written again."""
     core, carved = with_validation(core, scheme)
     folder.mkdir(parents=True, exist_ok=True)
+    arrays, words, data = _contents(core, scheme)
+    _save(folder / f"data-{data}.safetensors", arrays)
+    _text(folder / f"data-{data}.json", words)
+    hashes = {}
+    for encoder, matrix in vectors.items():
+        hashes[encoder] = _hash({"vectors": matrix}, "")
+        _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
+    return Bench(folder, scheme, data, hashes, carved)
+
+
+def hash_of(core: Core, scheme: str) -> str:
+    """What `Bench.data` is for a core: equal labels, costs, tasks and splits, equal hash."""
+    return _contents(with_validation(core, scheme)[0], scheme)[2]
+
+
+def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, str]:
+    """Arrays, words and their hash; the core has validation questions."""
     arrays = {"labels": core.labels, **{f"cost.{k}": v for k, v in sorted(core.costs.items())}}
     words = {
         "query_ids": core.query_ids,
@@ -84,14 +101,8 @@ def write(folder: Path, core: Core, scheme: str, vectors: dict[str, NDArray[np.f
         "groups": core.groups.tolist(),
         "scheme": scheme,
     }
-    data = _hash(arrays, json.dumps(words))
-    _save(folder / f"data-{data}.safetensors", arrays)
-    _text(folder / f"data-{data}.json", json.dumps(words))
-    hashes = {}
-    for encoder, matrix in vectors.items():
-        hashes[encoder] = _hash({"vectors": matrix}, "")
-        _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
-    return Bench(folder, scheme, data, hashes, carved)
+    text = json.dumps(words)
+    return arrays, text, _hash(arrays, text)
 
 
 @lru_cache(maxsize=4)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from pipelines.errors import BadInput
 from pipelines.zoo.protocol import Result, Standing
 
 CELLS = pa.schema(
@@ -123,6 +126,67 @@ def standings_json(standings: Mapping[tuple[str, str], Standing]) -> list[dict[s
         }
         for (router, encoder), s in sorted(standings.items())
     ]
+
+
+def results_json(
+    data: str,
+    scheme: str,
+    standings: Mapping[tuple[str, str], Standing],
+    references: Mapping[str, float],
+) -> dict[str, Any]:
+    """What a release's card can carry: rows of the table, and the hash of what was measured.
+
+    No seconds or megabytes: a card says nothing of the machine it was made on.
+    """
+    rows = [
+        {
+            "router": router,
+            "encoder": encoder,
+            "mean": round(s.mean, 6),
+            "sd": round(s.sd, 6),
+            "seeds": s.seeds,
+        }
+        for (router, encoder), s in sorted(standings.items())
+    ]
+    found = {name: round(value, 6) for name, value in references.items()}
+    return {"data": data, "scheme": scheme, "rows": rows, "references": found}
+
+
+def checked_results(named: str, folder: Path) -> str:
+    """The text of a `zoo.json`, written shortly.
+
+    Args:
+        named: a path from `folder`, or the text itself.
+
+    Raises:
+        BadInput: it is missing, or is none.
+    """
+    path = None if named.lstrip().startswith("{") else folder / named
+    try:
+        found = json.loads(named if path is None else path.read_text(encoding="utf-8"))
+        return json.dumps(
+            {
+                "data": str(found["data"]),
+                "scheme": str(found["scheme"]),
+                "rows": [
+                    {
+                        "router": str(row["router"]),
+                        "encoder": str(row["encoder"]),
+                        "mean": float(row["mean"]),
+                        "sd": float(row["sd"]),
+                        "seeds": int(row["seeds"]),
+                    }
+                    for row in found["rows"]
+                ],
+                "references": {str(k): float(v) for k, v in found["references"].items()},
+            }
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadInput(
+            f"this is no zoo.json: {type(error).__name__}: {error}",
+            where=f"release.zoo: {path or 'text'}",
+            next_step="`routeyard zoo run RELEASE --out zoo` writes zoo/zoo.json",
+        ) from error
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -83,3 +83,6 @@ class Release(Strict):
     datasheet: dict[str, str] = Field(default_factory=dict)
     waivers: list[Waiver] = Field(default_factory=list)
     include_embeddings: bool = False
+    #: `zoo.json` of a run of `routeyard zoo run` on the same labels and splits, beside the recipe;
+    #: the card then carries its table. Once read, the text of the file.
+    zoo: str | None = None

@@ -26,7 +26,7 @@ from pipelines.zoo.bench import Bench, read, write
 from pipelines.zoo.choose import Asked
 from pipelines.zoo.entrants import Entrant
 from pipelines.zoo.protocol import Result
-from pipelines.zoo.report import cells_table, markdown, standings_json
+from pipelines.zoo.report import cells_table, markdown, results_json, standings_json
 
 
 def vectors(
@@ -192,6 +192,8 @@ def run(
         page += by_rules.page(by_rule)
     write_text(out / "table.md", page)
     write_text(out / "standings.json", json.dumps(standings_json(done.standings), indent=1) + "\n")
+    carried = results_json(bench.data, scheme, done.standings, done.references)
+    write_text(out / "zoo.json", json.dumps(carried, indent=1) + "\n")
     line("zoo", f"{len(done.results)} cells, {len(done.standings)} rows → {out / 'table.md'}")
     return done, bench
 
