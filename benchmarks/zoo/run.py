@@ -168,7 +168,7 @@ def over_splits(
 
 def _seconds(done: Any, router: str) -> float:
     """Processor seconds of all cells of a router."""
-    return round(sum(r.cpu_s for r in done.results if r.cell.router == router), 1)
+    return round(float(sum(r.cpu_s for r in done.results if r.cell.router == router)), 1)
 
 
 def _of(queries: pa.Table, ids: tuple[str, ...]) -> pa.Table:
