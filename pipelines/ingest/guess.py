@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.ingest.guess_nested import (
     settle_absent,
     settle_classes,
+    settle_marked,
     settle_question,
     settle_wrong,
     several_questions,
@@ -84,14 +85,17 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     options = _option_columns(columns, used)
     wrong = wrong_options([c for c in columns if c not in used])
     used |= {*options, *wrong}
+    nested = _nested_question(found, columns, rows)
+    used |= {found.fields["question"]} if found.reasons.get("question") == "a chat" else set()
     for name in ("question", "tests", "references", "choices", "id", "task"):
         if name in found.fields or (name == "choices" and (options or wrong)):
+            continue
+        if name == "question" and nested:
             continue
         named = _by_name(name, [c for c in columns if c not in used], rows)
         if named is not None:
             found.say(name, reach(named), f"by its name, {named!r}")
             used.add(named)
-    nested = _nested_question(found, columns, rows)
     if not nested:
         _by_content(found, columns, used, rows)
     if len(options) >= 2 and "choices" not in found.fields:
@@ -99,6 +103,7 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     settle_choices(found, rows)
     settle_references(found, rows)
     settle_question(found, rows)
+    settle_marked(found, [c for c in columns if c not in used], rows)
     settle_wrong(found, wrong)
     settle_classes(found, rows)
     settle_id(found, rows)
@@ -113,17 +118,16 @@ def _nested_question(found: Guess, columns: list[str], rows: Sequence[Row]) -> b
     """Questions that are no text: a chat is taken, a list of questions is said."""
     if "question" in found.fields:
         return False
-    chat = turns_column(rows)
-    if chat is not None:
-        found.say("question", chat, "a chat")
-        return True
     known = {_plain(name) for name in _NAMES["question"]}
     listed = [c for c in columns if _plain(c) in known and several_questions(c, rows)]
     for column in listed[:1]:
         found.doubts.append(
-            f"{column!r}, which holds several questions a row: `fields.each` in the recipe takes "
-            "one after the other (`routeyard sources show quac` shows how)"
+            f"{column!r}, which holds several questions a row: `each` of the source in the recipe takes "
+            "one after the other, as `routeyard sources show quac` does; then fields.question"
         )
+    chat = turns_column(rows)
+    if chat is not None and not listed and not {_plain(c) for c in columns} & known:
+        found.say("question", chat, "a chat")
     return bool(listed)
 
 
@@ -195,7 +199,8 @@ def _plain_keep(column: str) -> str:
 def _by_content(found: Guess, columns: list[str], used: set[str], rows: Sequence[Row]) -> None:
     """The longest text is the question, the column beside it that is mostly filled the answer."""
     free = [c for c in columns if c not in used]
-    texts = [c for c in free if any(isinstance(row.get(c), str) and row[c] for row in rows)]
+    # A row without its question cannot be asked.
+    texts = [c for c in free if all(isinstance(row.get(c), str) and row[c] for row in rows)]
     if "question" not in found.fields and texts:
         asks = {
             c: (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,13 @@ _WRONG = re.compile(
 )
 #: Names of columns whose whole numbers stand for classes.
 _CLASS = re.compile(r"^(?:label|labels|class|gold|target|cls|y)(?:[ _-]?(?:id|idx|index))?$", re.I)
+#: A column in a mapping's expression, as it is written there.
+_NAMED = re.compile(r"_row\[('(?:[^'\\]|\\.)*'|\"[^\"]*\")\]")
+_YES_NO = re.compile(
+    r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"
+    r"must)\b",
+    re.IGNORECASE,
+)
 _TURNS = ("value", "content", "text")
 _PERSON = ("human", "user")
 
@@ -103,7 +111,7 @@ def settle_wrong(found: Guess, wrong: Sequence[str]) -> None:
         return
     right = f"_row[{column!r}]"
     # The row's own question, not what is made of it: mixing must not depend on a passage.
-    base = re.findall(r"_row\[('(?:[^'\\]|\\.)*'|\"[^\"]*\")\]", asked)
+    base = _NAMED.findall(asked)
     by = f"_row[{base[-1]}]" if base else f"_row[{asked!r}]"
     listed = f"([{', '.join([right, *(f'_row[{c!r}]' for c in wrong)])}] | shuffled({by}))"
     found.say("choices", f"{{{{ {listed} }}}}", f"{column!r} mixed with {', '.join(wrong)}")
@@ -123,6 +131,10 @@ def settle_classes(found: Guess, rows: Sequence[Row]) -> None:
         found.say("references", value, f"{column!r} is true or false")
         return
     numbers = [str(v).strip() for v in seen]
+    if seen and {*numbers} <= {"0", "1"} and _asks_yes_or_no(found, rows):
+        value = f"{{{{ ['no', 'yes'][_row[{column!r}] | int] }}}}"
+        found.say("references", value, f"{column!r}, 0 as no and 1 as yes: the questions ask that")
+        return
     if not _CLASS.match(column) or not all(re.fullmatch(r"-?\d", n) for n in numbers):
         return
     del found.fields["references"], found.reasons["references"]
@@ -130,6 +142,45 @@ def settle_classes(found: Guess, rows: Sequence[Row]) -> None:
     found.doubts.append(
         f"{column!r}, whose numbers ({classes}) stand for classes: write their names into the "
         f"recipe, as in fields.references: \"{{{{ ['no', 'yes'][{column} | int] }}}}\""
+    )
+
+
+def _asks_yes_or_no(found: Guess, rows: Sequence[Row]) -> bool:
+    """Whether every question starts as one that yes or no answers."""
+    asked = str(found.fields.get("question", ""))
+    named = _NAMED.findall(asked)
+    column = ast.literal_eval(named[-1]) if named else asked
+    return all(_YES_NO.match(str(row.get(column) or "").strip()) for row in rows)
+
+
+def settle_marked(found: Guess, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Options with a mark each, 1 for the right one; mixed, as it may always stand first."""
+    if {"choices", "references"} & set(found.fields) or "question" not in found.fields:
+        return
+    for column in columns:
+        seen = [row.get(column) for row in rows]
+        if not all(_marked(v) for v in seen):
+            continue
+        named = _NAMED.findall(str(found.fields["question"]))
+        by = f"_row[{named[-1]}]" if named else f"_row[{found.fields['question']!r}]"
+        here = f"_row[{column!r}]"
+        listed = f"({here}.choices | shuffled({by}))"
+        right = f"{here}.choices[{here}.labels.index(1)]"
+        found.say("choices", f"{{{{ {listed} }}}}", f"{column!r}, mixed")
+        value = f"{{{{ {listed}.index({right}) | letter }}}}"
+        found.say("references", value, f"the one that {column!r} marks with 1")
+        return
+
+
+def _marked(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    options, marks = value.get("choices"), value.get("labels")
+    return (
+        isinstance(options, list)
+        and isinstance(marks, list)
+        and len(options) == len(marks) > 1
+        and sorted(marks) == [0] * (len(marks) - 1) + [1]
     )
 
 

@@ -108,7 +108,7 @@ def test_opens_in_a_real_browser(tables: dict[str, pa.Table], tmp_path: Path) ->
             "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}",
             "--dump-dom", page.as_uri(),
         ],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
         env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.stdout.count("<h2>") == 6

@@ -37,7 +37,7 @@ def client() -> Iterator[Any]:
     from prefect.client.orchestration import get_client
     from prefect.testing.utilities import prefect_test_harness
 
-    with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
+    with prefect_test_harness(server_startup_timeout=600), get_client(sync_client=True) as client:
         yield client
 
 

@@ -133,6 +133,102 @@ def test_what_cannot_be_known_is_said_and_not_made_up(tmp_path: Path) -> None:
     assert "from 0 or from 1" in done.lacks[0]
 
 
+#: name → (rows, question, references and scorer, or what is lacking)
+SHAPES: dict[str, tuple[Rows, str, list[str], str] | str] = {
+    # Without its passage the question cannot be answered.
+    "passage": (
+        [{"passage": f"The {k} team has won {i} games.", "question": "How many games were won?",
+          "answer": str(i)} for i, k in enumerate(CAPITALS)],
+        "The France team has won 0 games.\n\nHow many games were won?", ["0"], "numeric",
+    ),
+    "nested": (
+        [{"question": {"text": f"Capital of {k}?", "tokens": []},
+          "answers": [{"text": v, "tokens": []}, {"text": v.lower(), "tokens": []}]}
+         for k, v in CAPITALS.items()],
+        "Capital of France?", ["Paris", "paris"], "em",
+    ),
+    "labelled_options": (
+        [{"question": f"Which is {i} doubled?", "answerKey": "2",
+          "choices": {"text": [str(i), str(2 * i)], "label": ["1", "2"]}} for i in range(1, 9)],
+        "Which is 1 doubled?", ["B"], "mcq",
+    ),
+    "single_in_a_list": (
+        [{"query": f"Which is {i} doubled?", "choices": ["9", str(2 * i)], "gold": [i % 2]}
+         for i in range(1, 9)],
+        "Which is 1 doubled?", ["B"], "mcq",
+    ),
+    "endings": (
+        [{"sent": f"Which is {i} doubled, please?", "ending0": "9", "ending1": str(2 * i),
+          "ending2": "x", "label": i % 3} for i in range(9)],
+        "Which is 0 doubled, please?", ["A"], "mcq",
+    ),
+    "unit": (
+        [{"question": f"{i} apples and {i} more?", "answer": f"{2 * i} (apples)"}
+         for i in range(1, 9)],
+        "1 apples and 1 more?", ["2"], "numeric",
+    ),
+    "truth": (
+        [{"question": f"Is {i} even?", "answer": i % 2 == 0} for i in range(8)],
+        "Is 0 even?", ["yes"], "auto",
+    ),
+    "kinds": (
+        [{"question": f"Riddle {i}, who or what is it?", "answer": a}
+         for i, a in enumerate(["12", "yes", "(B)", "7.5", "no", "(A)", "True", "3"])],
+        "Riddle 0, who or what is it?", ["12"], "auto",
+    ),
+    "gap": (
+        [{"question": f"Capital of {k}?", **({"answer": v} if k != "Italy" else {})}
+         for k, v in CAPITALS.items()],
+        "Capital of France?", ["Paris"], "em",
+    ),
+    "chat": "no column holds the answers",
+    "classes": "stand for classes",
+    "several": "several questions a row",
+}  # fmt: skip
+LACKING: dict[str, Rows] = {
+    "chat": [{"messages": [{"role": "user", "content": f"Tell me about {k}, please."},
+                           {"role": "assistant", "content": "…"}]} for k in CAPITALS],
+    "classes": [{"question": f"Is {i} more than 3?", "label": int(i > 3)} for i in range(8)],
+    "several": [{"questions": ["How many?", "And who?"], "background": f"Story {i}.",
+                 "answers": ["1", "2"]} for i in range(4)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_of_columns(name: str, tmp_path: Path) -> None:
+    wanted = SHAPES[name]
+    rows = LACKING[name] if isinstance(wanted, str) else wanted[0]
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    if isinstance(wanted, str):
+        assert any(wanted in one for one in done.lacks), done.lacks
+        return
+    assert done.lacks == []
+    checked, base = load(str(done.recipe))
+    first = ingest(checked.sources, base=base).queries.to_pylist()[0]
+    assert first["question"] == wanted[1]
+    assert first["references"] == wanted[2]
+    assert checked.sources[0].scorer == wanted[3]
+    assert (done.scorer.right, done.scorer.wrong) == (done.scorer.tried, 0)
+
+
+def test_wrong_options_are_mixed_with_the_right_one(tmp_path: Path) -> None:
+    # The right one first in every row would be a benchmark of the letter A.
+    rows = [{"question": f"Capital of {k}?", "correct_answer": v, "distractor1": f"not {v}",
+             "distractor2": "Lyon", "distractor3": "Bonn"}
+            for k, v in CAPITALS.items()]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    checked, base = load(str(done.recipe))
+    queries = ingest(checked.sources, base=base).queries.to_pylist()
+    right = [q["choices"]["ABCD".index(q["references"][0])] for q in queries]
+    assert sorted(right) == sorted(CAPITALS.values())
+    assert len({q["references"][0] for q in queries}) > 1
+    assert checked.sources[0].scorer == "mcq"
+
+
 @pytest.mark.parametrize(("part", "known"), [("aliases", True), ("spans", False)])
 def test_the_parts_of_a_nested_answer_are_not_the_answers(
     part: str, known: bool, tmp_path: Path

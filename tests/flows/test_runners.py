@@ -38,7 +38,7 @@ def server() -> Iterator[None]:
     from prefect.testing.utilities import prefect_test_harness
 
     pytest.importorskip("prefect_dask", reason="prefect-dask is not installed (extra 'dask')")
-    with prefect_test_harness(server_startup_timeout=180):
+    with prefect_test_harness(server_startup_timeout=600):
         yield
 
 

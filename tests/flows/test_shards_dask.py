@@ -55,7 +55,7 @@ def test_two_dask_workers_and_one_process_give_the_same_tables(tmp_path: Path) -
         yards = tmp_path / "direct", tmp_path / "dask"
         direct = start(build, **given, workspace=str(yards[0]))
         first = dict(served.asked)
-        with prefect_test_harness(server_startup_timeout=180):
+        with prefect_test_harness(server_startup_timeout=600):
             running = on(build, "dask", workers=2)
             sharded = running(**given, workspace=str(yards[1]), shards=2)
             with get_client(sync_client=True) as client:

@@ -122,7 +122,7 @@ def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgre
             looked = time.monotonic()
             calls = sum(n for model in counts_of(url)["asked"].values() for n in model.values())
             asked.append((looked, time.monotonic(), calls))
-        said = [process.communicate(timeout=200)[1] for process in both]
+        said = [process.communicate(timeout=600)[1] for process in both]
         assert [process.returncode for process in both] == [0, 0], said
         counts = counts_of(url)
     answered = [n for model in counts["answered"].values() for n in model.values()]

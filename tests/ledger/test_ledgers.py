@@ -214,7 +214,7 @@ def test_of_two_processes_only_one_asks(opened):
     racers = [spawn.Process(target=_race, args=(make, where, keys, out)) for _ in range(2)]
     for racer in racers:
         racer.start()
-    counts = [out.get(timeout=60) for _ in racers]
+    counts = [out.get(timeout=600) for _ in racers]
     for racer in racers:
         racer.join(60)
     assert sum(counts) == 200
