@@ -15,7 +15,9 @@ def command(
     workspace: Annotated[
         Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
     ] = Path("yard"),
-    cron: Annotated[str | None, typer.Option(help="Schedule, e.g. '0 6 * * 1'.")] = None,
+    cron: Annotated[
+        str | None, typer.Option(help="Cron schedule in UTC; '0 6 * * 1' is every Monday at six.")
+    ] = None,
     interval: Annotated[
         int | None, typer.Option(min=60, help="Schedule: seconds between runs.")
     ] = None,

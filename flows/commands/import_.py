@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,7 +41,7 @@ def command(
                 for n, one in known.items()
             ],
             as_json,
-            *(f"{n:<16} {one.title} ({one.license}): {one.layout}" for n, one in known.items()),
+            *(line for n, one in known.items() for line in _shown(n, one)),
         )
         return
     importer = IMPORTERS.get(format)
@@ -59,3 +59,13 @@ def command(
     if done.lacks:
         print(f"not recorded by the source: {', '.join(done.lacks)}")
     print(f"next: routeyard build {done.recipe} --workspace {workspace}")
+
+
+def _shown(name: str, one: Any) -> list[str]:
+    """Name, title and licence, and under it the layout, at 80 columns."""
+    import textwrap
+
+    indent = " " * 4
+    layout = textwrap.wrap(one.layout, 80, initial_indent=indent, subsequent_indent=indent,
+                           break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return [f"{name}: {one.title} ({one.license})", *layout]

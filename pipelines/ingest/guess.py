@@ -122,8 +122,8 @@ def _nested_question(found: Guess, columns: list[str], rows: Sequence[Row]) -> b
     listed = [c for c in columns if _plain(c) in known and several_questions(c, rows)]
     for column in listed[:1]:
         found.doubts.append(
-            f"{column!r}, which holds several questions a row: `each` of the source in the recipe takes "
-            "one after the other, as `routeyard sources show quac` does; then fields.question"
+            f"{column!r}, which holds several questions a row: `each` of the source in the recipe "
+            "takes one after the other, as `routeyard sources show quac` does; then fields.question"
         )
     chat = turns_column(rows)
     if chat is not None and not listed and not {_plain(c) for c in columns} & known:

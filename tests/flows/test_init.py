@@ -171,6 +171,10 @@ SHAPES: dict[str, tuple[Rows, str, list[str], str] | str] = {
         [{"question": f"Is {i} even?", "answer": i % 2 == 0} for i in range(8)],
         "Is 0 even?", ["yes"], "auto",
     ),
+    "yes_or_no": (
+        [{"question": f"is {i} more than 3", "label": int(i > 3)} for i in range(8)],
+        "is 0 more than 3", ["no"], "auto",
+    ),
     "kinds": (
         [{"question": f"Riddle {i}, who or what is it?", "answer": a}
          for i, a in enumerate(["12", "yes", "(B)", "7.5", "no", "(A)", "True", "3"])],
@@ -188,7 +192,7 @@ SHAPES: dict[str, tuple[Rows, str, list[str], str] | str] = {
 LACKING: dict[str, Rows] = {
     "chat": [{"messages": [{"role": "user", "content": f"Tell me about {k}, please."},
                            {"role": "assistant", "content": "…"}]} for k in CAPITALS],
-    "classes": [{"question": f"Is {i} more than 3?", "label": int(i > 3)} for i in range(8)],
+    "classes": [{"question": f"Of which kind is {i}?", "label": int(i > 3)} for i in range(8)],
     "several": [{"questions": ["How many?", "And who?"], "background": f"Story {i}.",
                  "answers": ["1", "2"]} for i in range(4)],
 }  # fmt: skip
