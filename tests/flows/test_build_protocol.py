@@ -100,7 +100,12 @@ def test_the_release_is_whole_and_every_cost_metric_is_there(
     assert run(["verify", str(release)]) == 0
     models = pq.read_table(release / "data/models.parquet").to_pylist()
     assert sorted(m["kind"] for m in models) == ["pseudo_specialist", "real", "real", "real"]
-    assert "dates" in (release / "README.md").read_text()
+    card = (release / "README.md").read_text()
+    # The card says what was put in, and that its costs are the pool's medians.
+    assert "`pseudo-specialist:dates` is simulated: right on " in card
+    assert "What a simulated model costs is an assumption: 7 · 10⁹ parameters (the pool's" in card
+    for said in ("21 prompt tokens (the pool's median)", "6 completion tokens (the", "2.5 s an"):
+        assert said in card, said
     out = tmp_path / "out"
     assert run(["certify", str(release), "--out", str(out), "--resamples", "200"]) == 0
     found = json.loads((out / "certificate.json").read_text())
