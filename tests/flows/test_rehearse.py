@@ -12,6 +12,7 @@ from flows.cli import run
 from flows.recipe import load
 from flows.rehearse import rehearse
 from pipelines.errors import BadInput
+from pipelines.evaluate import METRICS
 
 QUICK = ("confidence_pairs",)
 LONG = ("nine_by_30k", "nine_by_300k", "routerbench_plus", "triple_perspective", "cscr")
@@ -37,6 +38,27 @@ def test_a_recipe_builds_to_a_verified_release_whose_card_names_the_paper(
         kinds = pq.read_table(release / "data" / "models.parquet").column("kind")
         assert len(kinds) == 85
         assert pc.sum(pc.equal(kinds, "pseudo_specialist")).as_py() == 3
+        evaluates_with_every_cost_metric(release, tmp_path / "out")
+
+
+def evaluates_with_every_cost_metric(release: Path, out: Path) -> None:
+    """EmbedLLM knows no prices and no tokens: the one measure of cost is the parameters'."""
+    arguments = ["evaluate", str(release), "--out", str(out), "--resamples", "100"]
+    assert run([*arguments, "--router", "task-map", "--router", "best-generalist"]) == 0
+    mine = {
+        row["metric"]: row["value"]
+        for row in pq.read_table(out / "metrics.parquet").to_pylist()
+        if row["router"] == "task-map" and row["split"] == "test"
+    }
+    families = {name for name in METRICS.names() if "costs" in METRICS.get(name).needs}
+    found = {name.partition("[")[0] for name, value in mine.items() if value is not None}
+    # All that needs costs but what a router must do for it: reach the best model's accuracy.
+    assert families - found <= {"qnc", "cost_save"}
+    assert {"audc", "audc_budget", "aiq", "nauc", "utility", "rci", "outcome"} <= families
+    chosen = pq.read_table(out / "choices.parquet").column("model_id").to_pylist()
+    assert len({name for name in chosen if name.startswith("pseudo-specialist:")}) == 3
+    tests = pq.read_table(out / "comparisons.parquet").column("metric").to_pylist()
+    assert "mcnemar[params]" in tests
 
 
 def test_preference_pairs_are_on_disk_in_the_papers_form(tmp_path: Path) -> None:
