@@ -96,7 +96,8 @@ def test_what_cannot_be_deployed_is_refused(client, tmp_path):
 
 
 def test_a_deployment_of_the_same_name_elsewhere_is_not_replaced(client, tmp_path, capsys):
-    here, there = write(tmp_path / "here"), write(tmp_path / "there")
+    # A name of its own: the server of these tests keeps what the others deploy.
+    here, there = (write(tmp_path / place, name="twice") for place in ("here", "there"))
     made = deploy(str(here), tmp_path / "yard", cron="0 6 * * 1")
     before = client.read_deployment_by_name(made.name)
     for recipe, yard in ((there, "yard"), (here, "other-yard")):
@@ -106,7 +107,7 @@ def test_a_deployment_of_the_same_name_elsewhere_is_not_replaced(client, tmp_pat
         assert "--name" in str(refused.value.next_step)
     # The first one is as it was: its recipe, its workspace and its schedule.
     assert client.read_deployment_by_name(made.name) == before
-    own = deploy(str(there), tmp_path / "yard", deployment="small-there", cron="0 7 * * 1")
+    own = deploy(str(there), tmp_path / "yard", deployment="twice-there", cron="0 7 * * 1")
     assert own.name != made.name
     assert client.read_deployment_by_name(made.name).parameters["recipe"] == str(here)
     taken = deploy(str(there), tmp_path / "yard", replace=True)

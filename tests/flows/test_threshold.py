@@ -156,5 +156,5 @@ def test_certificate_card_and_figures(
     # `second` is best over all; on task a it has 0.6, which is wrong.
     assert mine["task-map", "won_from_best_single"] == pytest.approx(share["a"])
     (row,) = (r for r in pq.read_table(out / "comparisons.parquet").to_pylist()
-              if r["metric"] == "mcnemar[usd]" and r["first"] == "task-map")  # fmt: skip
-    assert (row["n10"], row["n01"]) == (test.count("a"), 0)
+              if r["metric"] == "mcnemar[usd]" and r["second"] == "task-map")  # fmt: skip
+    assert (row["n10"], row["n01"]) == (0, test.count("a"))
