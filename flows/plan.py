@@ -96,6 +96,7 @@ def _head(recipe: Recipe, root: Path) -> dict[str, Any]:
         "version": recipe.version,
         "provider": recipe.collect.provider,
         "models_in_pool": len(recipe.pool.models),
+        "simulated": sum(bool(model.simulated) for model in recipe.pool.models),
         "released": (root / "releases" / recipe.name / recipe.version).is_dir(),
     }
 
@@ -135,6 +136,7 @@ def _released(recipe: str, checked: Recipe, root: Path) -> list[str]:
 
 def show(said: dict[str, Any]) -> None:
     """Print a plan for a person."""
+    from rich.box import SIMPLE
     from rich.table import Table
 
     from flows.show.console import printer
@@ -150,9 +152,10 @@ def show(said: dict[str, Any]) -> None:
     if said["provider"] == "recorded":
         console.print("responses are recorded: nothing will be asked")
         return
-    table = Table()
+    # Without lines between the columns it fits into 80 columns.
+    table = Table(box=SIMPLE)
     table.add_column("model")
-    for heading in ("wanted", "there", "calls", "prompt tokens", "completion tokens", "USD"):
+    for heading in ("wanted", "there", "calls", "tokens in", "tokens out", "USD"):
         table.add_column(heading, justify="right")
     for row in said["models"]:
         error = row["prompt_tokens_error"]
@@ -174,6 +177,11 @@ def show(said: dict[str, Any]) -> None:
         f"{said['calls']:,} calls, cost {about}"
         + ("" if worst is None else f", at most {worst:.4f} USD")
     )
+    if said["simulated"] and said["calls"]:
+        made_up = "the dollars are made up" if said["simulated"] == len(said["models"]) else (
+            f"the dollars of {said['simulated']} of {len(said['models'])} models are made up"
+        )  # fmt: skip
+        console.print(f"the pool is SIMULATED: {made_up}, and nothing is paid for them")
     lacking: dict[str, list[str]] = {}
     for row in said["models"]:
         for what in row.get("unknown", []):

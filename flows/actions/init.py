@@ -223,6 +223,8 @@ def _text(
         else ""
     )
     about.append(f"# scorer {scorer.scorer}: {scorer.why}{tried}.")
+    if guess.unused:
+        about.append(f"# Columns that are not used: {', '.join(guess.unused)}.")
     if empty:
         about.append(f"# {empty} of {rows} rows looked at have no answer: left out, and listed.")
     waivers = []

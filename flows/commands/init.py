@@ -89,6 +89,8 @@ def command(
     for name, value in done.guess.fields.items():
         shown = ", ".join(value) if isinstance(value, list) else value
         print(f"  {name:<11} {shown}   ({done.guess.reasons[name]})")
+    if done.guess.unused:
+        print(f"  {'not used':<11} {', '.join(done.guess.unused)}")
     print(f"  {'scorer':<11} {done.scorer.scorer}   ({done.scorer.why})")
     if done.scorer.tried:
         print(

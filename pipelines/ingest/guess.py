@@ -60,13 +60,16 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "task": (
         "task", "subject", "category", "topic", "subset", "dataset", "fach", "thema", "kategorie",
-        "materia", "tema", "matière", "предмет", "科目", "类别", "type",
+        "materia", "tema", "matière", "предмет", "科目", "类别", "department", "section", "domain",
+        "area", "skill", "team", "product", "abteilung", "type",
     ),
 }  # fmt: skip
 #: Columns that each hold one option: `A`, `option_b`, `choice3`, `opa`.
 _ONE_OPTION = re.compile(r"^(?:option|choice|answer|opt|op|ans|opcion|wahl|选项)?[ _-]?([a-j]|\d)$")
 #: The same under any other name, of which there must be three: `ending0`, `holding_4`.
 _ANY_OPTION = re.compile(r"^[^\W\d_]{3,20}[ _-]?(\d)$")
+#: Last words of names whose values name a row: `Ticket No`, `case_ref`.
+_NUMBERING = re.compile(r"(?:^|[\s_\-.])(?:id|no|nr|number|num|key|ref|code)\.?$", re.IGNORECASE)
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 
 
@@ -100,6 +103,12 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
         _by_content(found, columns, used, rows)
     if len(options) >= 2 and "choices" not in found.fields:
         found.say("choices", [reach(c) for c in options], f"one column each: {', '.join(options)}")
+    if "id" not in found.fields:
+        numbering = (c for c in columns if c not in used and _NUMBERING.search(c.strip()))
+        named = next((c for c in numbering if _distinct([row.get(c) for row in rows])), None)
+        if named is not None:
+            found.say("id", reach(named), f"by its name, {named!r}, and it differs in every row")
+            used.add(named)
     settle_choices(found, rows)
     settle_references(found, rows)
     settle_question(found, rows)
@@ -111,6 +120,8 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     for name in ("question", "references"):
         if name not in found.fields:
             found.lacks.append(name)
+    told = str(list(found.fields.values()))
+    found.unused = [c for c in columns if c not in used and repr(c) not in told]
     return found
 
 
@@ -219,6 +230,10 @@ def _by_content(found: Guess, columns: list[str], used: set[str], rows: Sequence
         filled = [c for c in filled if not _counts([row[c] for row in rows])]
         if len(filled) == 1:
             found.say("references", reach(filled[0]), "the one column that is left and filled")
+
+
+def _distinct(seen: list[Any]) -> bool:
+    return all(value not in (None, "") for value in seen) and len({*map(str, seen)}) == len(seen)
 
 
 def _counts(seen: list[Any]) -> bool:

@@ -25,6 +25,8 @@ class Guess:
     lacks: list[str] = field(default_factory=list)
     #: What a person has to look at, because the rows that were seen cannot tell.
     doubts: list[str] = field(default_factory=list)
+    #: Columns that nothing was taken from.
+    unused: list[str] = field(default_factory=list)
 
     def say(self, name: str, value: Any, why: str) -> None:
         self.fields[name] = value

@@ -175,6 +175,12 @@ SHAPES: dict[str, tuple[Rows, str, list[str], str] | str] = {
         [{"question": f"is {i} more than 3", "label": int(i > 3)} for i in range(8)],
         "is 0 more than 3", ["no"], "auto",
     ),
+    "numbered": (
+        [{"Ticket No": f"T-{i}", "Customer question": f"How many is {i} and {i}?",
+          "Expected answer": str(2 * i), "Department": "ab"[i % 2], "Remark": "?"}
+         for i in range(1, 9)],
+        "How many is 1 and 1?", ["2"], "numeric",
+    ),
     "kinds": (
         [{"question": f"Riddle {i}, who or what is it?", "answer": a}
          for i, a in enumerate(["12", "yes", "(B)", "7.5", "no", "(A)", "True", "3"])],
@@ -215,6 +221,10 @@ def test_shapes_of_columns(name: str, tmp_path: Path) -> None:
     assert first["references"] == wanted[2]
     assert checked.sources[0].scorer == wanted[3]
     assert (done.scorer.right, done.scorer.wrong) == (done.scorer.tried, 0)
+    if name == "numbered":
+        assert (first["source_id"], first["task"]) == ("T-1", "b")
+        assert done.guess.unused == ["Remark"]
+        assert "# Columns that are not used: Remark." in done.recipe.read_text()
 
 
 def test_wrong_options_are_mixed_with_the_right_one(tmp_path: Path) -> None:
@@ -288,6 +298,14 @@ def test_the_command_asks_nothing_without_a_terminal(
     assert "问题" in capsys.readouterr().out
     assert recipe.is_file()
     assert run(["init", str(tmp_path / "b.yaml")]) == 2
+    capsys.readouterr()
+    assert run(["plan", str(recipe), "--workspace", str(tmp_path / "yard")]) == 0
+    shown = capsys.readouterr().out
+    # Dollars of a simulation look like money.
+    assert "the pool is SIMULATED: the dollars are made up" in shown
+    table = [line for line in shown.splitlines() if "sim-" in line or "tokens out" in line]
+    assert len(table) > 2
+    assert max(len(line.rstrip()) for line in table) <= 80, table
 
 
 @pytest.mark.slow
