@@ -30,6 +30,8 @@ _PROMPT = "Question {i}: a train leaves at {i} o'clock with 42 people in it. " *
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--calls", type=int, default=3000, help="calls per round")
     parser.add_argument("--rounds", type=int, default=3, help="rounds; the median ratio counts")
+    parser.add_argument("--concurrency", default="64,256", help="calls at once, commas between")
+    parser.add_argument("--no-peers", action="store_true", help="only the bare client beside it")
     parser.add_argument("--delay-ms", type=float, default=20.0, help="time the server takes")
     parser.add_argument(
         "--large",
@@ -42,8 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     figures: dict[str, Any] = {"calls": arguments.calls, "delay_ms": arguments.delay_ms}
     with serving(arguments.delay_ms) as url:
-        for concurrency in (64, 256):
-            figures |= _compare(url, arguments.calls, concurrency, arguments.rounds)
+        for concurrency in map(int, arguments.concurrency.split(",")):
+            beside = {} if arguments.no_peers else PEERS
+            figures |= _compare(url, arguments.calls, concurrency, arguments.rounds, beside)
     figures |= {"rss_mb_10k": None, "rss_mb_200k": None}
     if arguments.large:
         with serving(0) as url:
@@ -54,14 +57,16 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     return figures
 
 
-def _compare(url: str, calls: int, concurrency: int, rounds: int) -> dict[str, Any]:
+def _compare(
+    url: str, calls: int, concurrency: int, rounds: int, beside_it: dict[str, str]
+) -> dict[str, Any]:
     bare, ours = [], []
-    peers: dict[str, list[dict[str, Any]]] = {name: [] for name in PEERS}
+    peers: dict[str, list[dict[str, Any]]] = {name: [] for name in beside_it}
     for _ in range(rounds):
         # In turns, so that a busy machine slows all.
         bare.append(_bare(url, calls, concurrency))
         ours.append(_collect(url, calls, concurrency))
-        for name, script in PEERS.items():
+        for name, script in beside_it.items():
             if theirs := ask(name, script, url, str(calls), str(concurrency)):
                 peers[name].append(theirs)
     ratios = [o[0] / b[0] for b, o in zip(bare, ours, strict=True)]

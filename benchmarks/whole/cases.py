@@ -123,7 +123,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "collect",
         "Collection with its ledger on a loopback server",
-        ("--calls", "1500", "--large", "0"),
+        ("--calls", "600", "--large", "0", "--rounds", "1", "--concurrency", "64"),
         (
             Figure("collect_calls_per_s_64", "calls at concurrency 64", "1/s", "higher"),
             Figure("collect_cpu_ms_64", "CPU of the client a call", "ms"),
@@ -135,7 +135,7 @@ CASES: tuple[Case, ...] = (
             "--calls",
             (750, 1_500, 3_000),
             "collect_cpu_ms_64",
-            ("--large", "0", "--rounds", "1"),
+            ("--large", "0", "--rounds", "1", "--concurrency", "64", "--no-peers"),
             "each",
         ),
     ),

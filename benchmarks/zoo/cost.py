@@ -55,7 +55,7 @@ def planted(n: int, m: int, *, seed: int = 0) -> Core:
     return Core(
         query_ids=tuple(f"q{i:06d}" for i in range(n)),
         model_ids=tuple(f"m{k:04d}" for k in range(m)),
-        labels=labels,
+        labels=labels.astype(np.float64),
         costs={"usd": np.tile(10.0 ** (3 * np.arange(m) / max(m - 1, 1) - 6), (n, 1))},
         tasks=np.array([f"task-{k:02d}" for k in task]),
         domains=np.array(["planted"] * n),

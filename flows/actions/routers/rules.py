@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pipelines.errors import BadInput
 from pipelines.evaluate.core import MEASURES, first_measure
 from pipelines.evaluate.selection import mean_costs
 from pipelines.routers.base import model_means
+from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
 from pipelines.zoo.bench import Bench, read
 from pipelines.zoo.choose import Asked, shares
@@ -50,11 +52,16 @@ def by_rule(
     means = model_means(core.labels[train])
     rows = []
     for (router, encoder), name in sorted(done.fingerprints.items()):
-        kept = zoo.cells.scores_of(folder, name)
+        kept = cells.scores_of(folder, name)
         if kept is None:
             continue
         for rule in wanted:
-            row = {"router": router, "encoder": encoder, "rule": rule.text, "measure": measure}
+            row: dict[str, Any] = {
+                "router": router,
+                "encoder": encoder,
+                "rule": rule.text,
+                "measure": measure,
+            }
             try:
                 share = shares(
                     rule, kept.astype(np.float64), before,
@@ -69,7 +76,7 @@ def by_rule(
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _mean(share: np.ndarray, values: np.ndarray) -> float:  # type: ignore[type-arg]
+def _mean(share: np.ndarray, values: np.ndarray) -> float:
     """Mean over questions of the shared mean of what is known."""
     weight = np.where(np.isnan(values), 0.0, share)
     total = weight.sum(axis=1)
