@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.actions.entrants import entrants, from_code, from_file, pair_scorers
-from flows.actions.released import read_release, with_embeddings
+from flows.actions.released import read_release, with_beside, with_embeddings
 from flows.show.console import line
 from pipelines.evaluate.reading import core_of
 
@@ -30,6 +30,7 @@ def evaluate(
     predictions: Sequence[str | Path] = (),
     embeddings: Path | None = None,
     embed: bool = False,
+    also: Sequence[str | Path] = (),
     encoder: str = ENCODER,
     cache: Path = CACHE,
     scheme: str | None = None,
@@ -53,6 +54,8 @@ def evaluate(
         predictions: CSV or Parquet files with query_id, model_id[, score].
         embeddings: Parquet with query_id and vector, in place of the release's.
         embed: Compute embeddings that the release lacks, with `encoder`.
+        also: Files or folders of tables beside the release: descriptors, hidden states,
+            signals, entropies, preferences.
         scheme: Split scheme; by default the release's own.
         pair: (small, large) for binary routing; by default the release's choice.
         pair_routers: Also train the pair routers.
@@ -67,7 +70,7 @@ def evaluate(
     Raises:
         BadInput: no release there, no such router or split scheme.
     """
-    tables = read_release(Path(release))
+    tables = with_beside(read_release(Path(release)), [Path(place) for place in also])
     tables = with_embeddings(tables, embeddings, embed, cache, encoder)
     return evaluate_tables(
         tables,

@@ -130,6 +130,17 @@ def perplexity_table(
     return perplexity_fingerprints(scored, ids, loaded.name)
 
 
+def text_table(
+    probes: pa.Table, probing: Probing, *, release: Path, models: Sequence[str]
+) -> pa.Table:
+    """Text footprints of the released answers; `steps` 0 takes whole answers."""
+    from pipelines.signals.text_footprint import text_footprints
+
+    ids = probes.column("query_id").to_pylist()
+    texts = released_answers(release, ids, models)
+    return text_footprints(texts, ids, k=probing.tokens, steps=probing.steps or None)
+
+
 def released_answers(
     release: Path, query_ids: Sequence[str], models: Sequence[str]
 ) -> dict[str, list[str | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,11 @@ from schemas.leaks import looked_for_duplicates
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
     "queries", "models", "labels", "responses", "verdicts", "embeddings", "duplicates", "splits",
-    "model_splits", "preferences",
+    "model_splits", "preferences", "signals", "entropies", "descriptors", "hidden_states",
 )  # fmt: skip
+
+#: Tables that may come from files beside a release (`--also`).
+BESIDE = ("preferences", "signals", "entropies", "descriptors", "hidden_states")
 
 
 def read_release(release: Path) -> dict[str, pa.Table]:
@@ -49,6 +53,44 @@ def read_release(release: Path) -> dict[str, pa.Table]:
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
     return found
+
+
+def with_beside(tables: dict[str, pa.Table], also: Sequence[Path]) -> dict[str, pa.Table]:
+    """The tables with those of files or folders beside the release; rows of one table are joined.
+
+    Which table a file holds is told by its columns.
+
+    Raises:
+        BadInput: nothing is there, or a file holds none of `BESIDE`.
+        ContractError: rows break the contract, such as keys that stand there twice.
+    """
+    found: dict[str, list[pa.Table]] = {}
+    for place in also:
+        files = [place] if place.is_file() else sorted(place.glob("*.parquet"))
+        if not files:
+            raise BadInput("there is no Parquet file to add", where=str(place))
+        for file in files:
+            table = pq.read_table(file)
+            name = next(
+                (n for n in BESIDE if set(CONTRACTS[n].column_names) <= set(table.column_names)),
+                None,
+            )
+            if name is None:
+                raise BadInput(
+                    f"its columns are those of no table that can stand beside a release: "
+                    f"{', '.join(table.column_names)}",
+                    where=str(file),
+                    next_step=f"known: {', '.join(BESIDE)}",
+                )
+            contract = CONTRACTS[name]
+            own = table.select(contract.column_names)
+            found.setdefault(name, []).append(contract.conform(own, where=str(file)))
+    for name, parts in found.items():
+        before = [tables[name]] if name in tables else []
+        where = ", ".join(map(str, also))
+        joined = pa.concat_tables([*before, *parts])
+        tables = {**tables, name: CONTRACTS[name].conform(joined, where=where)}
+    return tables
 
 
 def out_folder(release: Path, out: Path) -> Path:

@@ -10,6 +10,7 @@ import typer
 from flows.show.options import (
     CACHE,
     ENCODER,
+    Also,
     Cache,
     Cluster,
     Embed,
@@ -42,6 +43,7 @@ def command(
     ] = None,
     embeddings: Embeddings = None,
     embed: Embed = False,
+    also: Also = None,
     encoder: Encoder = ENCODER,
     cache: Cache = CACHE,
     scheme: Scheme = None,
@@ -114,13 +116,13 @@ def command(
     from flows.actions import evaluate_options as options
     from flows.actions.entrants import parse_pair
     from flows.actions.evaluate_report import write_evaluation
-    from flows.actions.released import out_folder, read_release, with_embeddings
+    from flows.actions.released import out_folder, read_release, with_beside, with_embeddings
     from flows.show.results import print_result
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.reading import core_of
     from pipelines.staging import write_json
 
-    tables = read_release(release)
+    tables = with_beside(read_release(release), also or [])
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, embed, cache, encoder)
     done = action.evaluate_tables(

@@ -16,6 +16,7 @@ class Kind(StrEnum):
 
     logit_footprint = "logit_footprint"
     perplexity_fingerprint = "perplexity_fingerprint"
+    text_footprint = "text_footprint"
 
 
 def command(
@@ -38,7 +39,9 @@ def command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Parquet file to write.")] = Path("descriptors.parquet"),
     probes: Annotated[int, typer.Option(min=1, help="Probe prompts (N).")] = 192,
-    steps: Annotated[int, typer.Option(min=1, help="Greedy steps per probe (T).")] = 10,
+    steps: Annotated[
+        int, typer.Option(min=0, help="Greedy steps per probe (T); words of a text footprint.")
+    ] = 10,
     tokens: Annotated[int, typer.Option(min=1, help="Frequent tokens (K).")] = 256,
     seed: Annotated[int, typer.Option(help="Seed of the draw of probes.")] = 0,
     scheme: Annotated[
@@ -61,10 +64,21 @@ def command(
 
         routeyard fingerprint RELEASE --kind perplexity_fingerprint --language-model models/gpt2
 
+    A text footprint needs the released answers and nothing else: how often each of the frequent
+    words stands in them (in the first --steps words; 0 for the whole answer).
+
+        routeyard fingerprint RELEASE --kind text_footprint --steps 0
+
     Probes are validation queries that no split scheme trains on; which, stands in the
     `metadata` column beside the probability mass that a server did not return.
     """
-    from flows.actions.fingerprint import Probing, footprint_table, perplexity_table, probe_queries
+    from flows.actions.fingerprint import (
+        Probing,
+        footprint_table,
+        perplexity_table,
+        probe_queries,
+        text_table,
+    )
     from flows.recipe import load
     from flows.show.results import print_result
     from flows.workspace.stage_folders import write_table
@@ -74,7 +88,11 @@ def command(
     checked = load(recipe)[0] if recipe else None
     folders = dict(_named(entry) for entry in local or [])
     chosen = probe_queries(release, probing)
-    if kind is Kind.logit_footprint:
+    if kind is Kind.text_footprint:
+        table = text_table(chosen, probing, release=release, models=model or [])
+    elif kind is Kind.logit_footprint:
+        if not steps:
+            raise BadInput("a logit footprint needs steps", next_step="--steps 10")
         if checked is None and not folders:
             raise BadInput(
                 "no model to probe was named",

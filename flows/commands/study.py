@@ -10,6 +10,7 @@ import typer
 from flows.show.options import (
     CACHE,
     ENCODER,
+    Also,
     Cache,
     Embed,
     Embeddings,
@@ -34,6 +35,7 @@ def command(
     scheme: Scheme = None,
     embeddings: Embeddings = None,
     embed: Embed = False,
+    also: Also = None,
     encoder: Encoder = ENCODER,
     cache: Cache = CACHE,
     resamples: Resamples = 2_000,
@@ -56,7 +58,7 @@ def command(
     """
     from flows.actions import study as do
     from flows.actions.entrants import parse_pair
-    from flows.actions.released import out_folder, read_release, with_embeddings
+    from flows.actions.released import out_folder, read_release, with_beside, with_embeddings
     from flows.show.results import print_result
 
     if name == "list":
@@ -68,7 +70,7 @@ def command(
             print(f"{'':<28} needs {', '.join(row['needs'])}")
         return
     where = do.names_of(name, release)
-    tables = read_release(where)
+    tables = with_beside(read_release(where), also or [])
     folder = out_folder(where, out)
     tables = with_embeddings(tables, embeddings, embed, cache, encoder)
     given = do.given_of(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Also, Json
 
 
 def command(
@@ -25,6 +25,7 @@ def command(
         ),
     ] = None,
     scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    also: Also = None,
     cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
         "yard/cache/embeddings"
     ),
@@ -78,7 +79,7 @@ def command(
     if twice:
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
     rules = [asked(text) for text in rule or []]
-    tables = read.read_release(release)
+    tables = read.with_beside(read.read_release(release), also or [])
     folder = read.out_folder(release, out)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)

@@ -12,6 +12,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON
 Release = Annotated[Path, typer.Argument(help="A release directory.")]
 Out = Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")]
 Embeddings = Annotated[Path | None, typer.Option(help="Parquet with query_id and vector.")]
+Also = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="File or folder of descriptors, hidden_states, signals, entropies or preferences "
+        "beside the release; again for more."
+    ),
+]
 Embed = Annotated[bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")]
 Encoder = Annotated[str, typer.Option(help="Encoder for --embed.")]
 Cache = Annotated[Path, typer.Option(help="Cache for --embed.")]

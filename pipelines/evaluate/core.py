@@ -72,6 +72,8 @@ class Core:
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
         duplicates_known: whether anybody looked for near-duplicates; else `groups`
             says nothing.
+        signals, hidden, hidden_of: as in `Queries`.
+        descriptors: as in `Examples`.
     """
 
     query_ids: tuple[str, ...]
@@ -94,6 +96,10 @@ class Core:
     metadata: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     duplicates_known: bool = False
+    signals: Mapping[str, Floats] = field(default_factory=dict)
+    hidden: NDArray[np.float32] | None = None
+    hidden_of: str = ""
+    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
     @property
     def decided(self) -> Floats:
@@ -184,6 +190,8 @@ class Core:
             correct=None if self.correct is None else self.correct[rows],
             sources=None if self.sources is None else self.sources[rows],
             options=None if self.options is None else self.options[rows],
+            signals={name: values[rows] for name, values in self.signals.items()},
+            hidden=None if self.hidden is None else self.hidden[rows],
         )
 
     def with_models(self, keep: tuple[str, ...]) -> Core:
@@ -196,15 +204,22 @@ class Core:
             costs={name: cost[:, at] for name, cost in self.costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
             correct=None if self.correct is None else self.correct[:, at],
+            signals={name: values[:, at] for name, values in self.signals.items()},
+            descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
         )
 
     def queries(self) -> Queries:
         """What a router may see of these queries when it chooses."""
-        return Queries(self.query_ids, self.tasks, self.embeddings, self.prompts)
+        return Queries(
+            self.query_ids, self.tasks, self.embeddings, self.prompts,
+            self.signals, self.hidden, self.hidden_of,
+        )  # fmt: skip
 
     def examples(self, validation: Examples | None = None) -> Examples:
         """What a router may see of these queries when it trains."""
-        return Examples(self.queries(), self.model_ids, self.labels, self.costs, validation)
+        return Examples(
+            self.queries(), self.model_ids, self.labels, self.costs, validation, self.descriptors
+        )
 
     def training(self, scheme: str) -> Examples:
         """Train questions of a scheme, with its validation questions if it has any."""

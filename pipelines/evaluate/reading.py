@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.matrix import codes, dense
+from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
 from pipelines.routers.base import Floats
 
 
@@ -26,6 +27,10 @@ def from_tables(
     *,
     verdicts: pa.Table | None = None,
     model_splits: pa.Table | None = None,
+    signals: pa.Table | None = None,
+    entropies: pa.Table | None = None,
+    hidden_states: pa.Table | None = None,
+    descriptors: pa.Table | None = None,
     encoder: str | None = None,
 ) -> Core:
     """Core of a release or of staged tables (contracts in `schemas`).
@@ -39,6 +44,8 @@ def from_tables(
             the first name in order.
         verdicts: needed for the oracle's correction for sampling luck, when
             responses were sampled more than once.
+        signals, entropies, hidden_states, descriptors: what models show of
+            themselves, for the routers that read it (`shown`).
 
     Raises:
         BadInput: no query or no model is left, or embeddings are incomplete.
@@ -57,6 +64,7 @@ def from_tables(
     label_columns = codes(labels.column("model_id"), model_ids)
     decided = labels.filter(pc.is_valid(labels.column("score")))
     names = tuple(model_ids.to_pylist())
+    hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
         query_ids=tuple(query_ids.to_pylist()),
         model_ids=names,
@@ -78,13 +86,19 @@ def from_tables(
         options=_options(sorted_queries),
         metadata=_metadata(sorted_queries),
         kinds=_kinds(models),
+        signals=signals_of(signals, entropies, query_ids, model_ids),
+        hidden=hidden,
+        hidden_of=hidden_of,
+        descriptors=descriptors_of(descriptors, model_ids),
     )
 
 
 def core_of(tables: Mapping[str, pa.Table]) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored."""
-    names = ("queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
-             "verdicts", "model_splits")  # fmt: skip
+    names = (
+        "queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
+        "verdicts", "model_splits", "signals", "entropies", "hidden_states", "descriptors",
+    )  # fmt: skip
     return from_tables(**{name: tables[name] for name in names if name in tables})
 
 

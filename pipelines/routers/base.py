@@ -23,48 +23,15 @@ have a default for routers of other people:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Queries:
-    """Questions without their labels.
-
-    Attributes:
-        query_ids: n ids.
-        tasks: (n,) task names.
-        embeddings: (n, d) float32, unit norm; None when the release has none.
-        prompts: n prompts, or empty when they were not handed over.
-    """
-
-    query_ids: tuple[str, ...]
-    tasks: NDArray[np.str_]
-    embeddings: NDArray[np.float32] | None = None
-    prompts: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.query_ids)
-
-    def vectors(self) -> NDArray[np.float32]:
-        """The embeddings.
-
-        Raises:
-            BadInput: there are none.
-        """
-        if self.embeddings is None:
-            raise BadInput(
-                "this router needs embeddings of the questions, and there are none",
-                next_step="release with `include_embeddings: true`, or pass --embeddings FILE",
-            )
-        return self.embeddings
+from pipelines.routers.queries import Floats as Floats
+from pipelines.routers.queries import Queries as Queries
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +44,8 @@ class Examples:
         labels: (n, m) scores in [0, 1]; NaN where there is no label.
         costs: cost measure → (n, m); NaN where unknown.
         validation: questions kept apart for choosing hyperparameters.
+        descriptors: kind → (m, k) float32 vector that describes each model
+            (`logit_footprint`, …); NaN rows for models without one.
     """
 
     queries: Queries
@@ -84,18 +53,12 @@ class Examples:
     labels: Floats
     costs: Mapping[str, Floats] = field(default_factory=dict)
     validation: Examples | None = None
+    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
 
     def take(self, rows: NDArray[np.int64]) -> Examples:
         """The same examples, only these questions; validation stays whole."""
-        q = self.queries
-        some = Queries(
-            tuple(q.query_ids[i] for i in rows),
-            q.tasks[rows],
-            None if q.embeddings is None else q.embeddings[rows],
-            tuple(q.prompts[i] for i in rows) if q.prompts else (),
-        )
         costs = {name: cost[rows] for name, cost in self.costs.items()}
-        return Examples(some, self.model_ids, self.labels[rows], costs, self.validation)
+        return replace(self, queries=self.queries.take(rows), labels=self.labels[rows], costs=costs)
 
 
 @runtime_checkable
@@ -115,6 +78,13 @@ class Router(Protocol):
 #: `strength`: an order of the models of one question; its unit means nothing.
 Scale = Literal["probability", "similarity", "strength"]
 
+#: Needs that no release has of itself → what they are, for messages.
+GIVEN: Mapping[str, str] = {
+    "signals": "signals of the models' own answers",
+    "hidden": "hidden states of a local model",
+    "descriptors": "descriptors of the models",
+}
+
 #: Most settings that the protocol tries per router (plateau study, appendix E.4).
 MOST_ARCHITECTURES = 15
 
@@ -128,7 +98,7 @@ class Traits:
         loss: what its training minimises; empty when nothing is trained.
         selection: the rule of its paper.
         scale: what its scores mean.
-        needs: of `embeddings`, `tasks`, `costs`.
+        needs: of `embeddings`, `tasks`, `costs`, and of `GIVEN`, which a release may lack.
         stochastic: whether a seed changes the fit, so that five are run.
         online: whether it learns question by question, so that its seeds are
             orders in which the questions come.

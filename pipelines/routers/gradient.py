@@ -58,6 +58,23 @@ def seeded(build: Any, seed: int) -> Any:
             torch.set_rng_state(state)
 
 
+def drawn(draw: Any, generator: Any) -> Any:
+    """`draw()` with the process-wide generator in the state of `generator`, which moves on.
+
+    For torch's distributions, which take no generator of their own.
+    """
+    import torch
+
+    with _LOCK:
+        state = torch.get_rng_state()
+        torch.set_rng_state(generator.get_state())
+        try:
+            return draw()
+        finally:
+            generator.set_state(torch.get_rng_state())
+            torch.set_rng_state(state)
+
+
 def train_network(
     build: Any,
     inputs: Any,

@@ -91,7 +91,14 @@ def hash_of(core: Core, scheme: str) -> str:
 
 def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, str]:
     """Arrays, words and their hash; the core has validation questions."""
-    arrays = {"labels": core.labels, **{f"cost.{k}": v for k, v in sorted(core.costs.items())}}
+    arrays: dict[str, NDArray[Any]] = {
+        "labels": core.labels,
+        **{f"cost.{k}": v for k, v in sorted(core.costs.items())},
+        **{f"signal.{k}": v for k, v in sorted(core.signals.items())},
+        **{f"descriptor.{k}": v for k, v in sorted(core.descriptors.items())},
+    }
+    if core.hidden is not None:
+        arrays["hidden"] = core.hidden
     words = {
         "query_ids": core.query_ids,
         "model_ids": core.model_ids,
@@ -100,6 +107,7 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
         "split": core.splits[scheme].tolist(),
         "groups": core.groups.tolist(),
         "scheme": scheme,
+        "hidden_of": core.hidden_of,
     }
     text = json.dumps(words)
     return arrays, text, _hash(arrays, text)
@@ -119,13 +127,21 @@ def read(folder: Path, data: str, vectors: str) -> Core:
         query_ids=tuple(words["query_ids"]),
         model_ids=tuple(words["model_ids"]),
         labels=arrays["labels"],
-        costs={k.removeprefix("cost."): v for k, v in arrays.items() if k.startswith("cost.")},
+        costs=_named(arrays, "cost."),
         tasks=np.array(words["tasks"], dtype=np.str_),
         domains=np.array(words["domains"], dtype=np.str_),
         splits={words["scheme"]: np.array(words["split"], dtype=np.str_)},
         groups=np.array(words["groups"], dtype=np.int64),
         embeddings=found,
+        signals=_named(arrays, "signal."),
+        hidden=arrays.get("hidden"),
+        hidden_of=words["hidden_of"],
+        descriptors=_named(arrays, "descriptor."),
     )
+
+
+def _named(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _hash(arrays: Mapping[str, NDArray[Any]], words: str) -> str:

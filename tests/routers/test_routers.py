@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
 
 import numpy as np
@@ -15,7 +16,10 @@ from pipelines.routers.neighbours.knn import KNN, nearest
 from pipelines.routers.references.uniform import UniformRandom
 
 #: Modules of the room that hold no router.
-SHARED = {"base", "gradient", "saved", "networks.trained", "pairs.battles", "trees.forest"}
+SHARED = {
+    "base", "gradient", "queries", "saved", "networks.trained", "pairs.battles", "trees.forest",
+    "contrastive.bank", "contrastive.losses", "contrastive.space", "probes.probe",
+}  # fmt: skip
 LEARNERS = ("kmeans", "knn", "mf", "mlp")
 
 
@@ -29,12 +33,18 @@ def planted(n: int = 500, m: int = 3, d: int = 12, seed: int = 0, missing: float
     labels = (rng.random((n, m)) < chance).astype(float)
     labels[rng.random((n, m)) < missing] = np.nan
     ids = tuple(f"q{seed}-{i}" for i in range(n))
-    queries = Queries(ids, np.array([f"t{t}" for t in task]), vectors.astype(np.float32))
-    return Examples(queries, tuple(f"m{k}" for k in range(m)), labels)
+    shown = ("margin", "entropy", "max_logit", "self_assessment", "semantic_entropy[discrete]")
+    queries = Queries(
+        ids, np.array([f"t{t}" for t in task]), vectors.astype(np.float32),
+        signals=dict.fromkeys(shown, chance), hidden=vectors[:, None, :].astype(np.float32),
+        hidden_of="m0",
+    )  # fmt: skip
+    descriptors = {"logit_footprint": np.eye(m, 4, dtype=np.float32)}
+    return Examples(queries, tuple(f"m{k}" for k in range(m)), labels, descriptors=descriptors)
 
 
 def with_validation(train: Examples, held: Examples) -> Examples:
-    return Examples(train.queries, train.model_ids, train.labels, train.costs, held)
+    return dataclasses.replace(train, validation=held)
 
 
 @pytest.fixture(scope="module")

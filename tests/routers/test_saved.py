@@ -21,8 +21,15 @@ def examples(n: int, seed: int) -> Examples:
     labels = (rng.random((n, 3)) < 0.3 + 0.5 * (vectors[:, :3] > 0)).astype(float)
     labels[rng.random((n, 3)) < 0.1] = np.nan
     tasks = np.array([f"t{k}" for k in rng.integers(0, 3, n)])
-    queries = Queries(tuple(f"q{i}" for i in range(n)), tasks, vectors)
-    return Examples(queries, ("a", "b", "c"), labels, {"usd": np.ones((n, 3))})
+    shown = ("margin", "entropy", "max_logit", "self_assessment", "semantic_entropy[discrete]")
+    queries = Queries(
+        tuple(f"q{i}" for i in range(n)), tasks, vectors,
+        signals={name: rng.random((n, 3)) for name in shown},
+        hidden=rng.normal(size=(n, 3, 8)).astype(np.float32), hidden_of="b",
+    )  # fmt: skip
+    descriptors = {"text_footprint": np.eye(3, 5, dtype=np.float32)}
+    usd = np.tile([1.0, 2.0, 4.0], (n, 1))
+    return Examples(queries, ("a", "b", "c"), labels, {"usd": usd}, None, descriptors)
 
 
 @pytest.mark.parametrize("name", ROUTERS.names())

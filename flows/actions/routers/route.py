@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
+from pipelines.routers.base import GIVEN
 
 
 def route(
@@ -53,6 +55,7 @@ def route(
         raise BadInput(f"λ = {weight} is no weight", next_step="choose one from 0 to 1")
     if saved.is_saved(place):
         fitted, words = saved.load(place)
+        _can_route(fitted.name, traits_of(type(fitted)).needs)
         lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
     else:
         fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
@@ -123,6 +126,7 @@ def _fitted(
     chosen = default_scheme(core, scheme)
     core, _ = with_validation(core, chosen)
     entrant = registered([name])[0]
+    _can_route(name, traits(entrant).needs)
     lexical = None
     if "embeddings" not in traits(entrant).needs:
         encoder, encoder_hash = "none", ""
@@ -150,6 +154,17 @@ def _fitted(
         "price": cost if np.any(cost > 0) else None,
     }
     return router, words, lexical
+
+
+def _can_route(name: str, needs: Sequence[str]) -> None:
+    """Raises BadInput: the router reads what is not known of a question that comes alone."""
+    for need in ("signals", "hidden"):
+        if need in needs:
+            raise BadInput(
+                f"router {name!r} reads {GIVEN[need]}, and a question that comes alone has none",
+                next_step="compare it on a release with `routeyard evaluate`, or route with one "
+                "that reads embeddings (`routeyard zoo list` says what each needs)",
+            )
 
 
 def _with(core: Any, matrix: NDArray[np.float32]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.baselines import best_single
@@ -19,14 +20,17 @@ from pipelines.evaluate.held_out.ood import (
     row_of,
     tested,
 )
-from pipelines.routers.base import Examples, Queries, Router
+from pipelines.routers.base import Examples, Floats, Queries, Router
 
 #: What the models that are asked may be, with the name of the group.
 AMONG = {
     "seen": "unseen models",
     "unseen": "unseen models: among unseen",
     "all": "unseen models: among all",
+    "described": "unseen models: by descriptor",
 }
+#: What is asked for when nothing is said: `described` is for routers that read descriptors.
+USUAL = ("seen", "unseen", "all")
 
 
 def unseen_models(
@@ -35,7 +39,7 @@ def unseen_models(
     unseen: tuple[str, ...],
     routers: Mapping[str, Callable[[], Router]],
     *,
-    among: Sequence[str] = tuple(AMONG),
+    among: Sequence[str] = USUAL,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> list[OutOfDistribution]:
@@ -50,7 +54,8 @@ def unseen_models(
             unseen models are hidden on the train questions and known on the
             validation questions alone (how a new model joins a pool: Universal
             Model Routing), and it asks the unseen ones only (CSCR, section
-            4.2.1), or any.
+            4.2.1), or any. `described`: as `unseen`, with no label of an unseen model
+            at all, so that their descriptors and costs are everything that is known.
     """
     seen = tuple(name for name in core.model_ids if name not in unseen)
     new = tuple(name for name in core.model_ids if name in unseen)
@@ -69,7 +74,7 @@ def unseen_models(
                 f"unseen models cannot be routed among {which!r}",
                 next_step=f"known: {', '.join(AMONG)}",
             )
-        pool = {"seen": seen, "unseen": new, "all": core.model_ids}[which]
+        pool = {"seen": seen, "unseen": new, "all": core.model_ids, "described": new}[which]
         at = np.array([core.model_ids.index(name) for name in pool])
         test = tested(core, scheme, ~np.all(np.isnan(core.labels[:, at]), axis=1))
         draws = Draws(test.n_queries, resamples, seed)
@@ -79,6 +84,10 @@ def unseen_models(
             if which == "seen":
                 known = choices_of(full[name], test, everything)
                 new_choice = at[choices_of(fitted(make, few), test.with_models(pool), few)]
+            elif which == "described":
+                known = choices_of(full[name], test, everything, at)
+                blind = _unlabelled(everything, new)
+                new_choice = choices_of(fitted(make, blind), test, everything, at)
             elif name in late:
                 known = choices_of(full[name], test, everything, at)
                 new_choice = choices_of(late[name], test, everything, at)
@@ -88,6 +97,70 @@ def unseen_models(
     return found
 
 
+def _unlabelled(train: Examples, new: tuple[str, ...]) -> Examples:
+    """The same questions, nothing known of how new models answer them."""
+    hidden = train.labels.copy()
+    hidden[:, [train.model_ids.index(name) for name in new]] = np.nan
+    held = None if train.validation is None else _unlabelled(train.validation, new)
+    return replace(train, labels=hidden, validation=held)
+
+
+def newcomers(
+    core: Core,
+    scheme: str,
+    unseen: tuple[str, ...],
+    routers: Mapping[str, Callable[[], Router]],
+    *,
+    labelled: bool = True,
+) -> tuple[Core, dict[str, Router]]:
+    """The pool of unseen models alone, and routers that were trained without them.
+
+    Hand both to `evaluate` for curves among new models (CSCR, Table 2). Every router is
+    fitted here; its `fit` afterwards does nothing.
+
+    Args:
+        labelled: the new models' labels on the validation questions are known, as a
+            cluster footprint needs; otherwise nothing but descriptors and costs.
+
+    Raises:
+        BadInput: the scheme has no validation questions, or no model is unseen.
+    """
+    new = tuple(name for name in core.model_ids if name in unseen)
+    if not new or len(new) == core.n_models:
+        raise BadInput(
+            f"{len(new)} of {core.n_models} models are unseen",
+            next_step="give the recipe's split `unseen_models` that leave some for training",
+        )
+    everything = core.training(scheme)
+    train = _joined(everything, core.model_ids, new) if labelled else _unlabelled(everything, new)
+    if train is None:
+        raise BadInput(
+            f"scheme {scheme!r} has no validation questions to know new models by",
+            next_step="give the recipe's `split` a validation share",
+        )
+    at = np.array([core.model_ids.index(name) for name in new])
+    made = {name: Answering(fitted(make, train), at) for name, make in routers.items()}
+    return core.with_models(new), dict(made)
+
+
+class Answering:
+    """A router that is fitted already, asked about some of its models."""
+
+    def __init__(self, router: Router, columns: NDArray[np.int64] | None = None):
+        self.name = router.name
+        if columns is not None and hasattr(router, "among"):
+            # A router that retrieves the nearest models looks among these alone.
+            router, columns = router.among(columns), None
+        self._router, self._columns = router, columns
+
+    def fit(self, train: Examples) -> Answering:
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        found = np.asarray(self._router.scores(queries), dtype=np.float64)
+        return found if self._columns is None else found[:, self._columns]
+
+
 def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Examples | None:
     """Train questions without labels of new models, then the validation questions with them."""
     held = train.validation
@@ -95,18 +168,9 @@ def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Ex
         return None
     hidden = train.labels.copy()
     hidden[:, [names.index(name) for name in new]] = np.nan
-    a, b = train.queries, held.queries
-    vectors = None
-    if a.embeddings is not None and b.embeddings is not None:
-        vectors = np.concatenate([a.embeddings, b.embeddings])
     return replace(
         train,
-        queries=Queries(
-            a.query_ids + b.query_ids,
-            np.concatenate([a.tasks, b.tasks]),
-            vectors,
-            a.prompts + b.prompts,
-        ),
+        queries=train.queries.followed_by(held.queries),
         labels=np.concatenate([hidden, held.labels]),
         costs={
             name: np.concatenate([cost, held.costs[name]]) for name, cost in train.costs.items()

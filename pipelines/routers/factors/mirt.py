@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,7 +92,7 @@ class MIRT(Trained):
         own, mix = queries.vectors(), self.settings["mix"]
         near = nearest(own, self._memory, self.settings["neighbours"])[0]
         mixed = (1 - mix) * own + mix * self._memory[near].mean(axis=1)
-        return super().scores(Queries(queries.query_ids, queries.tasks, mixed.astype(np.float32)))
+        return super().scores(replace(queries, embeddings=mixed.astype(np.float32)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         extra = {} if self._memory is None else {"memory": self._memory}

@@ -25,7 +25,7 @@ class Batch:
     """Rows of one step as torch tensors.
 
     Attributes:
-        x: (b, d) embeddings.
+        x: (b, d) embeddings, or (b, L, d) hidden states of the routers that read them.
         y: (b, m) labels, 0 where unknown.
         known: (b, m) 1 where there is a label.
         more: what the router's `targets` added, by name, (b, …) each.
@@ -86,15 +86,19 @@ class Trained:
         """More arrays with one row per train question, such as soft targets."""
         return {}
 
+    def inputs(self, queries: Queries) -> NDArray[np.float32]:
+        """(n, …) what the network reads of questions: their embeddings (n, d)."""
+        return queries.vectors()
+
     # What is the same for all.
 
     def fit(self, train: Examples) -> Self:
         train = usable(train)
-        vectors = train.queries.vectors()
-        self._shape = (vectors.shape[1], len(train.model_ids))
+        x = self.inputs(train.queries)
+        self._shape = (*x.shape[1:], len(train.model_ids))
         self._start = start_logits(model_means(train.labels))
         with one_thread():
-            network = seeded(lambda: self.build(self._shape[0], self._start), self.seed)
+            network = seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
             self._network = self._descend(network, train)
         return self
 
@@ -145,7 +149,7 @@ class Trained:
         known = ~np.isnan(part.labels)
         filled = np.where(known, part.labels, 0.0).astype(np.float32)
         return Batch(
-            torch.from_numpy(np.ascontiguousarray(part.queries.vectors())),
+            torch.from_numpy(np.ascontiguousarray(self.inputs(part.queries))),
             torch.from_numpy(filled),
             torch.from_numpy(known.astype(np.float32)),
             {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in more.items()},
@@ -168,13 +172,13 @@ class Trained:
     def scores(self, queries: Queries) -> Floats:
         import torch
 
-        vectors = np.ascontiguousarray(queries.vectors())
+        vectors = np.ascontiguousarray(self.inputs(queries))
         parts = []
         with one_thread(), torch.no_grad():
             for first in range(0, len(vectors), 2048):
                 some = torch.from_numpy(vectors[first : first + 2048])
                 parts.append(self.read(self._network, some).double().numpy())
-        return np.concatenate(parts) if parts else np.empty((0, self._shape[1]))
+        return np.concatenate(parts) if parts else np.empty((0, self._shape[-1]))
 
     # How it is saved: the settings and the network's arrays.
 
@@ -187,9 +191,9 @@ class Trained:
         """The router that `arrays` came from; settings and seed must be the same."""
         import torch
 
-        self._shape = (int(arrays["shape"][0]), int(arrays["shape"][1]))
+        self._shape = tuple(int(size) for size in arrays["shape"])
         self._start = np.asarray(arrays["start"], dtype=np.float32)
-        network = seeded(lambda: self.build(self._shape[0], self._start), self.seed)
+        network = seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
         prefix = "network."
         state = {
             k.removeprefix(prefix): torch.from_numpy(np.array(v))

@@ -1,0 +1,3 @@
+"""Routers that read what models show of their own answers: `signal`, training-free."""
+
+from __future__ import annotations

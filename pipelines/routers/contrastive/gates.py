@@ -1,0 +1,125 @@
+"""Gates over the pool that CSCR is compared with: Soft-MoE and the parametric softmax."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Examples, Traits
+from pipelines.routers.contrastive.bank import bank_of
+from pipelines.routers.contrastive.cscr import PAPER
+from pipelines.routers.contrastive.losses import info_nce
+from pipelines.routers.contrastive.space import DescriptorRouter
+from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+
+
+class SoftMoE(DescriptorRouter):
+    """Soft-MoE of CSCR's baselines (section 4.1): softmax((cos − λ·cost)/τ), argmax.
+
+    The paper prints no loss. Here the gate's expected label is maximised, which is what
+    makes the gate soft: −mean over questions of Σ_m g_m·y_m over known labels, g the
+    softmax over the models whose label is known. Dividing by τ changes no argmax, so the
+    score is the cosine.
+    """
+
+    name = "soft-moe"
+    traits = Traits(
+        paper=PAPER,
+        loss="−expected label under the gate",
+        selection="argmax softmax((similarity − λ·cost)/τ)",
+        scale="similarity",
+        needs=("embeddings", "descriptors"),
+        extra="faiss",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {
+        **DescriptorRouter.defaults, "k": 1_000_000, "temperature": 0.1,
+    }  # fmt: skip
+    published: ClassVar[dict[str, Any]] = {**DescriptorRouter.published, "k": 1_000_000}
+    architectures = ({}, {"temperature": 0.05}, {"temperature": 0.3})
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        known = batch.known > 0
+        return -gate_value(
+            self.read(network, batch.x), batch.y, known, self.settings["temperature"]
+        )
+
+
+def gate_value(similarity: Any, y: Any, known: Any, temperature: float) -> Any:
+    """Mean over rows with a known label of Σ_m softmax(s/τ)_m·y_m over known labels."""
+    import torch
+
+    some = known.any(dim=1)
+    masked = torch.where(known[some], similarity[some] / temperature, -torch.inf)
+    weight = torch.softmax(masked, dim=1)
+    return (weight * y[some]).sum(dim=1).mean()
+
+
+class Parametric(Trained):
+    """Parametric softmax gate of CSCR's baselines (section 4.1): one head per model.
+
+    Task: softmax over models of a linear map of the embedding. Loss: −log of the mass on
+    models that are right (equation 6 with a head for a descriptor). It has no place for a
+    new model: the paper leaves it out of Table 2 for that.
+
+    The published code has something else under this name, the logit W·d_m + b of a
+    descriptor, which is the same for all questions: `as_published`, trained by
+    cross-entropy on the labels.
+    """
+
+    name = "parametric"
+    traits = Traits(
+        paper=PAPER,
+        loss="−log softmax mass on the right models",
+        selection="argmax of the gate",
+        scale="strength",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"right": 0.5, "descriptor": None, "of": "questions"}
+    published: ClassVar[dict[str, Any]] = {
+        "of": "descriptors", "batch": 512, "learning_rate": 5e-4, "epochs": 10,
+    }  # fmt: skip
+    architectures = ({}, {"learning_rate": 1e-2}, {"weight_decay": 0.1})
+
+    def fit(self, train: Examples) -> Self:
+        self._bank = np.zeros((len(train.model_ids), 1), np.float32)
+        if self.settings["of"] == "descriptors":
+            self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])
+        return super().fit(train)
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        from torch import nn
+
+        if self.settings["of"] == "descriptors":
+            return nn.Linear(self._bank.shape[1], 1)
+        return head(inputs, start)
+
+    def logits(self, network: Any, x: Any) -> Any:
+        """(b, m) logits of the gate."""
+        import torch
+
+        if self.settings["of"] == "descriptors":
+            return network(torch.from_numpy(self._bank)).T.expand(len(x), -1)
+        return network(x)
+
+    def read(self, network: Any, x: Any) -> Any:
+        import torch
+
+        return torch.softmax(self.logits(network, x), dim=1)
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        logits, known = self.logits(network, batch.x), batch.known > 0
+        if self.settings["of"] == "descriptors":
+            return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)
+        return info_nce(logits, known & (batch.y >= self.settings["right"]), known, 1.0)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {**super().arrays(), "bank": self._bank}
+
+    def restore(self, arrays: Any) -> Self:
+        self._bank = arrays["bank"]
+        return super().restore(arrays)

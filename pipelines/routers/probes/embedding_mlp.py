@@ -1,0 +1,60 @@
+"""EmbeddingMLP: the probes' counterpart that reads an encoder's vector of the question."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.routers.base import Traits
+from pipelines.routers.networks.trained import Batch, Trained, dropped, head, masked_mean
+from pipelines.routers.probes.probe import PAPER
+
+
+class EmbeddingMLP(Trained):
+    """Two hidden layers on the frozen embedding (RouterXBench, section 5.1).
+
+    Task: a logit per model; the paper has one, of the small model. Published: 256 and 64
+    neurons, ReLU, dropout 0.1, cross-entropy, Adam 1e-4, 50 epochs, batch 32.
+    """
+
+    name = "embedding-mlp"
+    traits = Traits(
+        paper=PAPER,
+        loss="cross-entropy per model",
+        selection="threshold on the small model",
+        cost="seconds",
+    )
+    defaults: ClassVar[dict[str, Any]] = {"widths": (256, 64), "dropout": 0.1}
+    published: ClassVar[dict[str, Any]] = {
+        "learning_rate": 1e-4, "epochs": 50, "batch": 32, "weight_decay": 0.0, "patience": 1000,
+    }  # fmt: skip
+    architectures = ({}, {"weight_decay": 0.1}, {"widths": (64,)}, {"dropout": 0.3})
+
+    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+        from torch import nn
+
+        sizes = (inputs, *self.settings["widths"])
+        share = self.settings["dropout"]
+
+        class Layers(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+            def __init__(self) -> None:
+                super().__init__()
+                pairs = pairwise(sizes)
+                self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
+                self.head = head(sizes[-1], start)
+
+            def forward(self, x: Any, noise: Any = None) -> Any:
+                for layer in self.hidden:
+                    x = dropped(layer(x).relu(), share, noise)
+                return self.head(x)
+
+        return Layers()
+
+    def loss(self, network: Any, batch: Batch) -> Any:
+        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+        logits = network(batch.x, batch.noise)
+        return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)

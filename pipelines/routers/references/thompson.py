@@ -1,0 +1,44 @@
+"""Thompson sampling: a model's accuracy drawn from what train questions leave open of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from pipelines.routers.references.uniform import UniformRandom
+
+
+class Thompson:
+    """Beta(1 + hits, 1 + misses) per model, drawn anew for every question.
+
+    CSCR's baseline (section 4.1), which knows nothing of the question: its published code
+    draws from the posterior and takes λ·cost off. Hits and misses are sums of labels, so a
+    label between 0 and 1 counts in parts. A question's draws depend on the seed, its id
+    and the model alone.
+    """
+
+    name = "thompson"
+    traits = Traits(
+        paper="Thompson 1933; baseline of Cost-Aware Contrastive Routing",
+        loss="none: posterior counts",
+        selection="argmax draw − λ·cost",
+        needs=(),
+        cost="none",
+    )
+
+    def __init__(self, seed: int = 0):
+        self.seed = seed
+
+    def fit(self, train: Examples) -> Thompson:
+        train = usable(train)
+        self._draws = UniformRandom(self.seed).fit(train)._salt
+        self._hits = 1 + np.nansum(train.labels, axis=0)
+        self._misses = 1 + np.nansum(1 - train.labels, axis=0)
+        return self
+
+    def scores(self, queries: Queries) -> Floats:
+        from scipy.stats import beta
+
+        uniform = UniformRandom(self.seed)
+        uniform._salt = self._draws
+        return np.asarray(beta.ppf(uniform.scores(queries), self._hits, self._misses))
