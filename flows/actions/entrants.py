@@ -127,41 +127,23 @@ def pair_scorers(
     Raises:
         BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
+    from pipelines.evaluate.run.duels import LABELS, battles_on, trained
     from pipelines.routers import PAIR_ROUTERS
-    from pipelines.routers.pairs.battles import from_labels, from_preferences, of_one_basis
 
     if core.embeddings is None:
         return {}
-    ids, split = np.array(core.query_ids), core.splits[scheme]
-    if "preferences" in tables:
-        vectors = dict(zip(core.query_ids, core.embeddings, strict=True))
-        train = set(ids[split == "train"].tolist())
-        held = frozenset(ids[split == "validation"].tolist())
-        records = of_one_basis(tables["preferences"], basis)
-        called = "+".join(sorted(set(records.column("basis").to_pylist())))
-        asked = set(records.column("query_id").to_pylist())
-        battles = from_preferences(
-            records,
-            vectors,
-            validation=held,
-            leave_out=frozenset(asked - train - held),
-        )
-        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}")
-    else:
-        if basis not in (None, "labels"):
-            raise BadInput(
-                f"the release has no preferences, so none on the basis {basis!r}",
-                next_step="leave --basis out to train on the labels",
-            )
-        called = "labels"
-        battles = from_labels(core.training(scheme), *pair)
+    battles, called = battles_on(core, tables.get("preferences"), scheme, pair, basis)
+    if called == LABELS:
         line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
-    found: dict[str, Callable[[Queries], np.ndarray[Any, Any]]] = {}
-    for name in PAIR_ROUTERS.names():
-        router = PAIR_ROUTERS.get(name)()
-        router.fit(battles, *pair)
-        found[f"{name}[{called}]"] = router.scores
-    return found
+    else:
+        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}")
+    found = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
+    return {f"{name}[{called}]": scores for name, scores in found.items()}
+
+
+def _usual(name: str) -> bool:
+    """Whether a pair router runs when none is named; those that refuse a set of ties do not."""
+    return name not in ("pair-mf-as-printed", "pair-mlp-as-printed")
 
 
 def parse_pair(text: str | None) -> tuple[str, str] | None:

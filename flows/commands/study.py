@@ -33,6 +33,12 @@ def command(
     ] = None,
     pair: Pair = None,
     scheme: Scheme = None,
+    join: Annotated[
+        list[Path] | None, typer.Option(help="Release to train on as well; again for more.")
+    ] = None,
+    test_on: Annotated[
+        list[Path] | None, typer.Option(help="Release to test on alone; again for more.")
+    ] = None,
     embeddings: Embeddings = None,
     embed: Embed = False,
     also: Also = None,
@@ -54,6 +60,8 @@ def command(
 
         routeyard study dominance yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro
 
+        routeyard study probe_mixture RELEASE --join OTHER --test-on THIRD --also states
+
         routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
     """
     from flows.actions import study as do
@@ -73,6 +81,15 @@ def command(
     tables = with_beside(read_release(where), also or [])
     folder = out_folder(where, out)
     tables = with_embeddings(tables, embeddings, embed, cache, encoder)
+    joined, tested = (
+        {
+            do.named(other)[0]: with_embeddings(
+                with_beside(read_release(other), also or []), embeddings, embed, cache, encoder
+            )
+            for other in others or []
+        }
+        for others in (join, test_on)
+    )
     given = do.given_of(
         where,
         tables,
@@ -81,6 +98,8 @@ def command(
         routers=tuple(router or ()),
         resamples=resamples,
         seed=seed,
+        joined=joined,
+        tested=tested,
     )
     if name == "all":
         done, left = do.run_all(given, where, folder)

@@ -86,7 +86,9 @@ PAIR_ROUTERS = Registry(
         "pair-knn": "pipelines.routers.pairs.knn:PairKNN",
         "pair-knn-as-printed": "pipelines.routers.pairs.knn:PairNearest",
         "pair-mf": "pipelines.routers.pairs.matrix_factorisation:PairMatrixFactorisation",
+        "pair-mf-as-printed": "pipelines.routers.pairs.as_printed:PairBilinear",
         "pair-mlp": "pipelines.routers.pairs.mlp:PairMLP",
+        "pair-mlp-as-printed": "pipelines.routers.pairs.as_printed:PairSoftmaxMLP",
     },
 )
 

@@ -41,8 +41,39 @@ NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
         lambda g: "preferences" in g.tables and bool(g.tables["preferences"].num_rows),
         "give the recipe the rule 'preference'",
     ),
+    "descriptors": (
+        lambda g: bool(g.core.descriptors),
+        "routeyard fingerprint RELEASE --kind text_footprint --steps 0 --out descriptors.parquet, "
+        "then --also descriptors.parquet",
+    ),
+    "hidden_states": (
+        lambda g: g.core.hidden is not None,
+        "routeyard hidden-states RELEASE --model FOLDER --out states, then --also states",
+    ),
+    "signals": (
+        lambda g: bool(g.core.signals),
+        "collect with log-probabilities (`collect.logprobs`) or several samples, with the rule "
+        "`preference` on their entropy",
+    ),
+    "judged": (
+        lambda g: any(basis.startswith("judge:") for basis in _bases(g)),
+        "file verdicts of a judge and give the recipe the rule 'preference' with basis 'judge'",
+    ),
+    "unseen_models": (
+        lambda g: bool(g.core.splits) and bool(g.core.unseen.get(g.default_scheme())),
+        "give the recipe's split a share of 'unseen_models'",
+    ),
+    "releases": (
+        lambda g: bool(g.joined),
+        "name more releases to train on: --join RELEASE (and --test-on RELEASE for others)",
+    ),
     "many_models": (lambda g: len(g.core.model_ids) > 2, "use a pool of more than two models"),
 }
+
+
+def _bases(given: Given) -> list[str]:
+    table = given.tables.get("preferences")
+    return [] if table is None else sorted(set(table.column("basis").to_pylist()))
 
 
 def lacking(study: Study, given: Given) -> list[tuple[str, str]]:

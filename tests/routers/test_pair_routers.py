@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,22 +25,26 @@ def questions(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:
 
 
 def preferences(n: int = 400, seed: int = 0) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """Large wins where needed, else a tie; sides are swapped at random; a third model loses."""
+    """Large wins where needed, else ties, and loses a third; sides are swapped at random.
+
+    A third model always loses.
+    """
     vectors, needed = questions(n, seed)
     rng = np.random.default_rng(seed + 1)
     rows = []
     for i in range(n):
         other = "weak" if i % 5 == 0 else "small"
         wins = bool(needed[i]) or other == "weak"
+        loses = not wins and i % 3 == 1
         swapped = bool(rng.random() < 0.5)
         rows.append(
             {
                 "query_id": f"q{i}",
                 "model_a": other if swapped else "large",
                 "model_b": "large" if swapped else other,
-                "winner_model_a": int(wins and not swapped),
-                "winner_model_b": int(wins and swapped),
-                "winner_tie": int(not wins),
+                "winner_model_a": int((wins and not swapped) or (loses and swapped)),
+                "winner_model_b": int((wins and swapped) or (loses and not swapped)),
+                "winner_tie": int(not wins and not loses),
             }
         )
     return pa.Table.from_pylist(rows), {f"q{i}": vectors[i] for i in range(n)}
@@ -94,6 +100,45 @@ def test_bradley_terry_of_two_models_is_the_weighted_share_of_wins() -> None:
     # Weights 10² for the same question, 10 for the two orthogonal ones; half a win each way.
     won, lost = 100 + 5 + 0.5, 10 + 5 + 0.5
     assert found[0] == pytest.approx(won / (won + lost), abs=1e-8)
+
+
+def test_the_printed_forms_are_a_bilinear_score_and_a_softmax_of_two(battles: Battles) -> None:
+    vectors = questions(20, 3)[0]
+    asked = Queries(tuple(map(str, range(20))), np.array(["t"] * 20), vectors)
+    bilinear = PAIR_ROUTERS.get("pair-mf-as-printed")(size=4, epochs=2)
+    bilinear.fit(battles, "small", "large")
+    w, v = (bilinear._network.project.weight.detach().numpy(), bilinear._network.models.detach())
+    large, small = (v.numpy()[battles.position(name)] for name in ("large", "small"))
+    for i, found in enumerate(bilinear.scores(asked)):
+        s = [sum(m[k] * float(w[k] @ vectors[i]) for k in range(4)) for m in (large, small)]
+        assert found == pytest.approx(1 / (1 + np.exp(s[1] - s[0])), abs=1e-5)
+    mlp = PAIR_ROUTERS.get("pair-mlp-as-printed")(width=3, epochs=2)
+    mlp.fit(battles, "small", "large")
+    a, b, c, d = (p.detach().numpy() for p in mlp._network.parameters())
+    for i, found in enumerate(mlp.scores(asked)):
+        y = c @ np.maximum(a @ vectors[i] + b, 0) + d
+        assert found == pytest.approx(np.exp(y[1]) / np.exp(y).sum(), abs=1e-5)
+
+
+def test_ties_teach_the_printed_forms_nothing() -> None:
+    table, vectors = preferences(60)
+    battles = from_preferences(table, vectors)
+    use = battles.outcome != 0.5
+    assert 0 < use.sum() < 60
+    kept = dataclasses.replace(
+        battles, vectors=battles.vectors[use], first=battles.first[use],
+        second=battles.second[use], outcome=battles.outcome[use],
+    )  # fmt: skip
+    asked = Queries(("a",), np.array(["t"]), questions(1, 5)[0])
+    for name in ("pair-mf-as-printed", "pair-mlp-as-printed"):
+        found = []
+        for part in (battles, kept):
+            router = PAIR_ROUTERS.get(name)(epochs=2)
+            router.fit(part, "small", "large")
+            found.append(router.scores(asked))
+        assert np.array_equal(*found)
+        with pytest.raises(BadInput, match="all preference records are ties"):
+            router.fit(dataclasses.replace(battles, outcome=np.full(60, 0.5)), "small", "large")
 
 
 def test_test_questions_can_be_left_out() -> None:

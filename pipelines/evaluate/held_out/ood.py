@@ -44,6 +44,31 @@ class OutOfDistribution:
     agreement: float
 
 
+def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
+    """The core with a scheme that trains on one group of questions and tests on all others.
+
+    CSCR, section 4.2.2: train and validation questions inside the group, test questions
+    outside of it.
+
+    Args:
+        patterns: as `pipelines.task_groups.members` takes them.
+
+    Raises:
+        BadInput: the group holds no train question, or no test question is outside of it.
+    """
+    columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
+    inside = members(patterns, columns, core.metadata)
+    split = core.splits[scheme]
+    kept = np.where((split == "test") ^ inside, split, "")
+    if not np.any(kept == "train") or not np.any(kept == "test"):
+        raise BadInput(
+            f"a group of {int(inside.sum())} of {core.n_queries} questions leaves none to train "
+            "on or none to test on",
+            next_step=f"tasks: {', '.join(np.unique(core.tasks)[:20])}",
+        )
+    return replace(core, splits={**core.splits, scheme: kept})
+
+
 def held_out_groups(
     core: Core,
     scheme: str,

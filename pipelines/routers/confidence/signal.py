@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,6 +72,18 @@ class Confidence:
                 curve = 1 / (1 + np.exp(-(self._slope * shown + self._offset)))
             shown = np.where(np.isnan(self._slope), self._filled, curve)
         return np.where(np.isnan(shown), self._filled, shown)
+
+
+def shown(router: str, signals: Mapping[str, Floats]) -> bool:
+    """Whether the signal that a router of this file reads is among those; True for any other."""
+    wanted = {
+        SelfAsk.name: "self_assessment",
+        Margin.name: "margin",
+        Entropy.name: "entropy",
+        MaxLogit.name: "max_logit",
+        SemanticEntropy.name: "semantic_entropy[discrete]",
+    }.get(router)
+    return wanted is None or wanted in signals
 
 
 def _traits(what: str) -> Traits:

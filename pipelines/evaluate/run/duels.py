@@ -1,0 +1,95 @@
+"""Pair routers trained on a release's preferences, one basis at a time, and asked about its test.
+
+The confidence-driven router paper trains the same routers on three opinions of who
+answered better: semantic entropy, correctness and a judge. Battles of two bases are never
+mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core
+from pipelines.routers import PAIR_ROUTERS
+from pipelines.routers.base import Floats, Queries
+from pipelines.routers.pairs.battles import Battles, from_labels, from_preferences, of_one_basis
+
+#: The four of the confidence-driven router paper as printed, and how its tables call them.
+PRINTED: Mapping[str, str] = {
+    "pair-bt-as-printed": "SW",
+    "pair-mf-as-printed": "MF",
+    "pair-mlp-as-printed": "MLP",
+    "pair-knn-as-printed": "kNN",
+}
+
+#: Battles made from labels, where no preference was recorded: the basis of TO-Router.
+LABELS = "labels"
+
+
+def bases(preferences: pa.Table | None) -> list[str]:
+    """What the records were decided on, in order; `labels` where none was on correctness."""
+    known = set() if preferences is None else set(preferences.column("basis").to_pylist())
+    return [*sorted(known), *([] if "correctness" in known else [LABELS])]
+
+
+def battles_on(
+    core: Core,
+    preferences: pa.Table | None,
+    scheme: str,
+    pair: tuple[str, str],
+    basis: str | None = None,
+) -> tuple[Battles, str]:
+    """(battles of the train and validation questions, what decided them).
+
+    Battles of test questions are never used.
+
+    Raises:
+        BadInput: there are no embeddings, or the basis is absent, or several are there
+            and none is named.
+    """
+    if core.embeddings is None:
+        raise BadInput(
+            "pair routers need embeddings of the questions, and there are none",
+            next_step="release with `include_embeddings: true`, or pass --embeddings FILE",
+        )
+    if basis == LABELS or preferences is None or not preferences.num_rows:
+        if basis not in (None, LABELS):
+            raise BadInput(
+                f"the release has no preferences, so none on the basis {basis!r}",
+                next_step="leave --basis out to train on the labels",
+            )
+        return from_labels(core.training(scheme), *pair), LABELS
+    ids, split = np.array(core.query_ids), core.splits[scheme]
+    vectors = dict(zip(core.query_ids, core.embeddings, strict=True))
+    train = set(ids[split == "train"].tolist())
+    held = frozenset(ids[split == "validation"].tolist())
+    records = of_one_basis(preferences, basis)
+    called = "+".join(sorted(set(records.column("basis").to_pylist())))
+    asked = set(records.column("query_id").to_pylist())
+    left = frozenset(asked - train - held)
+    return from_preferences(records, vectors, validation=held, leave_out=left), called
+
+
+def trained(
+    battles: Battles, pair: tuple[str, str], names: Sequence[str]
+) -> dict[str, Callable[[Queries], Floats]]:
+    """Name → how much the large model is wanted, of pair routers fitted on the battles."""
+    found: dict[str, Callable[[Queries], Floats]] = {}
+    for name in names:
+        router = PAIR_ROUTERS.get(name)()
+        router.fit(battles, *pair)
+        found[name] = router.scores
+    return found
+
+
+def first_of(battles: Battles, n: int, seed: int = 0) -> Battles:
+    """n of the battles drawn once by a seed, so that a smaller draw lies in a larger one."""
+    rows = np.sort(np.random.default_rng(seed).permutation(len(battles.outcome))[:n])
+    return Battles(
+        battles.vectors[rows], battles.model_ids, battles.first[rows], battles.second[rows],
+        battles.outcome[rows], battles.validation,
+    )  # fmt: skip

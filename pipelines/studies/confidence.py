@@ -1,0 +1,178 @@
+"""Routers of the confidence-driven router paper: one basis of preferences at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.bootstrap import Draws
+from pipelines.evaluate.ground import prepare
+from pipelines.evaluate.judged import opinions, quality_at
+from pipelines.evaluate.pairs import default_pair, pair_of
+from pipelines.evaluate.run import Evaluation, evaluate
+from pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from pipelines.routers.base import Floats, Queries
+from pipelines.studies.given import Given
+from pipelines.studies.router_table import Columns, cells_of
+from pipelines.studies.study import Cell, Study
+
+PAPER = "confidence-router"
+NEEDS = ("labels", "splits", "embeddings", "pair")
+RATES: Columns = {
+    "cpt[50]": ("CPT(50)", "percent"),
+    "cpt[80]": ("CPT(80)", "percent"),
+    "apgr": ("APGR", "number"),
+}
+BASES = (
+    "Bases: what decided who won. `labels` is correctness, the basis of TO-Router; "
+    "`semantic_entropy` is the paper's own; `judge:…` and `imported` are opinions, as RouteLLM's."
+)
+
+
+def _pair(given: Given) -> tuple[str, str]:
+    pair = given.pair or default_pair(given.core)
+    assert pair is not None  # the need `pair`
+    return pair
+
+
+def _wanted(given: Given) -> dict[str, Callable[[Queries], Floats]]:
+    """`basis: SW` → how much the large model is wanted; what teaches nothing is left out."""
+    preferences = given.tables.get("preferences")
+    found: dict[str, Callable[[Queries], Floats]] = {}
+    for basis in bases(preferences):
+        battles, called = battles_on(
+            given.core, preferences, given.default_scheme(), _pair(given), basis
+        )
+        for name, short in PRINTED.items():
+            try:
+                made = trained(battles, _pair(given), [name])
+            except BadInput:  # all ties: the printed MF and MLP have nothing to learn from
+                continue
+            found[f"{called}: {short}"] = made[name]
+    return found
+
+
+def _evaluated(given: Given) -> Evaluation:
+    return given.once(
+        "duels",
+        lambda: evaluate(
+            given.core,
+            {"random": given.make("random")},
+            scheme=given.default_scheme(),
+            resamples=given.resamples,
+            seed=given.seed,
+            pair=_pair(given),
+            pair_routers=_wanted(given),
+        ),
+    )
+
+
+def _rates(given: Given) -> Sequence[Cell]:
+    done = _evaluated(given)
+    rows = dict.fromkeys(r["router"] for r in done.curves.to_pylist() if r["curve"] == "tradeoff")
+    return cells_of(done, RATES, list(rows))
+
+
+def _curves(given: Given) -> pa.Table:
+    schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in "xy"),
+                        ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
+    rows = [
+        {"series": r["router"], **{n: r[n] for n in ("x", "y", "low", "high")}}
+        for r in _evaluated(given).curves.to_pylist()
+        if r["curve"] == "tradeoff" and r["router"].endswith((": kNN", "random", "oracle"))
+    ]
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+CALLS = Study(
+    name="confidence_rates",
+    paper=PAPER,
+    item="Table 1, Figure 2",
+    title="Calls of the large model that routers need, by what their preferences were decided on",
+    cells=_rates,
+    needs=NEEDS,
+    rows="basis and router",
+    plot="lines",
+    curves=_curves,
+    axes=("share sent to the large model", "accuracy"),
+    notes=(
+        BASES,
+        "SW, MF, MLP and kNN as appendix A.1 prints them. MF and MLP learn from winners alone: a "
+        "basis of ties only has no row for them. The figure shows kNN, as the paper's does.",
+    ),
+)
+
+
+def _sizes(given: Given) -> Sequence[Cell]:
+    cells = []
+    preferences = given.tables.get("preferences")
+    for basis in bases(preferences):
+        battles, called = battles_on(
+            given.core, preferences, given.default_scheme(), _pair(given), basis
+        )
+        whole = len(battles.outcome)
+        for share in (0.1, 0.25, 0.5, 1.0):
+            n = max(2, round(share * whole))
+            name = f"{called}: {n:,}"
+            done = evaluate(
+                given.core, {},
+                scheme=given.default_scheme(), resamples=given.resamples, seed=given.seed,
+                pair=_pair(given),
+                pair_routers={
+                    name: trained(
+                        first_of(battles, n, given.seed), _pair(given), ["pair-bt-as-printed"]
+                    )["pair-bt-as-printed"]
+                },
+            )  # fmt: skip
+            cells += cells_of(done, RATES, [name])
+    return cells
+
+
+SIZES = Study(
+    name="confidence_sizes",
+    paper=PAPER,
+    item="Figure 1",
+    title="Similarity-weighted ranking over amounts of training records",
+    cells=_sizes,
+    needs=NEEDS,
+    rows="basis and records",
+    plot="bars",
+    plot_column="APGR",
+    notes=(BASES, "A smaller draw lies in a larger one."),
+)
+
+
+def _quality(given: Given) -> Sequence[Cell]:
+    ground = prepare(given.core, given.default_scheme(), resamples=given.resamples, seed=given.seed)
+    on = pair_of(ground.test, *_pair(given))
+    test = ground.test.take(on.rows)
+    queries = test.queries()
+    draws = Draws(len(on.rows), given.resamples, given.seed)
+    preferences = given.tables["preferences"]
+    cells = []
+    for basis in (b for b in bases(preferences) if b.startswith("judge:")):
+        judged = opinions(preferences, basis, on, test.query_ids)
+        for name, scores in _wanted(given).items():
+            wanted = scores(queries)
+            for share in (0.5, 0.8):
+                row = quality_at(on, judged, draws, "test", name, wanted, share)
+                heading = f"{basis}, at CPT({100 * share:g})"
+                cells.append(
+                    Cell(name, heading, row.value, "percent", row.low, row.high, note=row.reason)
+                )
+    return cells
+
+
+QUALITY = Study(
+    name="answer_quality",
+    paper=PAPER,
+    item="Table 2",
+    title="How often a judge has nothing better than the routed answer",
+    cells=_quality,
+    needs=(*NEEDS, "judged"),
+    rows="basis and router",
+    plot="heat",
+    notes=(BASES, "Every routed answer is one of the pair's: the judge's opinion of both is read."),
+)

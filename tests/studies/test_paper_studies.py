@@ -1,0 +1,211 @@
+"""Studies of the papers' own routers: each fills its table from a small release made for it."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from flows.actions.entrants import reference
+from pipelines.studies import STUDIES
+from pipelines.studies.given import Given
+from pipelines.studies.needs import check, lacking
+from pipelines.studies.study import Cell, Study
+from schemas import (
+    DESCRIPTORS,
+    EMBEDDINGS,
+    HIDDEN_STATES,
+    LABELS,
+    MODEL_SPLITS,
+    MODELS,
+    PREFERENCES,
+    QUERIES,
+    SIGNALS,
+    SPLITS,
+)
+
+POOL = ("a", "b", "c", "d", "e", "f")
+
+
+def release(name: str, models: tuple[str, ...], n: int = 100, seed: int = 0) -> dict[str, pa.Table]:
+    """Questions of two tasks; every model is right where its embedding's axis is large."""
+    rng = np.random.default_rng(seed)
+    m = len(models)
+    ids = [f"q{name}{i:019x}" for i in range(n)]
+    vectors = rng.normal(size=(n, m)) + 2 * np.eye(m)[rng.integers(0, m, n)]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    level = np.where(np.arange(m) == 1, -0.1, 0.3)  # the second model is the strong one
+    right = rng.random((n, m)) < 1 / (1 + np.exp(-8 * (vectors - level)))
+    parts = ["train", "train", "train", "validation", "test"]
+    descriptors = [("text_footprint", np.eye(m)), ("logit_footprint", np.eye(m) + 0.1)]
+    pairs = [(i, i % 3) for i in range(n)]
+    tasks = ["math" if i % 2 else "law" for i in range(n)]
+    return {
+        "queries": QUERIES.from_rows(
+            {
+                "query_id": q, "source": "s", "source_id": q, "task": task, "domain": "general",
+                "question": q, "prompt": q, "choices": [], "references": ["1"],
+                "scorer": "em", "metadata": "{}",
+            }
+            for q, task in zip(ids, tasks, strict=True)
+        ),
+        "models": MODELS.from_rows(
+            {"model_id": k, "kind": "real", "simulated": False, "params_b": float(2**i)}
+            for i, k in enumerate(models)
+        ),
+        "labels": LABELS.from_rows(
+            {
+                "query_id": q, "model_id": k, "score": float(right[i, j]),
+                "correct": bool(right[i, j]), "decided_by": "em", "contested": False,
+                "n_samples": 1,
+            }
+            for i, q in enumerate(ids)
+            for j, k in enumerate(models)
+        ),
+        "splits": SPLITS.from_rows(
+            {"scheme": "dense", "query_id": q, "split": parts[i % 5]} for i, q in enumerate(ids)
+        ),
+        "model_splits": MODEL_SPLITS.from_rows(
+            {"scheme": "dense", "model_id": k, "split": "unseen" if i in (1, 3) else "seen"}
+            for i, k in enumerate(models)
+        ),
+        "embeddings": EMBEDDINGS.from_rows(
+            {"query_id": q, "encoder": "e", "vector": v.astype("f4").tolist()}
+            for q, v in zip(ids, vectors, strict=True)
+        ),
+        "descriptors": DESCRIPTORS.from_rows(
+            {"model_id": k, "kind": kind, "vector": v[i].tolist(), "metadata": "{}"}
+            for kind, v in descriptors
+            for i, k in enumerate(models)
+        ),
+        "hidden_states": HIDDEN_STATES.from_rows(
+            {
+                "query_id": q, "model_id": models[0], "layer": layer,
+                "vector": (v if layer == 1 else rng.normal(size=m)).astype("f4").tolist(),
+            }
+            for q, v in zip(ids, vectors, strict=True)
+            for layer in range(3)
+        ),
+        "signals": SIGNALS.from_rows(
+            {
+                "query_id": q, "model_id": models[0], "sample": 0, "n_tokens": 3,
+                "margin": float(np.clip(0.5 * right[i, 0] + rng.random() / 2, 0, 1)),
+            }
+            for i, q in enumerate(ids)
+        ),
+        "preferences": PREFERENCES.from_rows(
+            {
+                "id": f"{basis}{i}", "query_id": ids[i], "model_a": models[0],
+                "model_b": models[1], "prompt": ids[i], "winner_model_a": int(k == 0),
+                "winner_model_b": int(k == 1), "winner_tie": int(k == 2), "basis": basis,
+                "n_turns": 1,
+            }
+            for basis in ("semantic_entropy", "judge:j")
+            for i, k in pairs
+        ),
+    }  # fmt: skip
+
+
+@cache
+def given(pair: bool) -> Given:
+    if not pair:
+        return Given("one", release("0", POOL), reference, resamples=100)
+    two = POOL[:2]
+    return Given(
+        "one", release("0", two), reference, resamples=100, pair=two,
+        joined={"two": release("1", two, seed=1)}, tested={"three": release("2", two, seed=2)},
+    )  # fmt: skip
+
+
+PAIRED = ("confidence-router", "triple-perspective")
+OWN = [
+    name
+    for name in STUDIES.names()
+    if name.startswith(("cscr_", "probe_", "confidence_", "router_a"))
+    or name in ("answer_quality", "descriptor_similarity")
+    if name != "router_accuracy"
+]
+
+
+def cells_of(name: str) -> dict[tuple[str, str], Cell]:
+    study: Study = STUDIES.get(name)
+    one = given(study.paper in PAIRED)
+    check(study, one)
+    cells = {(c.row, c.column): c for c in study.cells(one)}
+    assert cells
+    if study.curves is not None:
+        assert study.curves(one).num_rows
+    for cell in cells.values():
+        if cell.value is not None and cell.low is not None and cell.high is not None:
+            assert cell.low - 1e-9 <= cell.value <= cell.high + 1e-9 or math.isnan(cell.low), cell
+    return cells
+
+
+#: One row of settings after another by the code that `cscr_penalty` runs as well.
+LIKE_PENALTY = ("cscr_band_count", "cscr_banded", "cscr_neighbours", "cscr_slope", "cscr_size",
+                "cscr_least_temperature", "probe_scale")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in LIKE_PENALTY else n for n in OWN],
+)
+def test_every_study_of_a_papers_own_router_fills_its_table(name: str) -> None:
+    cells = cells_of(name)
+    measured = [c for c in cells.values() if c.value is not None or c.text]
+    # A row that cannot be measured here says why.
+    assert all(c.note for c in cells.values() if c.value is None and not c.text)
+    assert len(measured) >= len(cells) / 3
+
+
+def test_rows_are_those_of_the_papers_tables() -> None:
+    rows = {row for row, _ in cells_of("cscr_curves")}
+    assert rows >= {"umr", "thompson", "soft-moe", "parametric", "pareto-random", "random",
+                    "cscr", "oracle"}  # fmt: skip
+    assert "parametric" not in {row for row, _ in cells_of("cscr_new_models")}
+    assert "cscr, descriptor alone" in {row for row, _ in cells_of("cscr_new_models")}
+    kinds = {row for row, _ in cells_of("cscr_descriptors")}
+    assert kinds == {"text_footprint", "logit_footprint", "mixed"}
+    assert {row for row, _ in cells_of("cscr_penalty")} == {
+        f"gamma={g:g}" for g in (0, 0.1, 0.2, 0.3, 0.5)
+    }
+    shares = [c.value or 0.0 for (row, _), c in cells_of("cscr_bands").items() if row == "cscr"]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_mixtures_are_tested_on_every_release_and_on_those_never_trained_on() -> None:
+    cells = cells_of("probe_mixture")
+    assert {row for row, _ in cells} == {"one", "two", "three (OOD)"}
+    assert {column for _, column in cells} == {"one", "one + two"}
+    ability = cells_of("router_ability")
+    assert {row for row, _ in ability} == {"margin", "embedding-mlp", "probe-dirichlet"}
+    mean = ability["margin", "mean in domain: AUROC"].value
+    parts = [ability["margin", f"{name}: AUROC"].value for name in ("one", "two")]
+    assert mean == pytest.approx(sum(p or 0 for p in parts) / 2)
+    weights = [c.value or 0.0 for (_, column), c in cells_of("probe_layers").items()
+               if column == "mixed"]  # fmt: skip
+    assert sum(weights) == pytest.approx(1)
+
+
+def test_every_basis_trains_the_four_routers_by_itself() -> None:
+    rows = {row for row, _ in cells_of("confidence_rates")}
+    want = {f"{basis}: {short}" for basis in ("semantic_entropy", "judge:j", "labels")
+            for short in ("SW", "MF", "MLP", "kNN")}  # fmt: skip
+    assert rows == {*want, "random", "oracle"}
+    assert {column for _, column in cells_of("answer_quality")} == {
+        "judge:j, at CPT(50)", "judge:j, at CPT(80)",
+    }  # fmt: skip
+
+
+def test_what_a_release_lacks_is_named_with_the_command_that_makes_it() -> None:
+    tables = release("0", POOL)
+    bare = {k: v for k, v in tables.items() if k not in ("descriptors", "hidden_states")}
+    one = Given("one", bare, reference, resamples=100, pair=("a", "b"))
+    (found,) = lacking(STUDIES.get("cscr_curves"), one)
+    assert found[0] == "descriptors"
+    assert "routeyard fingerprint" in found[1]
+    (found,) = lacking(STUDIES.get("probe_layers"), one)
+    assert "routeyard hidden-states" in found[1]
