@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
         if run(command):
             raise SystemExit(f"studies of {name} failed")
         text = (out / "index.md").read_text(encoding="utf-8")
-        parts[name] = _cut(text)
+        parts[name] = cut(text)
         # After each release: a run that is stopped keeps what it has.
         page = "\n".join([HEAD, *(parts[name] for name in sorted(parts))])
         given.page.write_text(page, encoding="utf-8")
@@ -58,7 +58,7 @@ def _parts(page: Path) -> dict[str, str]:
     return {piece.partition("\n")[0]: f"{PART}{piece}" for piece in pieces}
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """The page with long tables cut, headings one level down."""
     out: list[str] = []
     rows = 0

@@ -121,12 +121,13 @@ def metrics_of(bands: Bands) -> Mapping[str, Callable[[Floats, Floats], Floats]]
 
 @dataclass(frozen=True, eq=False)
 class Traded:
-    """Rows of one router on one pair; `apgr` holds value and replicates for comparisons."""
+    """Rows of one router on one pair; `apgr` and `auroc`: value and replicates to compare by."""
 
     router: str
     metrics: list[Metric]
     curves: list[dict[str, Any]]
     apgr: tuple[float, Floats]
+    auroc: tuple[float, Floats]
 
 
 def trade(
@@ -177,4 +178,6 @@ def trade(
         for name in coded
     ]
     drawn = curve_rows(router, "tradeoff", None, split, RATES, RATES, line, lines)
-    return Traded(router, rows, drawn, (values["apgr"], replicates["apgr"]))
+    return Traded(
+        router, rows, drawn, *((values[name], replicates[name]) for name in ("apgr", "auroc"))
+    )

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pipelines.errors import BadInput
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.ground import prepare
-from pipelines.evaluate.judged import opinions, quality_at
 from pipelines.evaluate.pairs import default_pair, pair_of
+from pipelines.evaluate.papers.judged import opinions, quality_at
 from pipelines.evaluate.run import Evaluation, evaluate
 from pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
 from pipelines.routers.base import Floats, Queries

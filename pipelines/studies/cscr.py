@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from pipelines.evaluate.held_out.ood import between
 from pipelines.evaluate.held_out.unseen import newcomers
+from pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
 from pipelines.evaluate.run import Evaluation
-from pipelines.evaluate.spectrum import band_shares, descriptor_cosines
 from pipelines.routers.base import Router
 from pipelines.studies.given import Given
 from pipelines.studies.router_table import Columns, cells_of, measure_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.evaluate.papers.spectrum import at_peak
 from pipelines.evaluate.run import Evaluation
-from pipelines.evaluate.spectrum import at_peak
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router
 from pipelines.studies.cscr import NEEDS, OURS, PAPER, curve_table, deferral_columns

@@ -56,7 +56,7 @@ class Given:
     seed: int = 0
     joined: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
     tested: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
-    _evaluations: dict[Any, Evaluation] = field(default_factory=dict)
+    _evaluations: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def core(self) -> Core:

@@ -23,12 +23,13 @@ ROWS = (
     "probe-dirichlet",
 )  # fmt: skip
 #: The rows of Table 3, with learned weights and the input-conditional form of the text.
+GLOBAL, OF_INPUT = "Dirichlet (Algorithm 1)", "Dirichlet of the input (section 4)"
 PROBES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "final layer": ("probe-final", {}),
     "mean": ("probe-mean", {}),
     "softmax": ("probe-softmax", {}),
-    "Dirichlet (Algorithm 1)": ("probe-dirichlet", {}),
-    "Dirichlet of the input (section 4)": ("probe-dirichlet", {"conditional": True}),
+    GLOBAL: ("probe-dirichlet", {}),
+    OF_INPUT: ("probe-dirichlet", {"conditional": True}),
 }
 OWN = ("labels", "splits", "pair", "hidden_states")
 MIX = "Columns marked OOD are releases named with --test-on; the others were trained on."
@@ -126,7 +127,17 @@ ALIGNMENT = Study(
 def _aggregation(given: Given) -> Sequence[Cell]:
     makers = {label: partial(_made, *which) for label, which in PROBES.items()}
     done = _across(given, makers, given.domains)
-    return _spread(given, done, AUROC, list(PROBES))
+    cells = _spread(given, done, AUROC, list(PROBES))
+    for release, one in done.items():
+        where = release if release in given.domains else f"{release} (OOD)"
+        for row in one.comparisons.to_pylist():
+            if row["metric"] == "auroc" and {row["first"], row["second"]} == {GLOBAL, OF_INPUT}:
+                sign = 1.0 if row["first"] == OF_INPUT else -1.0
+                low, high = sorted((sign * row["low"], sign * row["high"]))
+                value = sign * row["difference"]
+                cells.append(Cell("of the input − Algorithm 1", f"{where}: AUROC", value,
+                                  "percent", low, high))  # fmt: skip
+    return cells
 
 
 AGGREGATION = Study(
@@ -140,8 +151,7 @@ AGGREGATION = Study(
     plot="heat",
     notes=(
         MIX,
-        "The last two rows are one router with and without input: their difference is what "
-        "conditioning on the question is worth.",
+        "The last row is what weights that follow the question are worth, paired, in points.",
     ),
 )
 
@@ -151,7 +161,7 @@ def _dirichlet() -> Mapping[str, Maker]:
 
 
 def _scale(given: Given) -> Sequence[Cell]:
-    groups = {name: (name,) for name in given.domains}
+    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in given.domains}
     if given.joined:
         groups["mixed"] = given.domains
     least = min(len(given.training((name,)).queries) for name in given.domains)
@@ -237,7 +247,7 @@ WIDTH = Study(
 
 def _weights(given: Given) -> dict[str, Floats]:
     """Release, or `mixed` → (L,) mean weights of the layers."""
-    groups = {name: (name,) for name in given.domains}
+    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in given.domains}
     if given.joined:
         groups["mixed"] = given.domains
     found = {}

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.actions.released import with_beside
-from flows.actions.route import route
+from flows.actions.routers.route import route
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.unseen import newcomers, unseen_models

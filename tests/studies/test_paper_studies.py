@@ -185,6 +185,11 @@ def test_mixtures_are_tested_on_every_release_and_on_those_never_trained_on() ->
     mean = ability["margin", "mean in domain: AUROC"].value
     parts = [ability["margin", f"{name}: AUROC"].value for name in ("one", "two")]
     assert mean == pytest.approx(sum(p or 0 for p in parts) / 2)
+    rows = cells_of("probe_aggregation")
+    change = rows["of the input − Algorithm 1", "one: AUROC"].value
+    forms = ("Dirichlet of the input (section 4)", "Dirichlet (Algorithm 1)")
+    both = [rows[name, "one: AUROC"].value or 0.0 for name in forms]
+    assert change == pytest.approx(both[0] - both[1], abs=1e-9)
     weights = [c.value or 0.0 for (_, column), c in cells_of("probe_layers").items()
                if column == "mixed"]  # fmt: skip
     assert sum(weights) == pytest.approx(1)

@@ -47,7 +47,7 @@ def route(
             router's encoder is not the one installed, or the rule cannot use the scores.
     """
     from pipelines.routers import saved
-    from pipelines.routers.base import Queries
+    from pipelines.routers.base import Queries, traits_of
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")

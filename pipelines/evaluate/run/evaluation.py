@@ -148,11 +148,9 @@ def evaluate(
         duels = traded(ground, on, scores, pair_routers or {}, bands, binary_by)
         rows += [row for one in duels for row in one.metrics] + pair_levels(ground, on)
         curves += [row for one in duels for row in one.curves]
-        compared += compare(
-            "apgr",
-            ground.split,
-            {one.router: one.apgr for one in duels if one.router not in REFERENCES},
-        )
+        ours = [one for one in duels if one.router not in REFERENCES]
+        compared += compare("apgr", ground.split, {one.router: one.apgr for one in ours})
+        compared += compare("auroc", ground.split, {one.router: one.auroc for one in ours})
     found_ood = (
         ood_rows(core, scheme, routers, resamples, seed, ood_groups) if ood or ood_groups else None
     )

@@ -27,7 +27,7 @@ class Confidence:
 
     name: ClassVar[str]
     traits: ClassVar[Traits]
-    architectures = ({}, {"calibrated": True})
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"calibrated": True})
 
     def __init__(self, calibrated: bool = False):
         self.calibrated = calibrated
@@ -150,7 +150,7 @@ class SemanticEntropy(Confidence):
 
     name = "semantic-entropy"
     traits = _traits("several samples of the answer")
-    architectures = (
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
         {"calibrated": True},
         {"estimator": "rao_blackwell"},

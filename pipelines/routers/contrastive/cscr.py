@@ -55,7 +55,7 @@ class CSCR(DescriptorRouter):
     published: ClassVar[dict[str, Any]] = {
         **DescriptorRouter.published, "bands": None, "average": "band",
     }  # fmt: skip
-    architectures = (
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
         {"gamma": 0.0},
         {"gamma": 0.1},
@@ -109,7 +109,12 @@ class Contrastive(DescriptorRouter):
         cost="seconds to minutes",
     )
     defaults: ClassVar[dict[str, Any]] = {**DescriptorRouter.defaults, "temperature": 0.05}
-    architectures = ({}, {"temperature": 0.1}, {"temperature": 0.2}, {"width": 4.0})
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"temperature": 0.1},
+        {"temperature": 0.2},
+        {"width": 4.0},
+    )
 
     def loss(self, network: Any, batch: Batch) -> Any:
         positive, known = self.positives(batch)

@@ -38,7 +38,11 @@ class SoftMoE(DescriptorRouter):
         **DescriptorRouter.defaults, "k": 1_000_000, "temperature": 0.1,
     }  # fmt: skip
     published: ClassVar[dict[str, Any]] = {**DescriptorRouter.published, "k": 1_000_000}
-    architectures = ({}, {"temperature": 0.05}, {"temperature": 0.3})
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"temperature": 0.05},
+        {"temperature": 0.3},
+    )
 
     def loss(self, network: Any, batch: Batch) -> Any:
         known = batch.known > 0
@@ -81,7 +85,11 @@ class Parametric(Trained):
     published: ClassVar[dict[str, Any]] = {
         "of": "descriptors", "batch": 512, "learning_rate": 5e-4, "epochs": 10,
     }  # fmt: skip
-    architectures = ({}, {"learning_rate": 1e-2}, {"weight_decay": 0.1})
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"learning_rate": 1e-2},
+        {"weight_decay": 0.1},
+    )
 
     def fit(self, train: Examples) -> Self:
         self._bank = np.zeros((len(train.model_ids), 1), np.float32)

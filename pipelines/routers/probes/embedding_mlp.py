@@ -31,7 +31,12 @@ class EmbeddingMLP(Trained):
     published: ClassVar[dict[str, Any]] = {
         "learning_rate": 1e-4, "epochs": 50, "batch": 32, "weight_decay": 0.0, "patience": 1000,
     }  # fmt: skip
-    architectures = ({}, {"weight_decay": 0.1}, {"widths": (64,)}, {"dropout": 0.3})
+    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
+        {},
+        {"weight_decay": 0.1},
+        {"widths": (64,)},
+        {"dropout": 0.3},
+    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

@@ -1,0 +1,32 @@
+"""MMLU-Pro's models of known size, a third of them unseen, with text footprints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.methods.written import write
+
+
+def mmlu_pro(release: Path, folder: Path) -> Path:
+    """The models of known size, a third of them unseen, and their text footprints."""
+    from flows.actions.fingerprint import Probing, probe_queries, text_table
+    from schemas import MODEL_SPLITS
+
+    read = {n: pq.read_table(release / "data" / f"{n}.parquet")
+            for n in ("queries", "models", "labels", "splits")}  # fmt: skip
+    read["models"] = read["models"].filter(pc.is_valid(read["models"]["params_b"]))
+    names = sorted(read["models"].column("model_id").to_pylist())
+    drawn = np.random.default_rng(0).permutation(len(names))[: len(names) // 3]
+    unseen = {names[i] for i in drawn.tolist()}
+    splits = MODEL_SPLITS.from_rows(
+        {"scheme": "dense", "model_id": n, "split": "unseen" if n in unseen else "seen"}
+        for n in names
+    )
+    probing = Probing(probes=192, steps=0, tokens=256)
+    probes = probe_queries(release, probing)
+    described = text_table(probes, probing, release=release, models=names)
+    return write(folder, {**read, "model_splits": splits, "descriptors": described})
