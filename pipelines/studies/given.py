@@ -91,7 +91,8 @@ class Given:
                 pair=self.pair,
                 ood=ood,
             )
-        return self._evaluations[key]
+        found: Evaluation = self._evaluations[key]
+        return found
 
     def once(self, key: object, make: Callable[[], _Made]) -> _Made:
         """What `make` gives, made the first time that this key is asked for."""
