@@ -58,6 +58,23 @@ def logistic(p: Arrays, x: Floats, y: Floats, known: Floats, t: Any, s: Any) -> 
     return bce(x @ p["weight"].T + p["bias"], y, known)
 
 
+def embedding_mlp(p: Arrays, x: Floats, y: Floats, known: Floats, t: Any, s: Any) -> float:
+    rows = [
+        linear(p, "head", relu(linear(p, "hidden.1", relu(linear(p, "hidden.0", v))))) for v in x
+    ]
+    return bce(np.array(rows), y, known)
+
+
+def parametric(p: Arrays, x: Floats, y: Floats, known: Floats, t: Any, s: Any) -> float:
+    logits, terms = x @ p["weight"].T + p["bias"], []
+    for b in range(len(x)):
+        good = sum(np.exp(v) for v, a, k in zip(logits[b], y[b], known[b], strict=True) if a * k)
+        every = sum(np.exp(v) for v, k in zip(logits[b], known[b], strict=True) if k)
+        if good:
+            terms.append(-np.log(good / every))
+    return float(np.mean(terms))
+
+
 def mess_plus(p: Arrays, x: Floats, y: Floats, known: Floats, t: Any, s: Any) -> float:
     rows = [linear(p, "3", relu(norm(p, "1", linear(p, "0", v)))) for v in x]
     return bce(np.array(rows), y, known)
@@ -286,12 +303,14 @@ SLOW: dict[str, Slow] = {
     "fly-swat": fly_swat,
     "graph-router": graph,
     "hybrid-llm": hybrid,
+    "embedding-mlp": embedding_mlp,
     "logistic": logistic,
     "mess-plus": mess_plus,
     "mirt": mirt,
     "model-spider": spider,
     "nirt": nirt,
     "p2l": p2l,
+    "parametric": parametric,
     "routellm-bert": routellm_bert,
     "routellm-mf": routellm_mf,
     "routerdc": routerdc,
