@@ -21,7 +21,10 @@ from benchmarks.methods.math_samples import math_samples
 from benchmarks.methods.mmlu_pro import mmlu_pro
 from benchmarks.methods.planted import planted
 from benchmarks.studies import cut
-from flows.cli import run
+from flows.actions import study as do
+from flows.actions.evaluate import ENCODER
+from flows.actions.released import read_release, with_embeddings
+from flows.show.console import line
 from pipelines.studies import STUDIES
 
 CSCR = [n for n in STUDIES.names() if n.startswith("cscr_")] + ["descriptor_similarity"]
@@ -38,30 +41,38 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--cache", type=Path, default=Path("yard/cache/embeddings"))
     parser.add_argument("--page", type=Path, default=Path("pipelines/studies/METHODS.md"))
+    parser.add_argument("--questions", type=int, help="of MMLU-Pro, drawn; default all")
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--only", choices=["cscr", "confidence", "probes"], action="append")
     given = parser.parse_args(arguments)
     wanted = given.only or ["cscr", "confidence", "probes"]
     if "cscr" in wanted and given.mmlu_pro is not None:
-        folder = mmlu_pro(given.mmlu_pro, given.out / "mmlu_pro_sized")
-        _studies(CSCR, folder, given, "--embed", "--cache", str(given.cache))
+        folder = mmlu_pro(
+            given.mmlu_pro, given.out / "mmlu_pro_sized", given.cache, given.questions
+        )
+        _studies(CSCR, folder, given)
     if "confidence" in wanted:
         folder = math_samples(given.data, given.out / "math_samples")
-        _studies(CONFIDENCE, folder, given, "--embed", "--cache", str(given.cache))
+        _studies(CONFIDENCE, folder, given, embed=True)
     if "probes" in wanted:
         names = ("planted_a", "planted_b", "planted_c")
         a, b, c = (planted(given.out / n, k) for k, n in enumerate(names))
-        more = ["--join", str(b), "--test-on", str(c), "--pair", "small,large"]
-        _studies(PROBES, a, given, *more)
+        joined, tested = {b.name: read_release(b)}, {c.name: read_release(c)}
+        _studies(PROBES, a, given, pair=("small", "large"), joined=joined, tested=tested)
     _page(given)
 
 
-def _studies(names: Sequence[str], folder: Path, given: Any, *more: str) -> None:
+def _studies(names: Sequence[str], folder: Path, given: Any, **how: Any) -> None:
+    """The studies of one release, whose evaluations are made once for all of them."""
+    tables = with_embeddings(
+        read_release(folder), None, how.pop("embed", False), given.cache, ENCODER
+    )
+    one = do.given_of(folder, tables, resamples=given.resamples, **how)
+    out = given.out / "studies" / folder.name
+    out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        out = given.out / "studies" / folder.name
-        command = ["study", name, str(folder), "--out", str(out), *more]
-        if run([*command, "--resamples", str(given.resamples)]):
-            raise SystemExit(f"study {name} of {folder.name} failed")
+        do.run_study(name, one, folder, out)
+        line("methods", f"{name} of {folder.name}")
 
 
 def _page(given: Any) -> None:

@@ -5,20 +5,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.methods.written import write
 
 
-def mmlu_pro(release: Path, folder: Path) -> Path:
-    """The models of known size, a third of them unseen, and their text footprints."""
+def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = None) -> Path:
+    """The models of known size, a third of them unseen, and their text footprints.
+
+    Args:
+        questions: so many, drawn by a seed; all by default.
+    """
+    from flows.actions.evaluate import ENCODER
     from flows.actions.fingerprint import Probing, probe_queries, text_table
+    from pipelines.embed import embed
     from schemas import MODEL_SPLITS
 
     read = {n: pq.read_table(release / "data" / f"{n}.parquet")
             for n in ("queries", "models", "labels", "splits")}  # fmt: skip
     read["models"] = read["models"].filter(pc.is_valid(read["models"]["params_b"]))
+    # Of all questions, so that pieces that were embedded before are found again.
+    read["embeddings"] = embed(read["queries"], encoder=ENCODER, cache=cache)
+    if questions is not None:
+        ids = np.array(sorted(read["queries"].column("query_id").to_pylist()))
+        few = pa.array(np.random.default_rng(0).permutation(ids)[:questions].tolist())
+        for table in ("queries", "labels", "splits", "embeddings"):
+            kept = pc.is_in(read[table].column("query_id"), value_set=few)
+            read[table] = read[table].filter(kept)
     names = sorted(read["models"].column("model_id").to_pylist())
     drawn = np.random.default_rng(0).permutation(len(names))[: len(names) // 3]
     unseen = {names[i] for i in drawn.tolist()}
