@@ -48,7 +48,14 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     run["wall_s"] = round(time.perf_counter() - began)
     results.write(arguments.out / "RESULTS.json", run)
     page.write(arguments.out, run)
-    return {"cases": len(run["cases"]), "wall_s": run["wall_s"], "out": str(arguments.out)}
+    failed = [case["name"] for case in run["cases"] if "failed" in case]
+    return {
+        "cases": len(run["cases"]),
+        "failed": failed,
+        "wall_s": run["wall_s"],
+        "out": str(arguments.out),
+        "exit": 1 if failed else 0,
+    }
 
 
 def _chosen(only: str | None) -> list[Any]:

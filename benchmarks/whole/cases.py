@@ -192,7 +192,7 @@ CASES: tuple[Case, ...] = (
     Case(
         "zoo",
         "The zoo's protocol on BIG-Bench Hard, four routers",
-        ("bbh", "--routers", "knn,kmeans,logistic,taskmap", "--out", "{scratch}"),
+        ("bbh", "--routers", "knn,kmeans,logistic,task-map", "--out", "{scratch}"),
         (Figure("cpu_s", "both stages, one lexical encoder", "CPU-s"),),
         needs=("data",),
     ),

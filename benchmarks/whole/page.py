@@ -43,6 +43,8 @@ def _head(run: dict[str, Any]) -> list[str]:
 
 def _case(case: dict[str, Any]) -> list[str]:
     lines = [f"## {case['title']}", ""]
+    if "failed" in case:
+        return [*lines, f"Failed: {case['failed'].splitlines()[-1]}", ""]
     if not case["figures"]:
         why = "; ".join(ABSENT.get(name, name) for name in case["absent"])
         return [*lines, f"Not run here: {why}.", ""]

@@ -19,6 +19,10 @@ from benchmarks.whole.cases import Case, Figure, Growth
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 
+class BenchmarkFailed(Exception):
+    """A benchmark ended with an error, in its own last words."""
+
+
 def run_case(
     case: Case, rounds: int, peers: Path | None, say: Callable[[str], None]
 ) -> dict[str, Any]:
@@ -28,15 +32,26 @@ def run_case(
     if absent:
         say(f"{case.name}: not run, {', '.join(absent)} absent")
         return row | {"figures": [], "growth": None}
+    try:
+        return row | _measured(case, rounds, peers, say)
+    except BenchmarkFailed as fault:  # the other cases are worth their time all the same
+        say(f"{case.name}: {fault}")
+        return row | {"figures": [], "growth": None, "failed": str(fault)}
+
+
+def _measured(
+    case: Case, rounds: int, peers: Path | None, say: Callable[[str], None]
+) -> dict[str, Any]:
     printed = []
     for round_ in range(rounds):
         say(f"{case.name}: run {round_ + 1} of {rounds}")
         printed.append(_ask(case.name, case.arguments, peers))
     figures = [_summary(figure, printed) for figure in case.figures]
-    row["absent"] = [figure["says"] for figure in figures if figure["median"] is None]
-    row["figures"] = figures
-    row["growth"] = _grow(case, case.growth, peers, say) if case.growth else None
-    return row
+    return {
+        "absent": [figure["says"] for figure in figures if figure["median"] is None],
+        "figures": figures,
+        "growth": _grow(case, case.growth, peers, say) if case.growth else None,
+    }
 
 
 def has(need: str, peers: Path | None) -> bool:
@@ -62,7 +77,7 @@ def _ask(name: str, arguments: Sequence[str], peers: Path | None) -> dict[str, A
             text=True,
         )
     if done.returncode:
-        raise SystemExit(f"benchmark {name} failed:\n{done.stderr.strip()[-2000:]}")
+        raise BenchmarkFailed(f"`{name}` failed: {done.stderr.strip()[-800:]}")
     printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return printed
 
@@ -99,7 +114,7 @@ def _grow(
         arguments = (growth.option, str(size), *growth.extra)
         found = value(_ask(case.name, arguments, peers), growth.key)
         if not found:
-            raise SystemExit(f"benchmark {case.name}: `{growth.key}` is missing or zero at {size}")
+            raise BenchmarkFailed(f"`{growth.key}` is missing or zero at {growth.option} {size}")
         seconds.append({"total": found, "each": found * size, "rate": size / found}[growth.kind])
     return {
         "option": growth.option,

@@ -66,10 +66,16 @@ def test_a_case_without_its_data_is_named_and_not_run(monkeypatch: pytest.Monkey
     assert row["figures"] == []
 
 
-def test_a_benchmark_that_fails_says_its_own_words() -> None:
+def test_a_benchmark_that_fails_says_its_own_words_and_the_others_stay(tmp_path: Path) -> None:
     broken = Case("bootstrap", "Broken", ("--resamples", "many"), ())
-    with pytest.raises(SystemExit, match="invalid int value: 'many'"):
-        running.run_case(broken, 1, None, lambda line: None)
+    row = running.run_case(broken, 1, None, lambda line: None)
+    assert "invalid int value: 'many'" in row["failed"]
+    run = a_run(figure(10, "higher", ratio=True))
+    run["cases"].append(row)
+    page.write(tmp_path, run)
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "Failed: " in text
+    assert "| s | 10 |" in text
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 1.7, 2.0])
