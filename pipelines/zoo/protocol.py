@@ -19,6 +19,8 @@ import numpy as np
 FIRST_SEED = 42
 MORE_SEEDS = (1337, 2026, 7, 99)
 FINALISTS = 5
+#: Encoder of a router that reads none.
+NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)

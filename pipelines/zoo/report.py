@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.zoo.protocol import Result, Standing
+from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
 
 CELLS = pa.schema(
     [
@@ -73,7 +73,8 @@ def markdown(
     encoders = sorted({encoder for _, encoder in standings})
     routers = sorted({router for router, _ in standings}, key=lambda r: -overall(standings, r)[0])
     head = ["router", *encoders]
-    if len(encoders) > 1:
+    several = len([encoder for encoder in encoders if encoder != NO_ENCODER]) > 1
+    if several:
         head += ["mean ± sd over encoders"]
     head += ["seeds", "s per fit", "s in all", "peak MB"]
     lines = [f"# {title}", "", *notes, "", _row(head), _row(["---"] * len(head))]
@@ -83,7 +84,7 @@ def markdown(
         for encoder in encoders:
             found = standings.get((router, encoder))
             row.append("–" if found is None else f"{100 * found.mean:.2f} ± {100 * found.sd:.2f}")
-        if len(encoders) > 1:
+        if several:
             mean, sd = overall(standings, router)
             row.append(f"{100 * mean:.2f} ± {100 * sd:.2f}")
         row += [

@@ -17,13 +17,18 @@ from pipelines.evaluate.selection import at_choice
 from pipelines.zoo import cell as cells
 from pipelines.zoo.bench import Bench, read
 from pipelines.zoo.entrants import Entrant, architectures, traits
-from pipelines.zoo.protocol import Cell, Result, Standing, first_stage, second_stage, standing
+from pipelines.zoo.protocol import (
+    NO_ENCODER,
+    Cell,
+    Result,
+    Standing,
+    first_stage,
+    second_stage,
+    standing,
+)
 
 #: Runs jobs somewhere and yields what they come to, in any order.
 Map = Callable[[Iterable[cells.Job]], Iterator[Result]]
-
-#: Encoder of a router that reads none.
-NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)

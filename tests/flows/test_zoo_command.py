@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import routeyard
 from flows.cli import run
 from pipelines.evaluate.metrics.arena import arena_score
 from pipelines.ingest.importers import IMPORTERS
+from pipelines.routers import ROUTERS
 from schemas import CONTRACTS
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +90,45 @@ def test_list_and_show_say_what_each_router_is(capsys) -> None:
     assert "2409.19886" in capsys.readouterr().out
     assert run(["zoo", "show", "routerdb"]) == 2
     assert "did you mean 'routerdc'" in capsys.readouterr().err
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch) -> Path:
+    """Another package with a router, as an installer leaves it; the file of the router."""
+    site = tmp_path / "site"
+    about = site / "theirs-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[routeyard.routers]\nby-entry = their_router:Always\n")
+    (site / "their_router.py").write_text(
+        "import numpy as np\n"
+        "class Always:\n"
+        "    name = 'by-entry'\n"
+        "    def fit(self, train): self.m = len(train.model_ids)\n"
+        "    def scores(self, queries): return np.tile(np.arange(self.m), (len(queries), 1))\n"
+    )
+    monkeypatch.syspath_prepend(site)
+    # What is registered is looked up once.
+    vars(ROUTERS).pop("targets", None)
+    yield site / "their_router.py"
+    vars(ROUTERS).pop("targets", None)
+    sys.modules.pop("their_router", None)
+
+
+def test_another_packages_router_joins_and_its_change_is_seen(release, tmp_path, installed) -> None:
+    out = tmp_path / "out"
+    command = ["zoo", "run", str(release), "--routers", "by-entry,best-generalist", "--no-report"]
+    command += ["--encoders", "tfidf", "--out", str(out)]
+    assert run(command) == 0
+    first = pq.read_table(out / "cells.parquet").to_pandas().set_index("router").test_accuracy
+    assert set(first.index) == {"by-entry", "best-generalist"}
+    installed.write_text(installed.read_text().replace("np.arange(self.m)", "-np.arange(self.m)"))
+    sys.modules.pop("their_router")
+    importlib.invalidate_caches()
+    assert run(command) == 0
+    second = pq.read_table(out / "cells.parquet").to_pandas().set_index("router").test_accuracy
+    assert second["by-entry"] != first["by-entry"]
+    assert second["best-generalist"] == first["best-generalist"]
 
 
 def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, capsys) -> None:

@@ -96,11 +96,25 @@ def code_of(entrants: Sequence[Entrant]) -> dict[str, str]:
         hashed = hashlib.sha256()
         if module.endswith(".py"):
             hashed.update(Path(module).read_bytes())
+        elif not entrant.is_table and not module.startswith("pipelines."):
+            # Another package's: its own file, and its version for what that file imports.
+            hashed.update(_foreign(module))
         modules = shared | ({module} if module.startswith("pipelines.") else set())
         for name in sorted(reach(frozenset(modules))):
             hashed.update(f"{name}={module_hash(name)}\n".encode())
         found[entrant.name] = hashed.hexdigest()[:16]
     return found
+
+
+def _foreign(module: str) -> bytes:
+    """Source of a module of another package and the versions it is distributed in."""
+    from importlib.metadata import packages_distributions, version
+    from importlib.util import find_spec
+
+    spec = find_spec(module)
+    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
+    names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
+    return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()
 
 
 @contextmanager

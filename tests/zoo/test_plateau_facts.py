@@ -1,0 +1,60 @@
+"""The plateau study's facts on recorded matrices: which hold here, and which do not.
+
+Six quick routers with one setting each read TF-IDF, which needs no weights; the full protocol with
+real encoders stands in pipelines/zoo/results.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.zoo.matrices import MATRICES
+from pipelines.embed import text_of
+from pipelines.evaluate.core import Core
+from pipelines.lexical import tfidf
+from pipelines.zoo.cell import accuracy
+from pipelines.zoo.entrants import made, registered
+from pipelines.zoo.facts import facts, lines
+
+SETTINGS = {
+    "avengers-pro": {"clusters": 25},
+    "kmeans": {},
+    "knn": {"ks": (100,)},
+    "logistic": {},
+    "ridge": {"alpha": 10.0},
+    "tag-router": {},
+}
+
+
+def measured(name: str, data: Path) -> dict[str, bool | None]:
+    core, table = MATRICES[name](data, 42)
+    at = {q: k for k, q in enumerate(table.column("query_id").to_pylist())}
+    asked = table.to_pylist()
+    rows = [asked[at[q]] for q in core.query_ids]
+    texts = [text_of(row["question"], row["choices"] or []) for row in rows]
+    core = Core(**{**vars(core), "embeddings": tfidf(texts, core.splits["dense"] == "train")})
+    scores = {}
+    for entrant in registered(list(SETTINGS)):
+        router = made(entrant, SETTINGS[entrant.name], 42)
+        router.fit(core.training("dense"))
+        scores[entrant.name] = accuracy(core, "dense", "test", router)[1]
+    test, train = (core.take(core.rows("dense", split)) for split in ("test", "train"))
+    found = facts(test, train, scores, np.zeros(core.n_models))
+    print(name, *lines(found), sep="\n")
+    return {fact.name.split(",")[0]: fact.holds for fact in found}
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", ["gsm8k", "mmlu_pro"])
+def test_which_facts_hold(name: str, data: Path) -> None:
+    assert measured(name, data) == {
+        "kNN in the top tier": True,
+        "top five within 0.6 points": True,
+        "choices collapse onto 3 models": True,
+        "most of the oracle gap on hard questions": True,
+    }
