@@ -62,6 +62,8 @@ PROFILES_SCHEMA = pa.schema(
         ("split", pa.string()),
         ("model_id", pa.string()),
         ("share", pa.float64()),
+        # The same on hard questions (plateau study, section 5.1); null where none is.
+        ("hard_share", pa.float64()),
     ]
 )
 

@@ -58,6 +58,7 @@ STUDIES = Registry(
         "router_alignment": "pipelines.studies.probing:ALIGNMENT",
         "routing_outcomes": "pipelines.studies.deferral:OUTCOMES",
         "scenarios": "pipelines.studies.pairs:SCENARIOS",
+        "selection_on_hard": "pipelines.studies.plateau:SELECTION_ON_HARD",
         "selection_profiles": "pipelines.studies.plateau:SELECTION",
         "significance": "pipelines.studies.deferral:SIGNIFICANCE",
         "source_counts": "pipelines.studies.data:SOURCE_COUNTS",

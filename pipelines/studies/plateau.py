@@ -94,9 +94,10 @@ AGAINST_KNN = Study(
 )
 
 
-def _selection(given: Given) -> Sequence[Cell]:
+def _shares(given: Given, column: str) -> Sequence[Cell]:
     done = given.evaluation(REFERENCE)
-    shares = {(r["router"], r["model_id"]): r["share"] for r in done.profiles.to_pylist()}
+    rows = [r for r in done.profiles.to_pylist() if r[column] is not None]
+    shares = {(r["router"], r["model_id"]): r[column] for r in rows}
     routers = dict.fromkeys(router for router, _ in shares)
     models = sorted(
         {model for _, model in shares}, key=lambda m: (-shares.get(("oracle", m), 0.0), m)
@@ -109,11 +110,28 @@ SELECTION = Study(
     paper=PAPER,
     item="Figure 4, Figure 6, Figure 7, Figure 8, Figure 9",
     title="Share of test questions that each router sends to each model, beside the oracle's",
-    cells=_selection,
+    cells=lambda given: _shares(given, "share"),
     needs=NEEDS,
     rows="router",
     plot="heat",
-    notes=("All test questions; the paper also shows the hard ones alone.",),
+    notes=("All test questions; `selection_on_hard` has the hard ones alone.",),
+)
+
+
+SELECTION_ON_HARD = Study(
+    name="selection_on_hard",
+    paper=PAPER,
+    item="Figure 4, Figure 6, Figure 7, Figure 8, Figure 9",
+    title="Share of hard test questions that each router sends to each model",
+    cells=lambda given: _shares(given, "hard_share"),
+    needs=NEEDS,
+    rows="router",
+    plot="heat",
+    notes=(
+        "Hard: one model is right, or few are and the best single model is not (section 5.1). "
+        "Routers that tell them apart would differ here from `selection_profiles`, as the oracle "
+        "does.",
+    ),
 )
 
 

@@ -22,7 +22,7 @@ from pipelines.zoo.facts import facts, lines
 SETTINGS = {
     "avengers-pro": {"clusters": 25},
     "kmeans": {},
-    "knn": {"ks": (100,)},
+    "knn": {},
     "logistic": {},
     "ridge": {"alpha": 10.0},
     "tag-router": {},

@@ -14,12 +14,18 @@ from pipelines.evaluate.baselines import query_oracle, task_oracle
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.measured import Measured
-from pipelines.evaluate.plateau import exchange
+from pipelines.evaluate.plateau import exchange, hard_subset, selection_profile
 from pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
 from pipelines.evaluate.selection import at_choice
 
 
 def profiles(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
+    hard = hard_subset(ground.test.decided, ground.best_on_test)
+    on_hard = {
+        one.router: selection_profile(one.choice[hard], ground.test.n_models)
+        for one in measured
+        if hard.any()
+    }
     return table(
         (
             {
@@ -27,6 +33,7 @@ def profiles(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
                 "split": ground.split,
                 "model_id": name,
                 "share": float(one.profile[k]),
+                "hard_share": float(on_hard[one.router][k]) if hard.any() else None,
             }
             for one in measured
             for k, name in enumerate(ground.test.model_ids)
