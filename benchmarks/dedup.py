@@ -31,6 +31,7 @@ Array = np.ndarray[Any, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, default=35_000)
+    parser.add_argument("--copies", type=int, help="copies of each question, at any n")
     parser.add_argument("--threshold", type=float, default=0.999)
     parser.add_argument("--vectors", type=Path, help="Parquet with a column `vector`")
     parser.add_argument("--make-vectors", type=Path, help="embed ROUTEYARD_DATA into this file")
@@ -51,7 +52,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _run(arguments: argparse.Namespace) -> dict[str, Any]:
     threshold, n = arguments.threshold, arguments.n
     near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)  # imports, before anything is measured
-    vectors, real = make_vectors(arguments.vectors, n, arguments.seed, threshold)
+    vectors, real = make_vectors(
+        arguments.vectors, n, arguments.seed, threshold, copies=arguments.copies
+    )
     # Building the set leaves freed pages behind: what the search adds, plus the vectors.
     before = _peak_mb(reset=True)
     pairs, seconds = _timed(lambda: near_duplicate_pairs(vectors, threshold))

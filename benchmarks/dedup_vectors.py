@@ -21,11 +21,17 @@ def make_vectors(
     seed: int,
     threshold: float,
     allocate: Callable[[tuple[int, int]], Array] | None = None,
+    copies: int | None = None,
 ) -> tuple[Array, int]:
-    """(n, d) in one array, filled in blocks; and how many of them are real."""
+    """(n, d) in one array, filled in blocks; and how many of them are real.
+
+    Args:
+        copies: Copies of each question, at any n; by default the questions stay the same
+            35,000 and their copies grow with n.
+    """
     rng = np.random.default_rng(seed)
     if path is None:
-        base = _synthetic(min(n, 35_000), rng)
+        base = _synthetic(min(n, 35_000) if copies is None else -(-n // (copies + 1)), rng)
     else:
         column = pq.read_table(path, columns=["vector"]).column("vector").combine_chunks()
         base = column.flatten().to_numpy().reshape(len(column), -1)

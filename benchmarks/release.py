@@ -3,7 +3,8 @@
 `python -m benchmarks release --labels 3000000 --json` writes labels of 27 models
 (the default) over N / 27 queries, and a response for each, then asks the twelve
 saved queries through the release, through pandas on the same Parquet, and
-through pandas on plain CSV. Seconds are CPU seconds of the process.
+through pandas on plain CSV. Seconds are CPU seconds of the
+process and of the one that answers SQL; the first query starts that one.
 """
 
 from __future__ import annotations
@@ -49,10 +50,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         files = {p.name: p.stat().st_size for p in released.path.rglob("*") if p.is_file()}
         with open_release(released.path, memory_limit=arguments.memory_limit) as opened:
             opening, _ = timed(lambda: opened.sql("SELECT count(*) FROM labels"))
-            ours = {
-                name: timed(partial(opened.sql, query.sql, timeout_s=3600))
-                for name, query in SAVED.items()
-            }
+            opening = round(opening + opened.process.spent["cpu_s"], 3)
+            ours = {name: _asked(opened, query.sql) for name, query in SAVED.items()}
+            asked = round(opened.process.spent["peak_mb"])
             matrix, _ = timed(lambda: opened.matrix("score"))
         figures: dict[str, Any] = {
             "labels": arguments.labels,
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             "matrix_cpu_s": matrix,
             "saved_queries_cpu_s": {name: seconds for name, (seconds, _) in ours.items()},
             "saved_queries_total_cpu_s": round(sum(s for s, _ in ours.values()), 3),
-            "release_peak_rss_mb": peak_mb(),
+            "release_peak_rss_mb": max(peak_mb(), asked),
         }
         if not arguments.no_pandas:
             answers = {name: table.num_rows for name, (_, table) in ours.items()}
@@ -84,6 +84,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return figures
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _asked(opened: Any, sql: str) -> tuple[float, Any]:
+    """CPU seconds here and in the process that answers, and the answer."""
+    before = opened.process.spent["cpu_s"]
+    here, answer = timed(partial(opened.sql, sql, timeout_s=3600))
+    return round(here + opened.process.spent["cpu_s"] - before, 3), answer
 
 
 def make(labels: int, models: int) -> dict[str, pa.Table]:

@@ -11,6 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.certified import sentences
 from datacards.front_matter import front_matter
+from datacards.informative import informative_section
 from datacards.injected import injected
 from datacards.losses import causes, sentence
 from datacards.numbers import card_numbers
@@ -39,6 +40,7 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
             n=numbers,
             injected=injected(facts.get("figures") or {}),
             preference=preference_sections(facts.get("figures") or {}),
+            informative=informative_section(facts.get("figures") or {}, cell),
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),

@@ -68,6 +68,11 @@ def plan_build(
     else:
         with open_ledger(root) as ledger:
             found = planned(ledger)
+    if checked.collect.strategy == "informative":
+        said["notes"].append(
+            "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
+            "that it can ask"
+        )
     return {**said, **found, "estimated_usd": found["cost_usd"]}
 
 

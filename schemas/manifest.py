@@ -60,7 +60,8 @@ class DatabaseEntry(Strict):
 class Manifest(Strict):
     """`manifest.json`. It holds no time and no path outside the release."""
 
-    format: int = 2
+    #: 2: outcomes, and the database by numbers. 3: the summaries as Parquet, under `numbered/`.
+    format: int = 3
     name: str
     version: str
     #: Name, version, recipe, words of the card and content: equal means the same release.

@@ -42,6 +42,10 @@ def collect_stage(
             queries=queries,
             pool=pool,
         )
+    if recipe.collect.strategy == "informative":
+        from flows.stages.informative import ask_in_rounds
+
+        return ask_in_rounds(recipe, root, queries, pool, jobs=jobs)
     if shards > 1 and not PROBING.get():
         from flows.stages.collect_shards import ask_in_shards
 
@@ -50,8 +54,17 @@ def collect_stage(
 
 
 @task(name="collect", persist_result=True, timeout_seconds=_DAY_S, **AFTER_CALLS)
-def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
-    """Ask the pool for what the ledger lacks; write one response file per model."""
+def ask_task(
+    recipe: Recipe, root: str, queries: Done, pool: Done, rows: list[list[int]] | None = None
+) -> Done:
+    """Ask the pool for what the ledger lacks; write one response file per model.
+
+    Args:
+        rows: Rows of the questions that each model of the pool is asked; null for what
+            the recipe's coverage says.
+    """
+    import numpy as np
+
     from flows.show.progress import collecting
     from pipelines.collect.collect import collect, responses_table
     from pipelines.collect.plan import plan
@@ -60,7 +73,8 @@ def ask_task(recipe: Recipe, root: str, queries: Done, pool: Done) -> Done:
     whole = at_server(recipe.pool)
     pool_share, collect_share = share(whole, recipe.collect, seats := collectors())
     with open_ledger(Path(root)) as ledger:
-        planned = plan(table, pool_share, collect_share, ledger, benchmark=recipe.name)
+        drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
+        planned = plan(table, pool_share, collect_share, ledger, rows=drawn, benchmark=recipe.name)
         if planned.missing and PROBING.get():
             raise Stale("collect", {"missing": planned.missing})
         if planned.missing:

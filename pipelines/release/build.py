@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -131,7 +131,6 @@ def write_release(
             {table: rows for table, rows in released.items() if isinstance(rows, pa.Table)},
             database,
             outcomes=folder / entries["outcomes"].file,
-            responses=folder / entries["responses"].file if "responses" in entries else None,
             summaries=summaries,
         )
         write_checksum(database)
@@ -140,7 +139,9 @@ def write_release(
             **facts,
             fingerprint=fingerprint,
             tables=entries,
-            files=_entries(folder, leave_out={database.name, checksum_of(database).name}),
+            files=_entries(
+                folder, known=files, leave_out={database.name, checksum_of(database).name}
+            ),
             database=DatabaseEntry(
                 file=f"{name}.duckdb",
                 tables=held,
@@ -172,13 +173,21 @@ def _write_tables(
     return entries, released
 
 
-def _entries(folder: Path, leave_out: set[str] | None = None) -> dict[str, FileEntry]:
-    return {
-        path.relative_to(folder).as_posix(): FileEntry(
-            sha256=sha256(path), size=path.stat().st_size
-        )
+def _entries(
+    folder: Path,
+    *,
+    known: Mapping[str, FileEntry] | None = None,
+    leave_out: Collection[str] = (),
+) -> dict[str, FileEntry]:
+    """Every file with its checksum; what is `known` is not read again."""
+    names = {
+        path.relative_to(folder).as_posix(): path
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (leave_out or set())
+        if path.is_file() and path.name not in leave_out
+    }
+    return {
+        name: (known or {}).get(name) or FileEntry(sha256=sha256(path), size=path.stat().st_size)
+        for name, path in names.items()
     }
 
 

@@ -7,14 +7,16 @@ of them is a view with ids, so that nobody needs to know the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from pipelines.files import sha256
-from pipelines.release.derived.summaries import SQL
 from pipelines.release.fingerprint import Content, combine
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
 
@@ -50,7 +52,6 @@ def write_database(
     path: Path,
     *,
     outcomes: Path,
-    responses: Path | None,
     summaries: Mapping[str, pa.Table],
 ) -> None:
     """Write the small tables and the summaries, with comments on tables and columns.
@@ -60,9 +61,8 @@ def write_database(
 
     Args:
         tables: The tables of `IN_DATABASE` in released order, without labels.
-        outcomes, responses: Parquet files of the release; labels and what was metered are
-            read from them.
-        summaries: `Summaries.tables()`.
+        outcomes: Parquet file of the release; labels are read from it.
+        summaries: What `derive` gave.
     """
     import duckdb
 
@@ -83,12 +83,8 @@ def write_database(
             tables["splits"],
             f"{by_number} USING (query_id) ORDER BY scheme, query_no",
         )
-        connection.execute(
-            "CREATE TABLE numbered.labels AS SELECT query_no, model_no, score, correct, "
-            "decided_by, contested, n_samples FROM read_parquet(?) WHERE n_samples IS NOT NULL",
-            [str(outcomes)],
-        )
-        for name, rows in {**summaries, "metered": metered(connection, responses)}.items():
+        _create(connection, "numbered.labels", _labels(outcomes), "SELECT * FROM incoming")
+        for name, rows in summaries.items():
             _create(connection, f"numbered.{name}", rows, "SELECT * FROM incoming")
         for name in IN_DATABASE:
             if name not in VIEWS:
@@ -100,7 +96,28 @@ def write_database(
         connection.execute("CHECKPOINT")
 
 
-def _create(connection: Any, name: str, rows: pa.Table, sql: str) -> None:
+def _labels(outcomes: Path) -> pa.RecordBatchReader:
+    """Labels by number, model after model within a million rows.
+
+    Numbers of queries that count up take next to no room, and a part of that size stands
+    in memory.
+    """
+    file = pq.ParquetFile(outcomes)
+    columns = ["query_no", "model_no", "score", "correct", "decided_by", "contested", "n_samples"]
+
+    def parts() -> Iterator[pa.RecordBatch]:
+        groups = range(file.metadata.num_row_groups)
+        for start in range(0, len(groups), 8):
+            part = file.read_row_groups(groups[start : start + 8], columns=columns)
+            part = part.filter(pc.is_valid(part.column("n_samples")))
+            order = np.argsort(part.column("model_no").to_numpy(), kind="stable")
+            yield from part.take(pa.array(order)).combine_chunks().to_batches()
+
+    schema = pa.schema([file.schema_arrow.field(name) for name in columns])
+    return pa.RecordBatchReader.from_batches(schema, parts())
+
+
+def _create(connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader, sql: str) -> None:
     connection.register("incoming", rows)
     connection.execute(f"CREATE TABLE {name} AS {sql}")
     connection.unregister("incoming")
@@ -128,21 +145,6 @@ def comment(connection: Any, name: str, kind: str) -> None:
     for column in contract.columns:
         says = column.description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
-
-
-def metered(connection: Any, responses: Path | None) -> pa.Table:
-    """Tokens, cost and latency per model, one model at a time (a median needs all its rows)."""
-    models = connection.execute("SELECT model_id FROM numbered.models").fetchall()
-    parts = []
-    for (model,) in models or [("",)]:
-        of = "(SELECT NULL::VARCHAR AS model_id, NULL::BIGINT AS prompt_tokens, "
-        of += "NULL::BIGINT AS completion_tokens, NULL::DOUBLE AS cost_usd, "
-        of += "NULL::DOUBLE AS latency_s WHERE false)"
-        if responses is not None:
-            of = f"read_parquet({_quoted(str(responses))})"
-        body = SQL["metered"].format(responses=f"(FROM {of} WHERE model_id = {_quoted(model)})")
-        parts.append(connection.sql(body).to_arrow_table())
-    return pa.concat_tables(parts)
 
 
 def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]:

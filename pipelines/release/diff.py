@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from pipelines.errors import SourceError
+from pipelines.release.inside import literal
 from pipelines.release.manifest import read_manifest
 
 #: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).
@@ -86,6 +89,12 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+#: Differences of labels: they are found one model at a time, and rows of others are skipped.
+_BY_MODEL = frozenset({"labels", "deciders"})
+#: What the comparison holds in memory; larger joins go to the disk.
+_MEMORY = "2GB"
+
+
 @dataclass(frozen=True, slots=True)
 class Diff:
     """Differences by name; a table without rows means nothing changed there."""
@@ -114,7 +123,7 @@ class Diff:
 
 
 def diff_releases(before: Path, after: Path) -> Diff:
-    """Compare two releases row by row.
+    """Compare two releases row by row, labels one model at a time.
 
     Raises:
         SourceError: one of them is no release, or cannot be read.
@@ -124,7 +133,12 @@ def diff_releases(before: Path, after: Path) -> Diff:
     manifests = {"a": read_manifest(before), "b": read_manifest(after)}
     folders = {"a": before, "b": after}
     found: dict[str, pa.Table] = {}
-    with duckdb.connect() as connection:
+    with (
+        tempfile.TemporaryDirectory(prefix="routeyard-diff-") as spill,
+        duckdb.connect() as connection,
+    ):
+        connection.execute(f"SET memory_limit = '{_MEMORY}'")
+        connection.execute("SET temp_directory = ?", [spill])
         held = {side: set(manifest.tables) for side, manifest in manifests.items()}
         for side, manifest in manifests.items():
             for name in {need for needs, _ in _DIFFERENCES.values() for need in needs}:
@@ -133,7 +147,7 @@ def diff_releases(before: Path, after: Path) -> Diff:
                     _view(connection, f"{side}_{name}", path)
         for name, (needs, sql) in _DIFFERENCES.items():
             if all(need in held["a"] and need in held["b"] for need in needs):
-                found[name] = connection.sql(f"SELECT * FROM ({sql}) ORDER BY ALL").to_arrow_table()
+                found[name] = _difference(connection, name, sql)
     names = {side: f"{m.name} {m.version}" for side, m in manifests.items()}
     return Diff(names["a"], names["b"], found)
 
@@ -152,14 +166,36 @@ def write_diff(diff: Diff, folder: Path) -> list[Path]:
     return paths
 
 
-def _view(connection: object, name: str, path: Path) -> None:
+def _difference(connection: Any, name: str, sql: str) -> pa.Table:
+    if name not in _BY_MODEL:
+        return connection.sql(f"SELECT * FROM ({sql}) ORDER BY ALL").to_arrow_table()
+    parts = list(_by_model(connection, sql))
+    connection.register("differences", pa.concat_tables(parts))
+    return connection.sql("SELECT * FROM differences ORDER BY ALL").to_arrow_table()
+
+
+def _by_model(connection: Any, sql: str) -> Iterator[pa.Table]:
+    """The difference of each model's labels; of no model first, for the columns."""
+    both = "SELECT model_id FROM a_labels UNION SELECT model_id FROM b_labels ORDER BY ALL"
+    models = [model for (model,) in connection.execute(both).fetchall()]
+    for where in ["false", *(f"model_id = {_quoted(model)}" for model in models)]:
+        part = sql
+        for side in "ab":
+            rows = f"(FROM {side}_labels WHERE {where}) {side}"
+            part = part.replace(f"{side}_labels {side}", rows)
+        yield connection.sql(part).to_arrow_table()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _view(connection: Any, name: str, path: Path) -> None:
     import duckdb
 
-    quoted = "'" + str(path).replace("'", "''") + "'"
     try:
-        connection.execute(  # type: ignore[attr-defined]
-            f"CREATE TABLE {name} AS SELECT * FROM read_parquet({quoted})"
-        )
+        # Labels stay on disk; a name with a star in it means that file and no other.
+        connection.from_parquet(literal(str(path))).create_view(name)
     except duckdb.Error as error:
         raise SourceError(
             f"{path.name} cannot be read: {str(error).splitlines()[0]}",

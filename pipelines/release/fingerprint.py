@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from schemas.manifest import MEASURED_COLUMNS
 
 _SLICE = 65_536
 
@@ -22,9 +24,9 @@ class Content:
 
     def __init__(self, schema: pa.Schema, *, without: Collection[str] = ()) -> None:
         self._names = [name for name in schema.names if name not in without]
-        self._digest = hashlib.sha256()
-        for name in self._names:
-            self._digest.update(f"{name}:{schema.field(name).type};".encode())
+        #: Digests with the columns that enter each of them.
+        self._digests = [_started(schema, self._names)]
+        self._columns = [frozenset(self._names)]
         self._rest: list[pa.Table] = []
         self._waiting = 0
 
@@ -43,14 +45,45 @@ class Content:
 
     def hexdigest(self) -> str:
         """The fingerprint; nothing can be added afterwards."""
+        self._finish()
+        return str(self._digests[0].hexdigest())
+
+    def _finish(self) -> None:
         if self._waiting:
             self._slice(pa.concat_tables(self._rest))
             self._waiting = 0
-        return self._digest.hexdigest()
 
     def _slice(self, part: pa.Table) -> None:
         for name in self._names:
-            _update(self._digest, part.column(name).combine_chunks())
+            wanted = [
+                digest
+                for digest, columns in zip(self._digests, self._columns, strict=True)
+                if name in columns
+            ]
+            for data in _data(part.column(name).combine_chunks()):
+                for digest in wanted:
+                    digest.update(data)
+
+
+class Contents(Content):
+    """Both fingerprints of a table, with and without its measured times, in one pass."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema)
+        kept = [name for name in self._names if name not in MEASURED_COLUMNS]
+        if len(kept) < len(self._names):
+            self._digests.append(_started(schema, kept))
+            self._columns.append(frozenset(kept))
+
+    @property
+    def full(self) -> str:
+        return self.hexdigest()
+
+    @property
+    def without_times(self) -> str:
+        """The same as `full` where nothing was measured."""
+        self._finish()
+        return str(self._digests[-1].hexdigest())
 
 
 def content(table: pa.Table, *, without: Collection[str] = ()) -> str:
@@ -68,28 +101,37 @@ def combine(parts: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-def _update(digest: Any, values: pa.Array) -> None:
+def _started(schema: pa.Schema, names: Collection[str]) -> Any:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(f"{name}:{schema.field(name).type};".encode())
+    return digest
+
+
+def _data(values: pa.Array) -> Iterator[Any]:
+    """What is hashed of a column: length, which values there are, and the values."""
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else values.combine_chunks()
     kind = values.type
     if pa.types.is_dictionary(kind):
         values, kind = values.dictionary_decode(), kind.value_type
-    digest.update(len(values).to_bytes(8, "little"))
+    yield len(values).to_bytes(8, "little")
     valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
-    digest.update(np.packbits(valid).tobytes())
-    values = values.drop_null()
+    yield np.packbits(valid).tobytes()
+    if values.null_count:
+        values = values.drop_null()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        digest.update(pc.binary_length(values).cast(pa.int64()).to_numpy().tobytes())
-        digest.update(_text_bytes(values.cast(pa.large_binary())))
+        yield pc.binary_length(values).cast(pa.int64()).to_numpy().tobytes()
+        yield _text_bytes(values.cast(pa.large_binary()))
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        digest.update(pc.list_value_length(values).cast(pa.int64()).to_numpy().tobytes())
-        _update(digest, values.flatten())
+        yield pc.list_value_length(values).cast(pa.int64()).to_numpy().tobytes()
+        yield from _data(values.flatten())
     elif pa.types.is_fixed_size_list(kind):
-        _update(digest, values.flatten())
+        yield from _data(values.flatten())
     elif pa.types.is_boolean(kind):
-        digest.update(np.packbits(values.to_numpy(zero_copy_only=False)).tobytes())
+        yield np.packbits(values.to_numpy(zero_copy_only=False)).tobytes()
     else:
-        digest.update(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).tobytes())
+        yield np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
 
 
 def _text_bytes(values: pa.Array) -> memoryview | bytes:

@@ -55,6 +55,11 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
     return resolved
 
 
+def literal(path: str) -> str:
+    """A path for DuckDB in which no sign stands for other files."""
+    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
+
+
 def _refused(release: Path, says: str) -> SourceError:
     return SourceError(
         f"the release cannot be opened: {says}",

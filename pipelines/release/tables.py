@@ -57,6 +57,8 @@ def ordered(contract: Contract, table: pa.Table) -> tuple[pa.Table, bool]:
     """`in_order`, and whether every key stands there once."""
     if table.num_rows < 2:
         return table, True
+    if _rising([table.column(name) for name in order_of(contract)]):
+        return table, True
     codes = [_ranks(table.column(name)) for name in order_of(contract)]
     order = np.lexsort(codes[::-1])
     repeated = np.ones(len(order) - 1, dtype=bool)
@@ -67,6 +69,20 @@ def ordered(contract: Contract, table: pa.Table) -> tuple[pa.Table, bool]:
     if np.array_equal(order, np.arange(len(order))):
         return table, unique
     return table.take(pa.array(order)), unique
+
+
+def _rising(columns: Sequence[pa.ChunkedArray]) -> bool:
+    """Whether every row comes after the one before it, which most parts do as they arrive."""
+    if any(column.null_count for column in columns):
+        return False
+    rises: Any = False
+    for column in reversed(columns):
+        before, here = column.slice(0, len(column) - 1), column.slice(1)
+        # Strings are compared by bytes, as ids are ordered.
+        rises = pc.or_(pc.less(before, here), pc.and_(pc.equal(before, here), rises))
+        if not pc.any(rises).as_py():
+            return False
+    return bool(pc.all(rises).as_py())
 
 
 def _ranks(column: pa.ChunkedArray) -> Any:
@@ -91,20 +107,43 @@ class GroupWriter:
     context manager.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, *, split: Collection[str] = ()) -> None:
-        """`split`: float columns without repeats, whose bytes are stored plane by plane."""
-        self._writer = pq.ParquetWriter(
-            path,
-            schema,
+    def __init__(
+        self,
+        path: Path,
+        schema: pa.Schema,
+        *,
+        sorted_ids: Collection[str] = (),
+        counting: Collection[str] = (),
+    ) -> None:
+        """How columns are stored; what is not named gets a dictionary.
+
+        Floats that hardly repeat in the first row group are stored plane by plane, since
+        no dictionary helps them.
+
+        Args:
+            sorted_ids: Text in rising order without repeats: what it shares with the row
+                before is left out.
+            counting: Whole numbers in rising order: differences are stored.
+        """
+        self._path, self._schema = path, schema
+        self._encoding = dict.fromkeys(sorted_ids, "DELTA_BYTE_ARRAY")
+        self._encoding |= dict.fromkeys(counting, "DELTA_BINARY_PACKED")
+        self._writer: pq.ParquetWriter | None = None
+        self._parts: list[pa.Table] = []
+        self._waiting = 0
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        encoding = {**self._encoding, **dict.fromkeys(_planes(first), "BYTE_STREAM_SPLIT")}
+        return pq.ParquetWriter(
+            self._path,
+            self._schema,
             compression="zstd",
             compression_level=3,
-            use_dictionary=[n for n in _dictionary_columns(schema) if n not in split],
-            use_byte_stream_split=list(split),
+            use_dictionary=[n for n in _dictionary_columns(self._schema) if n not in encoding],
+            column_encoding=encoding or None,
             write_statistics=True,
             store_schema=True,
         )
-        self._parts: list[pa.Table] = []
-        self._waiting = 0
 
     def __enter__(self) -> GroupWriter:
         return self
@@ -115,11 +154,12 @@ class GroupWriter:
     def close(self) -> None:
         """Write the last rows and the footer."""
         self._write(self._waiting)
-        self._writer.close()
+        (self._writer or self._open(self._schema.empty_table())).close()
 
     def abandon(self) -> None:
         """Close a file that will not be read; rows that wait are not written."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def write(self, part: pa.Table) -> None:
         """Write the row groups that are full; the rest waits."""
@@ -134,9 +174,26 @@ class GroupWriter:
         table = pa.concat_tables(self._parts)
         for start in range(0, rows, ROWS_PER_GROUP):
             group = table.slice(start, min(ROWS_PER_GROUP, rows - start)).combine_chunks()
+            self._writer = self._writer or self._open(group)
             self._writer.write_table(group, row_group_size=ROWS_PER_GROUP)
         self._parts = [table.slice(rows)]
         self._waiting -= rows
+
+
+def _planes(rows: pa.Table) -> list[str]:
+    """Columns of floats most of which stand there once."""
+    found = []
+    for field in rows.schema:
+        if pa.types.is_floating(field.type):
+            values = rows.column(field.name).drop_null()
+            if len(values) and pc.count_distinct(values).as_py() > len(values) // 2:
+                found.append(field.name)
+    return found
+
+
+def sorted_ids(contract: Contract) -> list[str]:
+    """Ids of queries that hardly repeat along the release's order."""
+    return ["query_id"] if "query_id" in order_of(contract) else []
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:

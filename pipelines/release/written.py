@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.release.fingerprint import Content
-from pipelines.release.tables import ADD_ONS, GroupWriter, order_of, ordered
+from pipelines.release.fingerprint import Contents
+from pipelines.release.tables import ADD_ONS, GroupWriter, order_of, ordered, sorted_ids
 from schemas import Contract
 from schemas.errors import ContractError
-from schemas.manifest import MEASURED_COLUMNS, TableEntry
+from schemas.manifest import TableEntry
 
 
 @dataclass(frozen=True)
@@ -53,41 +53,35 @@ def write_table(
     folder: Path,
     *,
     change: Callable[[pa.Table], pa.Table] | None = None,
-    split: Sequence[str] = (),
 ) -> tuple[TableEntry, pa.Table | None]:
     """Write `data/<name>.parquet`; returns its entry, and the table when it was in memory.
 
     Args:
         change: What is done to each part before it is written.
-        split: See `GroupWriter`.
 
     Raises:
         ContractError: rows break the contract, a key is repeated, or parts overlap.
     """
     file = f"data/{contract.name}.parquet"
-    full = Content(contract.schema)
-    timed = MEASURED_COLUMNS & set(contract.column_names)
-    untimed = Content(contract.schema, without=MEASURED_COLUMNS) if timed else None
+    contents = Contents(contract.schema)
     rows, last, whole = 0, None, None
-    with GroupWriter(folder / file, contract.schema, split=split) as writer:
+    ids = sorted_ids(contract)
+    with GroupWriter(folder / file, contract.schema, sorted_ids=ids) as writer:
         for given in [table] if isinstance(table, pa.Table) else table.parts():
             part = contract.check(change(given) if change else given, where="release", keyed=False)
             part, unique = ordered(contract, part)
             if not unique:
                 contract.check(part, where="release")  # says which keys are repeated
             last = after(contract, part, last)
-            full.update(part)
-            if untimed:
-                untimed.update(part)
+            contents.update(part)
             writer.write(part)
             rows += part.num_rows
             whole = part if isinstance(table, pa.Table) else None
-    content = full.hexdigest()
     entry = TableEntry(
         file=file,
         rows=rows,
-        content=content,
-        content_without_times=untimed.hexdigest() if untimed else content,
+        content=contents.full,
+        content_without_times=contents.without_times,
         kind="add_on" if contract.name in ADD_ONS else "core",
         contract=contract.version,
     )

@@ -46,6 +46,7 @@ STUDIES = Registry(
         "duplicates": "pipelines.studies.data:DUPLICATES",
         "exchange": "pipelines.studies.plateau:EXCHANGE",
         "ood_change": "pipelines.studies.changes:OOD_CHANGE",
+        "informative": "pipelines.studies.collection:STUDY",
         "oracle_gap": "pipelines.studies.plateau:ORACLE_GAP",
         "plateau": "pipelines.studies.plateau:PLATEAU",
         "probe_aggregation": "pipelines.studies.probing:AGGREGATION",

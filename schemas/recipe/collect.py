@@ -114,6 +114,22 @@ class Coverage(Strict):
     seed: int = 0
 
 
+class Informative(Strict):
+    """Rounds of `strategy: informative`: questions that part models still too close."""
+
+    #: A pair of models is done with when its difference is known to this, or is beyond doubt.
+    resolve: float = Field(default=0.02, gt=0, le=1)
+    #: Questions of the pilot, which every model is asked.
+    pilot: int = Field(default=100, ge=2)
+    #: Rounds at most, the pilot included.
+    rounds: int = Field(default=16, ge=1, le=100)
+    #: Questions of a round by those of the round before.
+    growth: float = Field(default=1.3, ge=1, le=4)
+    #: Pairs of question and model that are asked at most, over all rounds.
+    calls: int | None = Field(default=None, ge=1)
+    seed: int = 0
+
+
 class Batch(Strict):
     """Batch endpoints (`/v1/files`, `/v1/batches`) instead of one call per answer."""
 
@@ -191,12 +207,30 @@ class Collect(Strict):
     retry: Retry = Retry()
     budget: Budget = Budget()
     coverage: Coverage = Coverage()
+    #: `uniform` asks what `coverage` says; `informative` asks in rounds, where models that
+    #: are not told apart yet can be.
+    strategy: Literal["uniform", "informative"] = Field(
+        default="uniform", exclude_if=lambda given: given == "uniform"
+    )
+    #: Pilot, rounds and end of `strategy: informative`.
+    informative: Informative = Field(
+        default=Informative(), exclude_if=lambda given: given == Informative()
+    )
     batch: Batch = Batch()
     metering: Metering = Metering()
     canary: Canary = Canary()
 
     @model_validator(mode="after")
     def _recorded_given(self) -> Collect:
+        if self.strategy == "informative" and self.provider == "recorded":
+            raise ValueError(
+                "'strategy: informative' chooses what is asked; 'provider: recorded' asks nothing. "
+                "Write 'provider: openai', or leave 'strategy' out"
+            )
+        if self.strategy == "informative" and self.coverage.share < 1:
+            raise ValueError(
+                "'strategy: informative' draws its own questions: leave 'coverage.share' out"
+            )
         if self.provider == "recorded" and not self.recorded:
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
         if self.top_logprobs is not None and not self.logprobs:

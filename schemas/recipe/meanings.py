@@ -114,6 +114,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "retry": "When a failed call is asked again.",
         "budget": "Hard limits in USD.",
         "coverage": "Share of the pool that each question is asked of.",
+        "strategy": "Ask what `coverage` says, or in rounds where models are too close.",
+        "informative": "Pilot, rounds and end of `strategy: informative`.",
         "batch": "Settings of batch endpoints.",
         "metering": "Thresholds of the metering audit.",
         "canary": "Fixed prompts that show whether a model changed during the run.",

@@ -71,10 +71,10 @@ def test_far_points_are_cut_apart_instead_of_compared(monkeypatch: pytest.Monkey
     compared = 0
     real = module._compare
 
-    def counted(extended: Array, reach: float, core: Array, border: Array) -> Any:
+    def counted(extended: Array, reach: float, core: Array, border: Array, *more: Any) -> Any:
         nonlocal compared
         compared += len(core) * (len(core) + len(border))
-        return real(extended, reach, core, border)
+        return real(extended, reach, core, border, *more)
 
     monkeypatch.setattr(module, "_compare", counted)
     points = np.random.default_rng(0).uniform(-0.5, 0.5, (20_000, 8)).astype(np.float32)
@@ -82,3 +82,28 @@ def test_far_points_are_cut_apart_instead_of_compared(monkeypatch: pytest.Monkey
         pass
     # Everything is compared with itself at least, and far less than all with all.
     assert 20_000 <= compared < 20_000**2 / 10
+
+
+def test_crowded_tiles_are_looked_at_closer_and_lose_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small(monkeypatch)
+    random = np.random.default_rng(1)
+    # Points that crowd in the first two dimensions and are told apart by the third.
+    points = np.column_stack([random.normal(0, 1e-3, (120, 2)), random.uniform(-1, 1, 120)])
+    looked = []
+
+    def closer(a: Array, b: Array) -> Array:
+        looked.append(len(a) * len(b))
+        return np.abs(points[a, 2][:, None] - points[b, 2]) <= 0.1
+
+    flat = points[:, :2].astype(np.float32)
+    every = {
+        (min(p), max(p))
+        for a, b in close_pairs(flat, 0.1, closer)
+        for p in zip(a.tolist(), b.tolist(), strict=True)
+    }
+    i, j = np.triu_indices(120, 1)
+    near = np.abs(points[i, 2] - points[j, 2]) <= 0.1
+    assert every == set(zip(i[near].tolist(), j[near].tolist(), strict=True))
+    assert looked

@@ -105,7 +105,12 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     projected = _project(vectors, norms, distinct)
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
     found: list[tuple[Indices, Indices, NDArray[np.float64]]] = []
-    for a, b in _blocks(close_pairs(projected, radius)):
+
+    def closer(a: Indices, b: Indices) -> NDArray[np.bool_]:
+        one, other = _units(vectors, norms, distinct[a]), _units(vectors, norms, distinct[b])
+        return np.asarray(one @ other.T >= threshold - PAD)
+
+    for a, b in _blocks(close_pairs(projected, radius, closer)):
         left, right = distinct[a], distinct[b]
         # float32 only rejects, with room for its rounding; float64 decides.
         near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
@@ -142,6 +147,11 @@ def cosines(
         dots = np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64)
         out[part] = dots / (norms[a] * norms[b])
     return out
+
+
+def _units(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floats:
+    """(len(rows), d) rows of length one, in float32."""
+    return np.asarray(vectors[rows] / norms[rows, None].astype(np.float32))
 
 
 def _dots(vectors: Floats, left: Indices, right: Indices) -> Floats:

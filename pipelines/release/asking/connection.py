@@ -8,8 +8,9 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.release.database import LOCKED, comment
+from pipelines.release.derived.derive import numbered
 from pipelines.release.derived.summaries import OUTCOMES, SQL
-from pipelines.release.inside import sealed
+from pipelines.release.inside import literal, sealed
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
 from schemas import CONTRACTS, RESPONSES
@@ -37,16 +38,19 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             views[name] = str(sealed(release, entry.file, manifest.files.get(entry.file)))
     if WIDE in manifest.files and (release / WIDE).exists():
         views["labels_wide"] = str(sealed(release, WIDE, manifest.files[WIDE]))
+    summaries = {
+        name: str(sealed(release, file, manifest.files[file]))
+        for name in SQL
+        if (file := numbered(name)) in manifest.files
+    }
     try:
         connection = duckdb.connect()
         for name, path in views.items():
-            connection.execute(
-                f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet({_quoted(_literal(path))})'
-            )
+            connection.execute(f'CREATE VIEW "{name}" AS SELECT * FROM {_rows(path)}')
             if name in CONTRACTS:
                 comment(connection, name, "VIEW")
-        _number(connection, views)
-        allowed = ", ".join(map(_quoted, views.values()))
+        _number(connection, views, summaries)
+        allowed = ", ".join(map(_quoted, [*views.values(), *summaries.values()]))
         if threads:
             connection.execute(f"SET threads = {threads}")
         for setting in (
@@ -69,7 +73,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
 #: Where `outcomes` lies there, its row numbers need not be looked up.
 _FROM_OUTCOMES = {
     "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
-    "FROM {of}.outcomes WHERE n_samples IS NOT NULL",
+    "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
 }
 _ACCURACY = (
     "SELECT model_id, task, judged AS n_labelled, total / nullif(judged, 0) AS accuracy "
@@ -77,8 +81,11 @@ _ACCURACY = (
 )
 
 
-def _number(connection: Any, views: Mapping[str, str]) -> None:
-    """The names that the database has under `numbered`, as views that count the sealed tables."""
+def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
+    """The names that the database has under `numbered`, as views of the sealed files.
+
+    A release made before summaries lay there as files counts them from its tables.
+    """
     connection.execute("ATTACH ':memory:' AS numbered")
     responses = "memory.main.responses"
     if "responses" not in views:
@@ -86,17 +93,28 @@ def _number(connection: Any, views: Mapping[str, str]) -> None:
         connection.register("incoming", RESPONSES.empty())
         connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
         connection.unregister("incoming")
-    for name, sql in {**SQL, **(_FROM_OUTCOMES if "outcomes" in views else {})}.items():
-        body = sql.format(of="memory.main", responses=responses)
+    known = dict(_FROM_OUTCOMES) if "outcomes" in views else {}
+    if summaries:  # since then rows are known to stand in the order of their numbers
+        known |= {"queries": _counted(views["queries"], "query_no::INTEGER")}
+        known |= {"models": _counted(views["models"], "model_no::SMALLINT")}
+    known |= {name: f"SELECT * FROM {_rows(path)}" for name, path in summaries.items()}
+    for name, sql in SQL.items():
+        body = known.get(name) or sql.format(of="memory.main", responses=responses)
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
     if "outcomes" not in views:
         connection.execute(f"CREATE VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
     connection.execute(f"CREATE VIEW accuracy AS {_ACCURACY}")
 
 
-def _literal(path: str) -> str:
-    """A path in which no sign stands for other files."""
-    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
+def _counted(path: str, number: str) -> str:
+    """Rows of a file with their 0-based number as the first column, `name::TYPE`."""
+    name, kind = number.split("::")
+    rows = _rows(path, "file_row_number = true")
+    return f"SELECT file_row_number::{kind} AS {name}, * EXCLUDE (file_row_number) FROM {rows}"
+
+
+def _rows(path: str, *settings: str) -> str:
+    return f"read_parquet({', '.join([_quoted(literal(path)), *settings])})"
 
 
 def _quoted(text: str) -> str:

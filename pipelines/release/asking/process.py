@@ -58,6 +58,8 @@ class SqlProcess:
         self._release, self._memory = release.resolve(), memory_limit
         self._most = in_bytes(memory_limit)
         self._process: subprocess.Popen[bytes] | None = None
+        #: `cpu_s` and `peak_mb` of the process up to its last answer.
+        self.spent: dict[str, float] = {}
 
     def table(self, sql: str, *, timeout_s: float) -> pa.Table:
         """The whole answer; `QueryLimit` when it is larger than the memory limit."""
@@ -107,6 +109,7 @@ class SqlProcess:
                 kind, body = self._frame(clock)
                 if kind == b"D":
                     done = True
+                    self.spent = json.loads(body)
                     return
                 if kind != b"B":
                     raise self._unexpected(kind)

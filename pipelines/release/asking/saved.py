@@ -75,12 +75,8 @@ SAVED: dict[str, Saved] = {
     ),
     "cheapest_correct": Saved(
         "which model is the cheapest correct one, and how often",
-        "WITH counted AS (\n"
-        "    SELECT cheapest, count(*) AS queries, avg(cheapest_usd) AS mean_cost_usd\n"
-        "    FROM numbered.per_query WHERE cheapest IS NOT NULL GROUP BY cheapest\n"
-        ")\n"
-        "SELECT model_id, queries, mean_cost_usd\n"
-        "FROM counted JOIN numbered.models ON model_no = cheapest\n"
+        "SELECT model_id, queries, cost_usd / queries AS mean_cost_usd\n"
+        "FROM numbered.cheapest JOIN numbered.models USING (model_no)\n"
         "ORDER BY queries DESC, model_id",
     ),
     "cost_per_correct": Saved(

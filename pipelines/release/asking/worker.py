@@ -2,7 +2,7 @@
 
 `process.py` starts it. A query comes in as one line of JSON; out go frames of one
 letter, eight bytes of length and a body: `R` ready, `S` the columns, `B` some rows,
-`D` done, `E` an error.
+`D` done (with what it took so far), `E` an error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,13 @@ def _answer(connection: Any, sql: str, out: BinaryIO) -> None:
             _frame(out, b"S", _packed(reader.schema, None))
             for batch in reader:
                 _frame(out, b"B", _packed(batch.schema, batch))
-    _frame(out, b"D", b"")
+    _frame(out, b"D", json.dumps(_spent()).encode())
+
+
+def _spent() -> dict[str, float]:
+    """CPU seconds of this process so far, and its largest resident size in MiB."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {"cpu_s": used.ru_utime + used.ru_stime, "peak_mb": used.ru_maxrss / 1024}
 
 
 def _packed(schema: Any, batch: Any) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from pipelines.files import sha256
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import (
@@ -15,7 +17,7 @@ from pipelines.release.database import (
     database_content,
     write_database,
 )
-from pipelines.release.derived.summaries import Summaries
+from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.tables import IN_DATABASE, contract_of
 from schemas import CONTRACTS, OUTCOMES
 from schemas.manifest import Manifest
@@ -77,7 +79,11 @@ def _compare(path: Path, manifest: Manifest, held: list[str]) -> Iterator[Findin
         duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given,
     ):
         found = objects(given)
-        if manifest.format >= 2:
+        if manifest.format == 2:
+            says = "was made by a development version between two layouts: build the release again"
+            yield Finding("database", path.name, says)
+            return
+        if manifest.format >= 3:
             with duckdb.connect(str(_empty(Path(folder))), read_only=True) as fresh:
                 expected = objects(fresh)
         else:  # made before releases had these definitions: tables of their own columns only
@@ -116,8 +122,10 @@ def _empty(folder: Path) -> Path:
         tables,
         path,
         outcomes=folder / "outcomes.parquet",
-        responses=None,
-        summaries=Summaries(tables["queries"].column("task"), 0).tables(),
+        summaries={
+            **Summaries(tables["queries"].column("task"), 0).tables(),
+            "metered": metered(None, pa.array([], pa.string())),
+        },
     )
     return path
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import LOCKED
+from pipelines.release.derived.derive import numbered
 from pipelines.release.derived.outcomes import blocks
-from pipelines.release.derived.summaries import Summaries
+from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.fingerprint import Content
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.written import ids_of
@@ -66,8 +67,13 @@ def recount(
         if outcomes.hexdigest() != entry.content:
             says = "says something else than labels and responses"
             findings.append(Finding("content", entry.file, says))
+        expected = summaries.tables()
+        if manifest.format >= 3:
+            path = responses.path if isinstance(responses, Stored) else None
+            expected["metered"] = metered(path, names)
+            findings += _files(release, readable, expected)
         if own:
-            findings += _summaries(release / manifest.database.file, summaries.tables())
+            findings += _summaries(release / manifest.database.file, expected)
     return findings
 
 
@@ -85,6 +91,23 @@ def _wide(release: Path, readable: set[str], expected: str) -> Iterator[Finding]
         return
     if found.hexdigest() != expected:
         yield Finding("content", WIDE, "says something else than the long table of labels")
+
+
+def _files(
+    release: Path, readable: set[str], expected: Mapping[str, pa.Table]
+) -> Iterator[Finding]:
+    for name, table in expected.items():
+        file = numbered(name)
+        if file not in readable:
+            yield Finding("file", file, "is missing, or not what the manifest sealed")
+            continue
+        try:
+            found = pq.read_table(release / file)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            yield Finding("parquet", file, f"cannot be read: {first_line(error)}")
+            continue
+        if not _same(found, table):
+            yield Finding("content", file, "does not add up")
 
 
 def _summaries(path: Path, expected: Mapping[str, pa.Table]) -> Iterator[Finding]:

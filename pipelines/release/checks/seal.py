@@ -11,7 +11,7 @@ from pipelines.release.manifest import MANIFEST
 from schemas.manifest import Manifest
 
 #: The newest form of a manifest that this code writes and reads.
-FORMAT = 2
+FORMAT = 3
 
 
 def check_seal(manifest: Manifest) -> Iterator[Finding]:

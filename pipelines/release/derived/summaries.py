@@ -1,13 +1,15 @@
 """Counts per query, per model and per task that the saved queries start from.
 
-They are made while outcomes are, block by block, and lie in the schema `numbered` of the
-database. `SQL` says the same in words of labels and responses: a release made before
-these tables existed is asked through it, and a test holds the two against each other.
+They are made while outcomes are, block by block, and lie under `numbered/` of a release as
+Parquet, and in the schema `numbered` of its database. `SQL` says the same in words of labels
+and responses: a release made before these tables existed is asked through it, and a test
+holds the two against each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,14 @@ import pyarrow as pa
 from pipelines.release.derived.outcomes import Array, Block
 
 _WORD = 64
+
+_METERED = """
+    SELECT {number} AS model_no, count(*) AS responses, avg(prompt_tokens) AS prompt_tokens,
+           avg(completion_tokens) AS completion_tokens, sum(cost_usd) AS known_cost_usd,
+           count(cost_usd) AS priced, median(latency_s) AS median_latency_s
+    FROM {responses}"""
+
+_IF_ANY = "HAVING count(*) > 0"
 
 #: Summary → the same over `labels`, `responses`, `queries`, `models` with their numbers.
 SQL: Mapping[str, str] = {
@@ -36,12 +46,15 @@ SQL: Mapping[str, str] = {
                max(score) AS top, (count(*) FILTER (correct))::INTEGER AS solved_by,
                min(l.model_no) FILTER (correct) AS first_solver,
                (count(*) FILTER (contested))::INTEGER AS contested,
-               (min((cost_usd, l.model_no)) FILTER (correct AND cost_usd IS NOT NULL))[2]
-                   AS cheapest,
-               min(cost_usd) FILTER (correct) AS cheapest_usd,
                coalesce(bool_or(score > 0 AND score < 1), false) AS graded
-        FROM numbered.labels l LEFT JOIN numbered.priced p USING (query_no, model_no)
-        GROUP BY ALL""",
+        FROM numbered.labels l GROUP BY ALL""",
+    "cheapest": """
+        WITH of_query AS (
+            SELECT min((cost_usd, model_no)) AS best
+            FROM numbered.labels JOIN numbered.priced USING (query_no, model_no)
+            WHERE correct AND cost_usd IS NOT NULL GROUP BY query_no)
+        SELECT best[2] AS model_no, count(*) AS queries, sum(best[1]) AS cost_usd
+        FROM of_query GROUP BY ALL""",
     "per_task": """
         SELECT model_no, task, count(score) AS judged, coalesce(sum(score), 0) AS total
         FROM numbered.labels JOIN numbered.queries USING (query_no) GROUP BY ALL""",
@@ -49,11 +62,8 @@ SQL: Mapping[str, str] = {
         SELECT model_no, count(*) AS answered, count(*) FILTER (correct) AS correct,
                count(cost_usd) AS priced, coalesce(sum(cost_usd), 0) AS cost_usd
         FROM numbered.labels JOIN numbered.priced USING (query_no, model_no) GROUP BY ALL""",
-    "metered": """
-        SELECT model_no, count(*) AS responses, avg(prompt_tokens) AS prompt_tokens,
-               avg(completion_tokens) AS completion_tokens, sum(cost_usd) AS known_cost_usd,
-               count(cost_usd) AS priced, median(latency_s) AS median_latency_s
-        FROM {responses} JOIN numbered.models USING (model_id) GROUP BY ALL""",
+    "metered": _METERED.format(number="model_no", responses="{responses}")
+    + " JOIN numbered.models USING (model_id) GROUP BY ALL",
     "bits": f"""
         SELECT model_no, (query_no // {_WORD})::INTEGER AS word,
                bit_or(1::UBIGINT << (query_no % {_WORD})) AS judged,
@@ -104,6 +114,7 @@ class Summaries:
             "priced": np.zeros(models, dtype=np.int64),
             "cost_usd": np.zeros(models),
         }
+        self._cheapest = {"queries": np.zeros(models, dtype=np.int64), "cost_usd": np.zeros(models)}
         self._per_query: list[pa.Table] = []
         self._bits: list[pa.Table] = []
 
@@ -126,9 +137,20 @@ class Summaries:
         self._model["correct"] += (both & (block.correct > 0)).sum(axis=0)
         self._model["priced"] += known.sum(axis=0)
         self._model["cost_usd"] += np.where(known, block.cost_usd, 0.0).sum(axis=0)
+        self._add_cheapest(np.where(known & (block.correct > 0), block.cost_usd, np.inf))
+
+    def _add_cheapest(self, cost: Array) -> None:
+        """`cost` (queries, models), infinite where a model is not correct or its cost unknown."""
+        # The first of equal costs is that of the smaller model id, as in the plain query.
+        best = cost.argmin(axis=1)
+        usd = np.take_along_axis(cost, best[:, None], axis=1)[:, 0]
+        there = np.isfinite(usd)
+        size = self._models
+        self._cheapest["queries"] += np.bincount(best[there], minlength=size)
+        self._cheapest["cost_usd"] += np.bincount(best[there], usd[there], size)
 
     def tables(self) -> dict[str, pa.Table]:
-        """`per_query`, `per_task`, `per_model` and `bits`, in order of their numbers."""
+        """`per_query`, `per_task`, `per_model`, `cheapest`, `bits`, in order of numbers."""
         cells = np.flatnonzero(self._rows)
         names = max(len(self._names), 1)
         per_task = pa.table(
@@ -142,6 +164,9 @@ class Summaries:
         there = np.flatnonzero(self._model["answered"])
         per_model: dict[str, Any] = {"model_no": there.astype(np.int16)}
         per_model |= {name: values[there] for name, values in self._model.items()}
+        some = np.flatnonzero(self._cheapest["queries"])
+        cheapest: dict[str, Any] = {"model_no": some.astype(np.int16)}
+        cheapest |= {name: values[some] for name, values in self._cheapest.items()}
         empty = np.zeros((0, self._models))
         none = empty.astype(bool)
         nothing = Block(0, empty, empty, empty, none, none, empty, pa.table({}))
@@ -150,19 +175,41 @@ class Summaries:
             "per_query": pa.concat_tables([first, *self._per_query]),
             "per_task": per_task,
             "per_model": pa.table(per_model),
+            "cheapest": pa.table(cheapest),
             "bits": pa.concat_tables([_bits(0, none, none), *self._bits]),
         }
+
+
+def metered(responses: Path | None, models: pa.Array) -> pa.Table:
+    """Tokens, cost and latency per model, one model at a time (a median needs all its rows).
+
+    Args:
+        models: Ids of the models in order of their numbers.
+    """
+    import duckdb
+
+    empty = "(SELECT NULL::BIGINT AS prompt_tokens, NULL::BIGINT AS completion_tokens, "
+    empty += "NULL::DOUBLE AS cost_usd, NULL::DOUBLE AS latency_s, '' AS model_id)"
+    parts = []
+    # One thread: the last digit of a sum does not depend on the machine.
+    with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
+        name = "responses"
+        if responses is not None:
+            connection.from_parquet(str(responses)).create_view(name)
+        for number, model in enumerate(models.to_pylist() if responses is not None else []):
+            where = "WHERE model_id = '" + model.replace("'", "''") + "'"
+            body = _METERED.format(number=f"{number}::SMALLINT", responses=name)
+            parts.append(connection.sql(f"{body} {where} {_IF_ANY}").to_arrow_table())
+        nothing = _METERED.format(number="0::SMALLINT", responses=empty)
+        parts.append(connection.sql(f"{nothing} WHERE false {_IF_ANY}").to_arrow_table())
+    return pa.concat_tables(parts)
 
 
 def _per_query(block: Block, judged: Array, filled: Array, graded: Array) -> pa.Table:
     right = block.correct > 0
     solved_by = right.sum(axis=1, dtype=np.int32)
-    cost = np.where(right & ~np.isnan(block.cost_usd), block.cost_usd, np.inf)
     here = np.flatnonzero(block.labelled.any(axis=1))
     n_judged = judged.sum(axis=1, dtype=np.int32)
-    # The first of equal costs is that of the smaller model id, as in the plain query.
-    best = cost.argmin(axis=1) if cost.shape[0] else np.zeros(0, dtype=np.int64)
-    usd = np.take_along_axis(cost, best[:, None], axis=1)[:, 0]
     top = np.where(judged, filled, -1.0).max(axis=1, initial=-1.0)
     table = pa.table(
         {
@@ -176,8 +223,6 @@ def _per_query(block: Block, judged: Array, filled: Array, graded: Array) -> pa.
                 mask=solved_by == 0,
             ),
             "contested": (block.contested > 0).sum(axis=1, dtype=np.int32),
-            "cheapest": pa.array(best.astype(np.int16), mask=np.isinf(usd)),
-            "cheapest_usd": pa.array(usd, mask=np.isinf(usd)),
             "graded": graded,
         }
     )

@@ -1,0 +1,181 @@
+"""Calls that informative rounds save against uniform coverage, replayed on a full matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.collect.coverage import covered
+from pipelines.collect.informative import Z, collect_informatively
+from pipelines.studies.given import Given
+from pipelines.studies.study import Cell, Study
+from schemas.recipe.collect import Coverage, Informative
+
+Floats = NDArray[np.float64]
+
+#: Shares of all calls that the rounds may spend.
+BUDGETS = (0.05, 0.1, 0.2, 0.3)
+#: Shares of the pool at which uniform coverage is replayed; between them it is interpolated.
+_SHARES = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_SEEDS = 8
+#: Pairs of models over which the bound's median is taken.
+_PAIRS = 60
+
+
+def cells(given: Given) -> Sequence[Cell]:
+    """One row per budget; every question of which all models have a label is used."""
+    whole = given.matrix.known.all(axis=0)
+    scores = given.matrix.correct[:, whole].T.astype(np.float64)
+    tasks = np.unique(given.matrix.task[whole], return_inverse=True)[1]
+    n, models = scores.shape
+    shares, widths = _uniform(scores, tasks, given.seed)
+    bound = _bound(scores)
+    out = []
+    for budget in BUDGETS:
+        calls = int(budget * n * models)
+        saved, width, inside = [], [], []
+        for seed in range(_SEEDS):
+            plan = Informative(
+                # No difference is small enough: all of the budget is spent.
+                resolve=1e-9, pilot=max(n * calls // (2 * n * models), 20), rounds=40,
+                calls=calls, seed=given.seed + seed,
+            )  # fmt: skip
+            found = collect_informatively(
+                tasks, models, plan, lambda asked: np.where(asked, scores, np.nan)
+            )
+            width.append(_width(found.unresolved(0.0)))
+            needed = np.interp(-width[-1], -widths, shares)
+            saved.append(needed * n * models / found.asked.sum())
+            inside.append(_inside(found.weighted, found.covariance, scores.mean(axis=0)))
+        row = f"{100 * budget:g} % of all calls"
+        low, high = _mean_interval(np.array(saved), given.seed)
+        uniform = float(np.interp(budget, shares, widths))
+        out += [
+            Cell(row, "calls of uniform coverage over ours", float(np.mean(saved)), low=low,
+                 high=high),
+            Cell(row, "rank interval, rounds", float(np.mean(width))),
+            Cell(row, "rank interval, uniform", uniform),
+            Cell(row, "true differences inside", float(np.mean(inside)), "percent"),
+            Cell(row, "were all ease known", bound),
+        ]  # fmt: skip
+    return out
+
+
+def _uniform(scores: Floats, tasks: Any, seed: int) -> tuple[Floats, Floats]:
+    """Shares of the pool, and the mean width of rank intervals from plain means at each."""
+    n, models = scores.shape
+    queries = pa.table(
+        {
+            "query_id": [f"{row}" for row in range(n)],
+            "task": [f"{task}" for task in tasks],
+            "metadata": ["{}"] * n,
+        }
+    )
+    draws = sorted({max(1, round(share * models)) for share in _SHARES})
+    found = []
+    for draw in draws:
+        width = []
+        for number in range(3):
+            coverage = Coverage(share=draw / models, seed=seed + number)
+            asked = np.zeros(scores.shape, dtype=bool)
+            for m, rows in enumerate(covered(queries, models, coverage)):
+                asked[rows, m] = True
+            width.append(_width(_open(scores, tasks, asked)))
+        found.append(float(np.mean(width)))
+    return np.array(draws) / models, np.minimum.accumulate(found)
+
+
+def _open(scores: Floats, tasks: Any, asked: Any) -> Any:
+    """Pairs of models whose plain means are not told apart; questions are drawn by task."""
+    n, models = scores.shape
+    count = asked.sum(axis=0)
+    total = np.zeros((int(tasks.max()) + 1, models))
+    number = np.zeros_like(total)
+    np.add.at(total, tasks, np.where(asked, scores, 0.0))
+    np.add.at(number, tasks, asked)
+    mean = total.sum(axis=0) / count
+    rest = np.where(asked, scores - (total / np.maximum(number, 1))[tasks], 0.0)
+    rest *= np.sqrt(1 - count / n) / count
+    covariance = rest.T @ rest
+    return _apart(mean, covariance, Z)
+
+
+def _apart(mean: Floats, covariance: Floats, z: float) -> Any:
+    variance = np.diag(covariance)
+    spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
+    open_ = (np.abs(mean[:, None] - mean) <= z * spread) & (spread > 0)
+    np.fill_diagonal(open_, False)
+    return open_
+
+
+def _width(open_: Any) -> float:
+    """Mean number of places that a model's rank can take beside its own."""
+    return float(open_.sum() / len(open_))
+
+
+def _inside(mean: Floats, covariance: Floats, truth: Floats) -> float:
+    """Share of pairs whose true difference lies in its 95 % interval."""
+    error = mean - truth
+    upper = np.triu_indices(len(truth), 1)
+    # Exact where everything was asked: then the error is that of rounding.
+    return float(1 - _outside(error, covariance)[upper].mean())
+
+
+def _outside(error: Floats, covariance: Floats) -> Any:
+    variance = np.diag(covariance)
+    spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
+    return np.abs(error[:, None] - error) > Z * spread + 1e-9
+
+
+def _bound(scores: Floats) -> float:
+    """Calls that pairing, and knowing the ease of every question, could save for a pair.
+
+    For a pair of models the questions are grouped by how many of the others are right, and
+    each group is drawn in proportion to the standard deviation of the pair's difference
+    there (Neyman's allocation): the variance against that of two means over questions of
+    their own, median over pairs. No rounds can know that much.
+    """
+    n, models = scores.shape
+    right = scores.sum(axis=1)
+    mean = scores.mean(axis=0)
+    pairs = np.column_stack(np.triu_indices(models, 1))
+    gains = []
+    for a, b in pairs[:: max(len(pairs) // _PAIRS, 1)]:
+        ease = np.rint(right - scores[:, a] - scores[:, b]).astype(np.int64)
+        gap = scores[:, a] - scores[:, b]
+        count = np.bincount(ease, minlength=models)
+        first = np.bincount(ease, gap, models) / np.maximum(count, 1)
+        second = np.bincount(ease, gap**2, models) / np.maximum(count, 1)
+        spread = np.sqrt(np.maximum(second - first**2, 0.0))
+        apart = mean[a] * (1 - mean[a]) + mean[b] * (1 - mean[b])
+        gains.append(apart / max(float((count / n * spread).sum() ** 2), 1e-12))
+    return float(np.median(gains))
+
+
+def _mean_interval(values: Floats, seed: int) -> tuple[float, float]:
+    random = np.random.default_rng(seed)
+    means = values[random.integers(0, len(values), (2_000, len(values)))].mean(axis=1)
+    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+STUDY = Study(
+    name="informative",
+    paper="routeyard",
+    item="Collection in rounds",
+    title="Calls that informative rounds save against uniform coverage at equal rank intervals",
+    cells=cells,
+    rows="budget",
+    notes=(
+        f"Replayed on questions of which every model has a label, {_SEEDS} seeds; intervals: "
+        "seeds redrawn.",
+        "Rank interval: mean number of places that a model's rank may take beside its own, by "
+        "95 % intervals of differences. Uniform coverage: plain means, questions drawn by task, "
+        "finite number of questions.",
+        "`were all ease known`: what pairing and knowing of every question how many models get "
+        "it right could save for one pair of models; rounds cannot know that much.",
+    ),
+)
