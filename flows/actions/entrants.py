@@ -114,7 +114,7 @@ def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
 
 def pair_scorers(
     core: Core,
-    tables: dict[str, pa.Table],
+    tables: Mapping[str, pa.Table],
     scheme: str,
     pair: tuple[str, str],
     basis: str | None = None,

@@ -87,7 +87,7 @@ def evaluate(
 
 
 def evaluate_tables(
-    tables: dict[str, pa.Table],
+    tables: Mapping[str, pa.Table],
     routers: Sequence[str] | Mapping[str, Any] | None,
     *,
     router_from: Sequence[str] = (),

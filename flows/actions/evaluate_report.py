@@ -19,7 +19,7 @@ def write_evaluation(
     folder: Path,
     release: Path,
     done: Evaluation,
-    tables: dict[str, pa.Table],
+    tables: Mapping[str, pa.Table],
     certificate: Mapping[str, Any] | None,
 ) -> Path:
     """Everything of an evaluation into a folder; returns the page."""

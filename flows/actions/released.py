@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,30 +17,61 @@ from schemas.leaks import looked_for_duplicates
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
-    "queries", "models", "labels", "responses", "verdicts", "embeddings", "duplicates", "splits",
-    "model_splits", "preferences", "signals", "entropies", "descriptors", "hidden_states",
+    "queries", "models", "labels", "outcomes", "responses", "verdicts", "embeddings",
+    "duplicates", "splits", "model_splits", "preferences", "signals", "entropies",
+    "descriptors", "hidden_states",
 )  # fmt: skip
 
 #: Tables that may come from files beside a release (`--also`).
 BESIDE = ("preferences", "signals", "entropies", "descriptors", "hidden_states")
 
 
-def read_release(release: Path) -> dict[str, pa.Table]:
+class Tables(Mapping[str, pa.Table]):
+    """Tables by name, each read when it is first asked for: texts of answers may never be."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], pa.Table]]) -> None:
+        self._readers = dict(readers)
+        self._held: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._held:
+            self._held[name] = self._readers[name]()
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def also(self, name: str, table: pa.Table) -> Tables:
+        """These tables and one more, or another in its place."""
+        found = Tables({**self._readers, name: lambda: table})
+        found._held = {key: value for key, value in self._held.items() if key != name}
+        return found
+
+    def without(self, name: str) -> Tables:
+        found = Tables({key: read for key, read in self._readers.items() if key != name})
+        found._held = {key: value for key, value in self._held.items() if key != name}
+        return found
+
+
+def read_release(release: Path) -> Tables:
     """The tables of a release directory (`data/<table>.parquet`) or of a stage folder.
+
+    A file is read when its table is asked for, and breaks its contract then.
 
     Raises:
         BadInput: there is no such release, or it lacks queries, models or labels.
         ContractError: a file breaks its contract.
     """
     folder = release / "data" if (release / "data").is_dir() else release
-    found: dict[str, pa.Table] = {}
+    found: dict[str, Callable[[], pa.Table]] = {}
     for name in TABLES:
         path = folder / f"{name}.parquet"
         parts = [path] if path.is_file() else sorted((folder / name).glob("*.parquet"))
         if parts:
-            contract = CONTRACTS[name]
-            tables = [contract.conform(pq.read_table(p), where=str(p)) for p in parts]
-            found[name] = pa.concat_tables(tables)
+            found[name] = partial(_read, name, parts)
     manifest = release / "manifest.json"
     if "duplicates" in found and manifest.is_file():
         recipe = json.loads(manifest.read_text(encoding="utf-8")).get("recipe") or {}
@@ -52,10 +84,17 @@ def read_release(release: Path) -> dict[str, pa.Table]:
                 where=str(folder / f"{name}.parquet"),
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
-    return found
+    return Tables(found)
 
 
-def with_beside(tables: dict[str, pa.Table], also: Sequence[Path]) -> dict[str, pa.Table]:
+def _read(name: str, parts: Sequence[Path]) -> pa.Table:
+    contract = CONTRACTS[name]
+    return pa.concat_tables(
+        [contract.conform(pq.read_table(path), where=str(path)) for path in parts]
+    )
+
+
+def with_beside(tables: Tables, also: Sequence[Path]) -> Tables:
     """The tables with those of files or folders beside the release; rows of one table are joined.
 
     Which table a file holds is told by its columns.
@@ -89,7 +128,7 @@ def with_beside(tables: dict[str, pa.Table], also: Sequence[Path]) -> dict[str, 
         before = [tables[name]] if name in tables else []
         where = ", ".join(map(str, also))
         joined = pa.concat_tables([*before, *parts])
-        tables = {**tables, name: CONTRACTS[name].conform(joined, where=where)}
+        tables = tables.also(name, CONTRACTS[name].conform(joined, where=where))
     return tables
 
 
@@ -107,8 +146,8 @@ def out_folder(release: Path, out: Path) -> Path:
 
 
 def with_embeddings(
-    tables: dict[str, pa.Table], file: Path | None, embed: bool, cache: Path, encoder: str
-) -> dict[str, pa.Table]:
+    tables: Tables, file: Path | None, embed: bool, cache: Path, encoder: str
+) -> Tables:
     """The tables with embeddings of all queries: from a file, the release, or computed."""
     if file is not None:
         if not file.is_file():
@@ -130,11 +169,11 @@ def with_embeddings(
             if name in contract.column_names and name not in given.column_names:
                 given = given.append_column(name, values)
         given = given.select(contract.column_names)
-        return {**tables, "embeddings": contract.conform(given, where=str(file))}
+        return tables.also("embeddings", contract.conform(given, where=str(file)))
     if "embeddings" not in tables and embed:
         from pipelines.embed import embed as compute
 
         with counter("embed", "questions") as advance:
             found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
-        return {**tables, "embeddings": found}
+        return tables.also("embeddings", found)
     return tables

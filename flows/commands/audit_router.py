@@ -54,7 +54,7 @@ def command(
     except pa.ArrowInvalid as error:
         raise BadInput(f"this is no table: {error}", where=str(predictions)) from error
     tables = read_release(release)
-    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)
     found = audit(core, chosen, table)
     if arena is not None and all(one.level != "fail" for one in found):

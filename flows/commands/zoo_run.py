@@ -81,7 +81,7 @@ def command(
     rules = [asked(text) for text in rule or []]
     tables = read.with_beside(read.read_release(release), also or [])
     folder = read.out_folder(release, out)
-    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)
     names = [name.strip() for name in encoders.split(",") if name.strip()]
     if not names:

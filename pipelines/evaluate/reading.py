@@ -25,6 +25,7 @@ def from_tables(
     splits: pa.Table | None = None,
     duplicates: pa.Table | None = None,
     *,
+    outcomes: pa.Table | None = None,
     verdicts: pa.Table | None = None,
     model_splits: pa.Table | None = None,
     signals: pa.Table | None = None,
@@ -40,6 +41,7 @@ def from_tables(
             are not in their tables are ignored.
         responses: tokens, latency and dollars; without them only the `params`
             measure can exist.
+        outcomes: labels and costs in one; where they are given, `responses` is not read.
         encoder: which embeddings to take when there are several; by default
             the first name in order.
         verdicts: needed for the oracle's correction for sampling luck, when
@@ -69,7 +71,7 @@ def from_tables(
         query_ids=tuple(query_ids.to_pylist()),
         model_ids=names,
         labels=dense(label_rows, label_columns, labels.column("score"), (n, m)),
-        costs=_costs(models, responses, query_ids, model_ids),
+        costs=_costs(models, responses, outcomes, query_ids, model_ids),
         tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
         domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
         splits=_splits(splits, query_ids),
@@ -95,10 +97,13 @@ def from_tables(
 
 def core_of(tables: Mapping[str, pa.Table]) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored."""
-    names = (
-        "queries", "models", "labels", "responses", "embeddings", "splits", "duplicates",
-        "verdicts", "model_splits", "signals", "entropies", "hidden_states", "descriptors",
-    )  # fmt: skip
+    names = {
+        "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
+        "duplicates", "verdicts", "model_splits", "signals", "entropies", "hidden_states",
+        "descriptors",
+    }  # fmt: skip
+    if "outcomes" in tables:
+        names.remove("responses")  # the largest table, most of it text
     return from_tables(**{name: tables[name] for name in names if name in tables})
 
 
@@ -139,11 +144,18 @@ def _kinds(models: pa.Table) -> dict[str, str]:
 
 
 def _costs(
-    models: pa.Table, responses: pa.Table | None, query_ids: pa.Array, model_ids: pa.Array
+    models: pa.Table,
+    responses: pa.Table | None,
+    outcomes: pa.Table | None,
+    query_ids: pa.Array,
+    model_ids: pa.Array,
 ) -> dict[str, Floats]:
     shape = (len(query_ids), len(model_ids))
     costs: dict[str, Floats] = {}
-    if responses is not None and responses.num_rows:
+    if outcomes is not None:
+        if pc.any(pc.greater(outcomes.column("n_responses"), 0)).as_py():
+            costs |= _costs_of(outcomes, query_ids, model_ids, shape)
+    elif responses is not None and responses.num_rows:
         rows = codes(responses.column("query_id"), query_ids)
         columns = codes(responses.column("model_id"), model_ids)
         tokens = pc.add(responses.column("prompt_tokens"), responses.column("completion_tokens"))
@@ -161,6 +173,21 @@ def _costs(
     return {
         name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
     }
+
+
+def _costs_of(
+    outcomes: pa.Table, query_ids: pa.Array, model_ids: pa.Array, shape: tuple[int, int]
+) -> dict[str, Floats]:
+    """Of one answer of each pair: outcomes say what all its answers took together."""
+    rows = codes(outcomes.column("query_id"), query_ids)
+    columns = codes(outcomes.column("model_id"), model_ids)
+    answers = outcomes.column("n_responses").cast(pa.float64())
+    tokens = pc.add(outcomes.column("prompt_tokens"), outcomes.column("completion_tokens"))
+    found = {}
+    for name, values in (("usd", outcomes.column("cost_usd")), ("tokens", tokens)):
+        found[name] = dense(rows, columns, pc.divide(values.cast(pa.float64()), answers), shape)
+    found["latency"] = dense(rows, columns, outcomes.column("latency_s"), shape)
+    return found
 
 
 def _splits(splits: pa.Table | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:

@@ -122,7 +122,7 @@ def _fitted(
     from pipelines.zoo.entrants import made, registered, traits
 
     tables = read_release(release)
-    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)
     core, _ = with_validation(core, chosen)
     entrant = registered([name])[0]

@@ -16,14 +16,14 @@ PAIRS = """
 SELECT q.query_id, q.task, q.prompt, q.question, q."references", q.choices, q.scorer,
        coalesce(s.split, 'test') AS split, l.model_id, l.score, l.correct,
        r.text, r.prompt_tokens, r.completion_tokens, r.cost_usd, r.latency_s
-FROM labels l
-JOIN queries q USING (query_id)
-LEFT JOIN (SELECT query_id, split FROM splits
-           WHERE scheme = (SELECT min(scheme) FROM splits)) s USING (query_id)
+FROM outcomes l
+JOIN numbered.queries q USING (query_no)
+LEFT JOIN (SELECT query_no, split FROM numbered.splits
+           WHERE scheme = (SELECT min(scheme) FROM splits)) s USING (query_no)
 LEFT JOIN responses r
   ON r.query_id = l.query_id AND r.model_id = l.model_id AND r.sample = 0
 WHERE l.score IS NOT NULL
-ORDER BY q.query_id, l.model_id
+ORDER BY l.query_no, l.model_no
 """
 
 
