@@ -24,6 +24,7 @@ BENCHMARKS: dict[str, str] = {
     "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
     "release": "a release of N labels and its saved queries against pandas and plain CSV",
+    "growth": "how build, verify, diff and reading of a release grow with its labels",
     "zoo": "all routers on RouterDC's, BBH's, MMLU-Pro's or GSM8K's outcomes, full protocol",
     "zoo.cost": "seconds and memory of each router on a planted matrix of any size",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",

@@ -1,0 +1,134 @@
+"""How each stage over a release grows with its labels: CPU-seconds, memory, and the exponent.
+
+`python -m benchmarks growth --labels 300000,1000000,3000000 --json` builds a release of each
+size, then verifies it, compares it with itself, and reads it as an evaluation does. Each stage
+runs in a process of its own; the exponent is the slope of CPU-seconds over labels, both as
+logarithms, between the first and the last size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).parents[1]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--labels", default="300000,1000000,3000000", help="sizes, by commas")
+    parser.add_argument("--models", type=int, default=27)
+    parser.add_argument("--stages", default=",".join(STAGES), help="stages, by commas")
+    parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    sizes = [int(size) for size in arguments.labels.split(",")]
+    stages = [name for name in STAGES if name in arguments.stages.split(",")]
+    found: dict[str, Any] = {name: [] for name in stages}
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="growth-", dir=arguments.folder) as folder:
+            for name in stages:
+                found[name].append(_apart(name, Path(folder), size, arguments.models))
+    out: dict[str, Any] = {"labels": sizes, "models": arguments.models}
+    for name, taken in found.items():
+        seconds = [one["cpu_s"] for one in taken]
+        out[name] = {
+            "cpu_s": seconds,
+            "peak_rss_mb": [one["peak_rss_mb"] for one in taken],
+            "exponent": _slope(sizes, seconds),
+        }
+    return out
+
+
+def _slope(sizes: list[int], seconds: list[float]) -> float | None:
+    if len(sizes) < 2:
+        return None
+    return round(math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0]), 3)
+
+
+def _apart(stage: str, folder: Path, labels: int, models: int) -> dict[str, Any]:
+    """What a stage takes in a process of its own, its imports left out."""
+    words = [sys.executable, "-m", "benchmarks.growth", stage, str(folder), str(labels)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*words, str(models)], cwd=_ROOT, env=environment, capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{stage} of {labels:,} labels failed:\n{done.stderr[-2000:]}")
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _release(folder: Path) -> Path:
+    return folder / "bench" / "1.0.0"
+
+
+def _build(folder: Path, labels: int, models: int) -> None:
+    from benchmarks.release import stream
+    from datacards.card import render
+    from pipelines.release import write_release
+
+    recipe = {"name": "bench", "version": "1.0.0"}
+    write_release(stream(labels, models), recipe=recipe, root=folder, render_card=render)
+
+
+def _verify(folder: Path, labels: int, models: int) -> None:
+    from datacards.card import render
+    from pipelines.release import verify_release
+
+    findings = verify_release(_release(folder), render_card=render)
+    if findings:
+        raise AssertionError(findings[:3])
+
+
+def _diff(folder: Path, labels: int, models: int) -> None:
+    from pipelines.release.diff import diff_releases
+
+    if not diff_releases(_release(folder), _release(folder)).empty:
+        raise AssertionError("a release differs from itself")
+
+
+def _read(folder: Path, labels: int, models: int) -> None:
+    from flows.actions.released import read_release
+    from pipelines.evaluate.reading import core_of
+
+    core = core_of(read_release(_release(folder)))
+    if core.labels.shape != (labels // models, models):
+        raise AssertionError(core.labels.shape)
+
+
+#: Stage → what it does with the release in a folder.
+STAGES: dict[str, Callable[[Path, int, int], None]] = {
+    "build": _build,
+    "verify": _verify,
+    "diff": _diff,
+    "evaluate_reads": _read,
+}
+
+
+def main() -> None:
+    """One stage; its imports are made by a tiny release first, so that they are not counted."""
+    stage, folder, labels, models = sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:5])
+    with tempfile.TemporaryDirectory(dir=folder) as small:
+        for name in ("build", stage) if stage != "build" else ("build",):
+            STAGES[name](Path(small), 60, 3)
+    before = time.process_time()
+    STAGES[stage](folder, labels, models)
+    taken = time.process_time() - before
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, children) // 1024
+    print(json.dumps({"cpu_s": round(taken, 3), "peak_rss_mb": peak}))
+
+
+if __name__ == "__main__":
+    main()
