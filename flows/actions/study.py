@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
-def given_of(release: Path, tables: dict[str, pa.Table], **how: Any) -> Given:
+def given_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> Given:
     """What studies are given of a release directory; `how` as `Given` has it."""
     return Given(release=named(release)[0], tables=tables, make=reference, **how)
 

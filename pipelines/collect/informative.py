@@ -70,7 +70,7 @@ class Ranking:
 
     @property
     def standard_error(self) -> Array:
-        return np.sqrt(np.diag(self.covariance))
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     def unresolved(self, difference: float, apart: float = Z) -> Array:
         """Pairs that are neither told apart nor known to differ by at most `difference`,
@@ -85,7 +85,7 @@ class Ranking:
         spread = np.sqrt(np.maximum(apart_by, 0.0) + one_more)
         open_ = (gap <= apart * spread) & (Z * spread > difference)
         np.fill_diagonal(open_, False)
-        return open_
+        return np.asarray(open_)
 
 
 def collect_informatively(
@@ -161,7 +161,7 @@ def _chances(spread: Array, free: Array, wanted: float) -> Array:
             low = middle
         else:
             high = middle
-    return np.minimum(high * weight, 1.0)
+    return np.asarray(np.minimum(high * weight, 1.0))
 
 
 class _State:
@@ -180,7 +180,7 @@ class _State:
     def spread(self, active: Array) -> Array:
         """Predicted standard deviation of an answer of the active models, per question."""
         chance = self._predict(self.asked)[:, active]
-        return np.sqrt((chance * (1 - chance)).mean(axis=1))
+        return np.asarray(np.sqrt((chance * (1 - chance)).mean(axis=1)))
 
     def _predict(self, seen: Array) -> Array:
         """Scores by task and model, drawn to the model's and the task's mean where few."""

@@ -35,7 +35,7 @@ def stream(
     from pipelines.zoo.protocol import FIRST_SEED, MORE_SEEDS
 
     tables = read_release(release)
-    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    core = core_of(tables.without("embeddings"))
     name = first_measure(core.costs, measure)
     if name is None:
         raise BadInput(

@@ -284,7 +284,7 @@ def write_report(
     encoder: str,
     *,
     release: Path,
-    tables: dict[str, pa.Table],
+    tables: Mapping[str, pa.Table],
     resamples: int,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
