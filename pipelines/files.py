@@ -51,7 +51,22 @@ def expand(path: str, *, base: Path, where: str) -> list[Path]:
             where=where,
             next_step="correct the path in the recipe, or put the file there",
         )
+    for file in files:
+        _readable(file, path if names(path) else str(file), where)
     return files
+
+
+def _readable(file: Path, shown: str, where: str) -> None:
+    """Stop at a file that is there and cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            stream.read(1)
+    except OSError as error:
+        raise SourceError(
+            f"the file {shown} cannot be read: {error.strerror}",
+            where=where,
+            next_step="allow this user to read it, or name another file",
+        ) from error
 
 
 def sha256(path: Path) -> str:

@@ -44,3 +44,11 @@ def test_separators_are_read_from_the_header(tmp_path: Path, sign: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(sign.join(["frage", "antwort"]) + "\n" + sign.join(["Wie viel?", "3"]) + "\n")
     assert list(files.rows(path)) == [{"frage": "Wie viel?", "antwort": "3"}]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    # A file of the kernel is there, and reading it fails: so does one of another user.
+    where = "source 's'"
+    with pytest.raises(SourceError, match="cannot be read") as caught:
+        files.expand("/proc/self/mem", base=tmp_path, where=where)
+    assert caught.value.where == where

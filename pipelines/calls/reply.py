@@ -166,10 +166,10 @@ def _choice(item: Mapping[str, Any]) -> Choice:
 
 
 def _content(value: Any) -> str | None:
-    """Text of a message; a list of parts is joined as it stands."""
+    """Text of a message; a list of parts is joined as it stands, and holds none without a text."""
     if isinstance(value, list):
-        parts = [p.get("text") for p in value if isinstance(p, dict)]
-        value = "".join(p for p in parts if isinstance(p, str)) if parts else None
+        parts = [p["text"] for p in value if isinstance(p, dict) and isinstance(p.get("text"), str)]
+        value = "".join(parts) if parts else None
     return _text(value)
 
 

@@ -62,7 +62,7 @@ class Retry(Strict):
     """When a failed call is asked again, and when a model is given up for this run."""
 
     #: Attempts per pair and run, the first included.
-    attempts: int = Field(default=6, ge=1)
+    attempts: int = Field(default=6, ge=1, le=100)
     first_wait_s: float = Field(default=0.5, ge=0)
     longest_wait_s: float = Field(default=60.0, ge=0)
     #: A Retry-After above this pauses the model instead of holding the run.

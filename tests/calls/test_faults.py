@@ -53,6 +53,8 @@ TRANSIENT: dict[str, Fault] = {
     "error with 200": (once(answer({"error": {"code": 502, "message": "upstream"}})), "ok"),
     "no choices": (once(answer(completion(choices=[]))), "ok"),
     "choice is no object": (once(answer(completion(choices=["x"]))), "ok"),
+    # An empty text would be an answer, and a wrong one.
+    "parts without a text": (once(answer(completion([{"type": "image_url"}]))), "ok"),
     "null text": (once(answer(completion(None))), "ok"),
     "not UTF-8": (once(Do(body=b'{"choices": "\xff\xfe"}')), "ok"),
 }

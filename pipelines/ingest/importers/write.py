@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,12 +12,17 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import BadInput, SourceError
+from pipelines.errors import BadInput, RouteyardError, SourceError
 from pipelines.files import sha256
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.staging import place, staging
 
 _BATCH = 50_000
+#: What a value of another kind raises where the format's was expected.
+_SURPRISES = (
+    ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
 _STRINGS = pa.list_(pa.string())
 
 QUESTIONS = pa.schema(
@@ -71,11 +77,12 @@ def run_import(
             where=str(path),
             next_step=f"expected: {importer.layout}",
         )
-    found = importer.read(path)
     status: Literal["created", "unchanged"]
     with staging(target) as folder:
-        models, answers, known = _write_answers(found, folder / "responses.parquet")
-        _write_questions(found, folder / "queries.parquet")
+        with _a_strangers(path, importer):
+            found = importer.read(path)
+            models, answers, known = _write_answers(found, folder / "responses.parquet")
+            _write_questions(found, folder / "queries.parquet")
         recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
         _write_yaml(recipe, importer, folder / "recipe.yaml")
         _write_yaml(recipe["pool"], importer, folder / "pool.yaml")
@@ -94,6 +101,32 @@ def run_import(
         left_out=found.reasons(),
         lacks=importer.lacks,
     )
+
+
+@contextmanager
+def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
+    """A value of another kind than the format's is the source's fault, and named as such.
+
+    Importers name what they expect to go wrong; a stranger's file can hold anything anywhere.
+    """
+    try:
+        yield
+    except RouteyardError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as e:
+        said = f"{type(e).__name__}: {str(e)[:300]!r}"
+        raise SourceError(
+            f"the source holds a value that the format does not: {said}",
+            where=str(path),
+            next_step=f"fetch or write it again; expected: {importer.layout}",
+        ) from e
 
 
 def _write_answers(found: Found, path: Path) -> tuple[set[str], int, set[str]]:

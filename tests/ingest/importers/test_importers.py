@@ -440,6 +440,19 @@ def test_inspect(tmp_path, ending):
     assert questions[0]["question"] == "be brief\n\n2+2?"
 
 
+@pytest.mark.parametrize(
+    "change", [{"epoch": None}, {"epoch": "\\ud800"}, {"output": {"usage": 3}}]
+)
+def test_a_value_of_another_kind_is_the_sources_fault(tmp_path, change):
+    # It used to be a traceback out of the importer: nobody can foresee every value of a stranger.
+    header = {"version": 2, "status": "success", "eval": {"task": "sums", "model": "openai/gpt-x"}}
+    _json(tmp_path / "log.json", {**header, "samples": [{**_inspect_sample(1, "C"), **change}]})
+    with pytest.raises(SourceError) as error:
+        run_import(IMPORTERS.get("inspect"), tmp_path / "log.json", tmp_path / "out" / "inspect")
+    assert error.value.where
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_same_import_again_is_unchanged_and_another_is_refused(tmp_path):
     source = routellm(tmp_path / "mmlu")
     assert _import("routellm", source, tmp_path)[0].status == "created"
