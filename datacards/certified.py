@@ -28,7 +28,11 @@ FIGURES: dict[str, tuple[str, str, str]] = {
         "Knowing for each question which model gets it right would reach this: no router can "
         "do better."),
     "query_oracle_corrected": ("per-query oracle without luck", "share",
-        "The per-query oracle after sampling luck is taken out."),
+        "The per-query oracle when the model is chosen on one half of its samples and scored on "
+        "the other, so that luck does not count."),
+    "query_oracle_chance_corrected": ("per-query oracle without guessing", "share",
+        "The per-query oracle after right guesses are taken out: among many models that guess "
+        "between options, one is nearly always right."),
     "task_oracle": ("per-task oracle", "share",
         "Sending each task to its best model, chosen on the same questions, reaches this."),
     "task_oracle_crossfitted": ("per-task oracle, held out", "share",
@@ -39,6 +43,8 @@ FIGURES: dict[str, tuple[str, str, str]] = {
         "could gain."),
     "gap_query_oracle_corrected": ("room without luck", "points",
         "The same room after sampling luck is taken out."),
+    "gap_query_oracle_chance_corrected": ("room without guessing", "points",
+        "The same room after right guesses are taken out."),
     "gap_task_oracle": ("room by task", "points",
         "Points that choosing a model per task would gain over the best single model."),
     "gap_mix": ("room above a random mix", "points",
@@ -48,24 +54,30 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "uniform_random": ("model at random", "share",
         "Choosing a model at random for each question gets this share right."),
     "hard_share": ("hard questions", "share",
-        "Share of questions where the best single model fails and another model does not: "
-        "only these let a router gain."),
+        "Of the questions any model gets right, the share that a single model gets right, or that "
+        "few do and the best single model does not."),
     "all_right_share": ("all models right", "share",
-        "Share of questions every model answers right: here the cheapest should be asked."),
+        "Share of questions that every model with a label answers right: here the cheapest should "
+        "be asked."),
     "unsolved_share": ("no model right", "share",
         "Share of questions no model answers right: no router can win them."),
     "dominated_share": ("dominated models", "share",
-        "Share of models that another beats in accuracy at no higher cost."),
+        "Share of models beside which another is no dearer and no less accurate, and better in "
+        "one of the two."),
     "redundancy": ("likeness of the models", "number",
-        "Mean overlap of the questions two models get right (0: none shared, 1: the same)."),
+        "How often two models are both right or both wrong on a question, over all pairs of "
+        "models (1: always)."),
     "specialist_stability": ("stability of specialists", "number",
-        "How well the ranking of models per task repeats between halves of the questions "
-        "(1: fully)."),
+        "How well what each model is better at repeats between two halves of the questions "
+        "(1: fully, 0: not at all)."),
     "resolvable_difference": ("smallest difference seen", "points",
-        "Differences between two routers smaller than this cannot be told from chance with "
-        "this many test questions."),
+        "A paired test on the test questions finds a difference of this size between two of the "
+        "best models four times in five; smaller ones it misses more often."),
+    "resolvable_difference_crossfitted": ("smallest difference seen on all", "points",
+        "The same where routers are cross-fitted, so that all questions are test questions."),
     "contested_share": ("contested labels", "share",
-        "Share of labels whose verdicts disagree."),
+        "Share of labels that are in doubt: verdicts disagree, or the answer's text commits to "
+        "several answers."),
     "unreadable_share": ("unreadable answers", "share",
         "Share of labels where no scorer could read an answer in the text."),
 }  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
+from markupsafe import Markup
 
+from datacards.charts.draw import PAGE
 from datacards.health_plots import plot_all
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
@@ -79,20 +79,28 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
     """Render the figures of `pipelines.curate.health`.
 
     Names come from outside: they are escaped in both forms, and the page's
-    content security policy allows no request and no script.
+    content security policy allows no request and no script but the page's own.
     """
-    from jinja2 import Environment
+    from datacards.site.language import inline, page_environment
 
-    plots = plot_all(tables)
+    plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
-        _section(table, plot, heading, says, tables, plots)
+        _section(table, plot, heading, says, tables, drawn)
         for table, plot, heading, says in SECTIONS
         if (table in tables) or (plot in plots)
     ]
-    template = files("datacards").joinpath("templates", "health.html.jinja")
-    page = Environment(autoescape=True).from_string(template.read_text(encoding="utf-8"))
     figures, notes = _figures(facts), _notes(facts)
-    html = page.render(title=title, figures=figures, notes=notes, sections=sections)
+    html = (
+        page_environment()
+        .get_template("health.html.jinja")
+        .render(
+            **inline("site.js"),
+            title=f"{title}: health",
+            figures=figures,
+            notes=notes,
+            sections=sections,
+        )
+    )
     return Report(html + "\n", _markdown(title, figures, notes, sections), plots)
 
 
@@ -110,7 +118,7 @@ def _section(
         "title": heading,
         "says": says,
         "plot_name": plot if drawn is not None else None,
-        "plot": None if drawn is None else base64.b64encode(drawn.encode()).decode(),
+        "plot": None if drawn is None else Markup(drawn),  # noqa: S704  escaped by `draw`
         "columns": [] if rows is None else _columns(rows),
         "rows": []
         if rows is None

@@ -1,17 +1,26 @@
-"""What a report's look-up shows: a question with every model's answer, verdicts and cost."""
+"""What a report's look-up shows: questions with every model's answer, and what routers chose."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datacards.site.shards import EXCERPT, pieces
+
 #: Characters of text a report holds at most; excerpts shrink to fit.
 BUDGET = 32_000_000
 LONGEST_ANSWER = 1200
 LONGEST_QUESTION = 2000
+#: Questions that the page unpacks at once.
+AT_ONCE = 40
+
+Row = dict[str, Any]
+#: (query_id, model_id) → rows of one table.
+Pairs = dict[tuple[str, str], list[Row]]
 
 
 def lookup(
@@ -21,7 +30,7 @@ def lookup(
     *,
     budget: int = BUDGET,
 ) -> dict[str, Any]:
-    """JSON-ready look-up of the questions `query_ids`.
+    """JSON-ready look-up of the questions `query_ids`, as the site's questions page reads it.
 
     Args:
         tables: release tables `queries`, `models`, `labels` and, if at hand,
@@ -31,106 +40,144 @@ def lookup(
             cut at the same length so that all fit, and the cut is stated.
 
     Returns:
-        `models`, `excerpt` (characters per answer) and `queries`, each with id,
-        task, text, references, one cell per model (or null) and the routers'
-        choices. A cell is {score, correct, decided, cost, text, cut, verdicts}.
+        `meta` (models, tasks, counts), `index` (columns to search) and `answers`, lists of
+        at most `AT_ONCE` questions: prompt, references, one cell per model that has a label
+        or an answer, and the routers' choices.
     """
     wanted = pa.array(list(query_ids), pa.string())
     models = sorted(tables["models"].column("model_id").to_pylist())
+    rows = sorted(_rows(tables["queries"], wanted), key=_by_id)
+    longest = max(1, min(LONGEST_ANSWER, budget // max(1, len(rows) * max(1, len(models)))))
+    labels = _pairs(tables["labels"], wanted)
+    answers = _pairs(tables.get("responses"), wanted)
+    verdicts = _pairs(tables.get("verdicts"), wanted)
+    chosen: dict[str, list[list[Any]]] = defaultdict(list)
     place = {name: k for k, name in enumerate(models)}
-    chosen = _chosen(choices, wanted, place)
-    cells = _labels(tables["labels"], wanted, place)
-    excerpt = min(LONGEST_ANSWER, budget // max(1, len(wanted) * max(1, len(models))))
-    if "responses" in tables:
-        _answers(tables["responses"], wanted, place, cells, excerpt)
-    if "verdicts" in tables:
-        _verdicts(tables["verdicts"], wanted, place, cells)
-    rows = _only(tables["queries"], wanted).to_pylist()
-    rows.sort(key=lambda row: row["query_id"])
+    for row in [] if choices is None else _rows(choices, wanted):
+        chosen[row["query_id"]].append([row["router"], place[row["model_id"]]])
+    questions = []
+    for row in rows:
+        key = row["query_id"]
+        cells = [
+            _cell(k, labels.get((key, m)), answers.get((key, m)), verdicts.get((key, m)), longest)
+            for k, m in enumerate(models)
+            if (key, m) in labels or (key, m) in answers
+        ]
+        questions.append(_question(row, cells, sorted(chosen[key])))
+    tasks = sorted({str(row["task"]) for row in rows})
     return {
-        "models": models,
-        "excerpt": excerpt,
-        "queries": [
-            {
-                "id": row["query_id"],
-                "task": row["task"],
-                "text": row["prompt"][:LONGEST_QUESTION],
-                "cut": len(row["prompt"]) > LONGEST_QUESTION,
-                "references": list(row.get("references") or []),
-                "cells": [cells.get((row["query_id"], k)) for k in range(len(models))],
-                "routers": chosen.get(row["query_id"], {}),
-            }
-            for row in rows
-        ],
+        "meta": {
+            "models": models,
+            "tasks": tasks,
+            "questions": len(rows),
+            "indexed": max(1, len(rows)),
+            "answered": AT_ONCE,
+            "longest": longest,
+        },
+        "index": _index(questions, tasks, len(models)),
+        "answers": [questions[k : k + AT_ONCE] for k in range(0, len(questions), AT_ONCE)],
     }
 
 
-def _only(table: pa.Table, wanted: pa.Array) -> pa.Table:
-    return table.filter(pc.is_in(table.column("query_id"), value_set=wanted))
+def _by_id(row: Row) -> str:
+    return str(row["query_id"])
 
 
-def _chosen(
-    choices: pa.Table | None, wanted: pa.Array, place: Mapping[str, int]
-) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    if choices is not None:
-        part = _only(choices, wanted).select(["query_id", "router", "model_id"])
-        for row in part.to_pylist():
-            found.setdefault(row["query_id"], {})[row["router"]] = place[row["model_id"]]
+def _rows(table: pa.Table, wanted: pa.Array) -> list[Row]:
+    found: list[Row] = table.filter(
+        pc.is_in(table.column("query_id"), value_set=wanted)
+    ).to_pylist()
     return found
 
 
-def _labels(
-    labels: pa.Table, wanted: pa.Array, place: Mapping[str, int]
-) -> dict[tuple[str, int], dict[str, Any]]:
-    columns = ["query_id", "model_id", "score", "correct", "decided_by"]
-    part = _only(labels, wanted).select(columns)
+def _pairs(table: pa.Table | None, wanted: pa.Array) -> Pairs:
+    found: Pairs = defaultdict(list)
+    for row in [] if table is None else _rows(table, wanted):
+        found[row["query_id"], row["model_id"]].append(row)
+    return found
+
+
+def _question(row: Row, cells: list[Row], routers: list[list[Any]]) -> Row:
     return {
-        (row["query_id"], place[row["model_id"]]): {
-            "score": row["score"],
-            "correct": row["correct"],
-            "decided": row["decided_by"],
-        }
-        for row in part.to_pylist()
-        if row["model_id"] in place
+        "query_id": row["query_id"],
+        "task": row["task"],
+        "domain": row.get("domain"),
+        "source": row.get("source"),
+        "scorer": row.get("scorer"),
+        "prompt": row["prompt"][:LONGEST_QUESTION],
+        "length": len(row["prompt"]),
+        "references": list(row.get("references") or []),
+        "cells": cells,
+        "routers": routers,
     }
 
 
-def _answers(
-    responses: pa.Table,
-    wanted: pa.Array,
-    place: Mapping[str, int],
-    cells: dict[tuple[str, int], dict[str, Any]],
-    excerpt: int,
-) -> None:
-    part = _only(responses, wanted)
-    part = part.filter(pc.equal(part.column("sample"), 0))
-    columns = ["query_id", "model_id", "status", "cost_usd", "text"]
-    for row in part.select(columns).to_pylist():
-        if row["model_id"] in place:
-            cell = cells.setdefault((row["query_id"], place[row["model_id"]]), {})
-            text = row["text"]
-            # The end of an answer is where it commits; keep it when cutting.
-            long = text is not None and len(text) > excerpt
-            cell["text"] = text if not long else text[len(text) - excerpt :]
-            cell["cut"] = long
-            cell["cost"] = row["cost_usd"]
-            cell["status"] = row["status"]
+def _cell(
+    model: int,
+    labels: list[Row] | None,
+    answers: list[Row] | None,
+    verdicts: list[Row] | None,
+    longest: int,
+) -> Row:
+    label: Row = labels[0] if labels else {}
+    samples = []
+    for answer in sorted(answers or [], key=lambda row: row["sample"]):
+        told = [v for v in verdicts or [] if v["sample"] == answer["sample"]]
+        told.sort(key=lambda row: str(row["scorer"]))
+        span = next(
+            ((v["span_start"], v["span_end"]) for v in told if v.get("span_start") is not None),
+            None,
+        )
+        samples.append(
+            {
+                "status": answer["status"],
+                **pieces(answer["text"], span, longest),
+                "verdicts": [
+                    {
+                        "scorer": v["scorer"],
+                        "version": v.get("scorer_version"),
+                        "outcome": v["outcome"],
+                        "score": v.get("score"),
+                        "read": None if v["extracted"] is None else v["extracted"][:80],
+                        "reason": v.get("reason"),
+                        "cost": v.get("cost_usd"),
+                    }
+                    for v in told
+                ],
+            }
+        )
+    return {
+        "model": model,
+        "score": label.get("score"),
+        "correct": label.get("correct"),
+        "by": label.get("decided_by"),
+        "contested": bool(label.get("contested")),
+        **_metered(answers or []),
+        "samples": samples,
+    }
 
 
-def _verdicts(
-    verdicts: pa.Table,
-    wanted: pa.Array,
-    place: Mapping[str, int],
-    cells: dict[tuple[str, int], dict[str, Any]],
-) -> None:
-    part = _only(verdicts, wanted)
-    part = part.filter(pc.equal(part.column("sample"), 0))
-    columns = ["query_id", "model_id", "scorer", "outcome", "extracted"]
-    for row in sorted(part.select(columns).to_pylist(), key=lambda r: str(r["scorer"])):
-        if row["model_id"] in place:
-            cell = cells.setdefault((row["query_id"], place[row["model_id"]]), {})
-            extracted = row["extracted"]
-            cell.setdefault("verdicts", []).append(
-                [row["scorer"], row["outcome"], None if extracted is None else extracted[:80]]
-            )
+def _metered(answers: list[Row]) -> Row:
+    """Means over the samples of one pair; one that is not known makes the mean unknown."""
+    names = {"cost": "cost_usd", "in": "prompt_tokens", "out": "completion_tokens",
+             "latency": "latency_s"}  # fmt: skip
+    found: Row = {}
+    for short, name in names.items():
+        values = [row.get(name) for row in answers]
+        known = [value for value in values if value is not None]
+        found[short] = sum(known) / len(known) if known and len(known) == len(values) else None
+    return found
+
+
+def _index(questions: list[Row], tasks: list[str], models: int) -> dict[str, list[Any]]:
+    judged = [[c for c in q["cells"] if c["score"] is not None] for q in questions]
+    return {
+        "id": [q["query_id"] for q in questions],
+        "task": [tasks.index(str(q["task"])) for q in questions],
+        "text": [" ".join(q["prompt"].split())[:EXCERPT] for q in questions],
+        "judged": [len(own) for own in judged],
+        "total": [sum(bool(c["correct"]) for c in own) if own else None for own in judged],
+        "contested": [sum(c["contested"] for c in q["cells"]) for q in questions],
+        "missing": [models - len(own) for own in judged],
+        "group": [None] * len(questions),
+    }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
+from markupsafe import Markup
 
 from datacards.card import cell as markdown_cell
+from datacards.charts import bars, lines
+from datacards.charts.draw import PAPER, Look
+from datacards.charts.grids import MOST_CELLS, heatmap
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).
 UNITS: Mapping[str, tuple[float, int, str]] = {
@@ -44,19 +46,23 @@ def markdown(about: Row, cells: pa.Table) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def page(about: Row, cells: pa.Table, figure: bytes | None) -> str:
-    """One HTML page that asks nothing of any server; the figure stands in it as SVG."""
-    from jinja2 import Environment
+def page(about: Row, cells: pa.Table, figure: str | None) -> str:
+    """One HTML page that asks nothing of any server; `figure` stands in it as SVG."""
+    from datacards.site.language import inline, page_environment
 
     head, body = grid(about, cells)
-    template = files("datacards").joinpath("templates", "study.html.jinja")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(template.read_text(encoding="utf-8")).render(
-        about=about,
-        head=head,
-        body=body,
-        notes=[*about["notes"], *_remarks(cells)],
-        figure=None if figure is None else base64.b64encode(figure).decode("ascii"),
+    return (
+        page_environment()
+        .get_template("study.html.jinja")
+        .render(
+            **inline("site.js"),
+            title=about["title"],
+            about=about,
+            head=head,
+            body=body,
+            notes=[*about["notes"], *_remarks(cells)],
+            figure=None if figure is None else Markup(figure),  # noqa: S704  escaped by `draw`
+        )
     )
 
 
@@ -97,87 +103,78 @@ def shown(cell: Row) -> str:
     return text
 
 
-def plot(about: Row, cells: pa.Table, curves: pa.Table | None) -> bytes | None:
-    """The study's figure as SVG; the same cells give the same bytes. None without one."""
-    import io
-
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with mpl.rc_context({"svg.hashsalt": "routeyard", "font.size": 9}):
-        figure = _figure(plt, about, cells.to_pylist(), curves)
-        if figure is None:
-            return None
-        stream = io.BytesIO()
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
-        plt.close(figure)
-        return stream.getvalue()
-
-
-def _figure(plt: Any, about: Row, rows: Sequence[Row], curves: pa.Table | None) -> Any:
+def plot(about: Row, cells: pa.Table, curves: pa.Table | None, look: Look = PAPER) -> str | None:
+    """The study's figure as SVG; the same cells give the same text. None without one."""
+    rows = cells.to_pylist()
     if about["plot"] == "bars":
-        return _bars(plt, about, rows)
+        return _bars(about, rows, look)
     if about["plot"] == "heat":
-        return _heat(plt, rows)
+        return _heat(about, rows, look)
     if about["plot"] == "lines" and curves is not None and curves.num_rows:
-        return _lines(plt, about, curves.to_pylist())
+        return _lines(about, curves.to_pylist(), look)
     return None
 
 
-def _bars(plt: Any, about: Row, rows: Sequence[Row]) -> Any:
+def _bars(about: Row, rows: Sequence[Row], look: Look) -> str | None:
     used = [r for r in rows if r["column"] == about["plot_column"] and r["value"] is not None]
     if not used:
         return None
-    factor, _, unit = UNITS[used[0]["unit"]]
-    figure, axes = plt.subplots(figsize=(7, 0.22 * len(used) + 1.2), layout="constrained")
-    values = [factor * r["value"] for r in used]
-    places = list(range(len(used)))[::-1]
-    axes.barh(places, values, color="#0072B2")
-    for place, row in zip(places, used, strict=True):
-        if row["low"] is not None and row["high"] is not None:
-            axes.plot([factor * row["low"], factor * row["high"]], [place, place], color="#111")
-        if row["printed"] is not None:
-            at = factor * row["printed"]
-            axes.plot([at], [place], marker="D", color="#D55E00", markersize=4)
-    axes.set_yticks(places, [r["row"] for r in used])
-    axes.set_xlabel(f"{about['plot_column']}{unit}")
-    if any(r["printed"] is not None for r in used):
-        axes.set_title("diamonds: as printed in the paper", fontsize=8)
-    return figure
+    factor, digits, unit = UNITS[used[0]["unit"]]
+    values = [
+        {
+            "name": r["row"],
+            **{
+                key: None if r[key] is None else factor * r[key]
+                for key in ("value", "low", "high", "printed")
+            },
+        }
+        for r in used
+    ]
+    printed = any(r["printed"] is not None for r in used)
+    return bars.bars(
+        values,
+        name=about["name"],
+        title=about["title"],
+        of=about["rows"],
+        value=f"{about['plot_column']}{unit}"
+        + ("; diamonds: as printed in the paper" if printed else ""),
+        form=f".{digits}f",
+        look=look,
+    )
 
 
-def _heat(plt: Any, rows: Sequence[Row]) -> Any:
+def _heat(about: Row, rows: Sequence[Row], look: Look) -> str | None:
     known = [r for r in rows if r["value"] is not None]
     names = list(dict.fromkeys(r["row"] for r in known))
     columns = list(dict.fromkeys(r["column"] for r in known))
-    if not names:
+    if not 0 < len(names) * len(columns) <= MOST_CELLS:
         return None
-    values = [[float("nan")] * len(columns) for _ in names]
-    for r in known:
-        values[names.index(r["row"])][columns.index(r["column"])] = r["value"]
-    size = (0.25 * len(columns) + 3, 0.22 * len(names) + 1.5)
-    figure, axes = plt.subplots(figsize=size, layout="constrained")
-    figure.colorbar(axes.imshow(values, aspect="auto", cmap="viridis"))
-    axes.set_xticks(range(len(columns)), columns, rotation=90)
-    axes.set_yticks(range(len(names)), names)
-    return figure
+    factor, _, unit = UNITS[known[0]["unit"]]
+    share = known[0]["unit"] == "percent"
+    return heatmap(
+        [(r["row"], r["column"], r["value"] * (1 if share else factor)) for r in known],
+        name=about["name"],
+        title=about["title"],
+        rows=names,
+        columns=columns,
+        value="share" if share else f"value{unit}",
+        of=(about["rows"], "column of the table"),
+        share=share,
+        look=look,
+    )
 
 
-def _lines(plt: Any, about: Row, rows: Sequence[Row]) -> Any:
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for name in dict.fromkeys(r["series"] for r in rows):
-        points = [r for r in rows if r["series"] == name]
-        x = [r["x"] for r in points]
-        line = axes.plot(x, [r["y"] for r in points], label=name)[0]
-        if all(r["low"] is not None for r in points):
-            low, high = [r["low"] for r in points], [r["high"] for r in points]
-            axes.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    axes.set_xlabel(about["axes"][0])
-    axes.set_ylabel(about["axes"][1])
-    axes.legend(fontsize=7)
-    return figure
+def _lines(about: Row, rows: Sequence[Row], look: Look) -> str:
+    points = [{**row, "router": row["series"], "point": k} for k, row in enumerate(rows)]
+    return lines.curves(
+        points,
+        name=about["name"],
+        title=about["title"],
+        x=about["axes"][0],
+        y=about["axes"][1],
+        shares=(about["axes"][0].startswith("share"), "accuracy" in about["axes"][1]),
+        look=look,
+    )
 
 
 def _unit_of(found: Mapping[tuple[str, str], Row], column: str) -> str:

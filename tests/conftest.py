@@ -12,8 +12,12 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # Nothing in the suite may reach a hub; set before any library reads them.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -37,6 +41,22 @@ def routeyard(
         capture_output=True,
         text=True,
     )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """The Chromium that is installed. Of a module, since its loop would stand in others' way."""
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), "")
+    if not program:
+        pytest.skip("no Chromium on this machine (apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,19 @@
-"""Bars by name, stacked shares and histograms."""
+"""Bars by name, with intervals and printed values; stacked shares; histograms."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datacards.charts.colours import colours
 from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.models import short
+from datacards.charts.words import named, room
+
+_BLUE, _ORANGE = "#0a7bc2", "#d0570a"
 
 
 def bars(
-    values: Sequence[tuple[str, float]],
+    values: Sequence[Mapping[str, Any]],
     *,
     name: str,
     title: str,
@@ -21,23 +22,63 @@ def bars(
     form: str = ".2f",
     look: Look = PAPER,
 ) -> str:
-    """Horizontal bars in the given order; `of` names the bars, `value` what they measure."""
+    """Horizontal bars in the given order; `of` names the bars, `value` what they measure.
+
+    Args:
+        values: name, value and, if known, low and high (an interval, drawn as a line) and
+            printed (what a paper prints, drawn as a diamond).
+    """
     import altair as alt
 
-    rows = [{"k": k, "v": v, "says": f"{label}: {v:{form}}"} for k, (label, v) in enumerate(values)]
-    names = json.dumps([short(label) for label, _ in values])
-    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False)
-    chart = (
-        alt.Chart()
-        .mark_bar(color="#0a7bc2")
-        .encode(
-            x=alt.X("v:Q", title=value),
-            y=alt.Y("k:O", title=of, axis=axis),
-            description="says:N",
-        )
-        .properties(width=440, height=alt.Step(19))
+    rows = [
+        {
+            "k": k,
+            "v": row["value"],
+            "low": row.get("low"),
+            "high": row.get("high"),
+            "printed": row.get("printed"),
+            "says": _told(row, form),
+        }
+        for k, row in enumerate(values)
+    ]
+    axis = alt.Axis(
+        labelExpr=named(row["name"] for row in values),
+        labelOverlap=False,
+        grid=False,
+        ticks=False,
+        minExtent=room(row["name"] for row in values),
     )
+    along = alt.Y("k:O", title=of, axis=axis)
+    layers = [
+        alt.Chart()
+        .mark_bar(color=_BLUE)
+        .encode(x=alt.X("v:Q", title=value), y=along, description="says:N")
+    ]
+    if any(row["low"] is not None for row in rows):
+        layers.append(
+            alt.Chart()
+            .transform_filter("isValid(datum.low) && isValid(datum.high)")
+            .mark_rule(strokeWidth=1.5, aria=False)
+            .encode(x=alt.X("low:Q", title=value), x2="high:Q", y=along)
+        )
+    if any(row["printed"] is not None for row in rows):
+        layers.append(
+            alt.Chart()
+            .transform_filter("isValid(datum.printed)")
+            .mark_point(shape="diamond", filled=True, size=60, color=_ORANGE, aria=False)
+            .encode(x=alt.X("printed:Q", title=value), y=along)
+        )
+    chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _told(row: Mapping[str, Any], form: str) -> str:
+    said = f"{row['name']}: {row['value']:{form}}"
+    if row.get("low") is not None and row.get("high") is not None:
+        said += f" ({row['low']:{form}} to {row['high']:{form}})"
+    if row.get("printed") is not None:
+        said += f"; as printed {row['printed']:{form}}"
+    return said
 
 
 def histogram(
@@ -55,7 +96,7 @@ def histogram(
     ]
     chart = (
         alt.Chart()
-        .mark_bar(color="#0a7bc2")
+        .mark_bar(color=_BLUE)
         .encode(
             x=alt.X("a:Q", title=x, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
             x2="b:Q",
@@ -87,33 +128,102 @@ def shares(
     hue = colours(models)
     routers = list(dict.fromkeys(row["router"] for row in rows))
     asked = sorted({row["model_id"] for row in rows if row["share"] > 0})
+    place = {model: k for k, model in enumerate(asked)}
     shown = [
         {
             "k": routers.index(row["router"]),
-            "model": row["model_id"],
+            "m": place[row["model_id"]],
             "v": row["share"],
             "says": f"{row['router']} asks {row['model_id']}: {100 * row['share']:.1f} %",
         }
         for row in rows
         if row["share"] > 0
     ]
-    names = json.dumps([short(router) for router in routers])
-    axis = alt.Axis(labelExpr=f"{names}[datum.value]", labelOverlap=False, grid=False, ticks=False)
+    axis = alt.Axis(
+        labelExpr=named(routers),
+        labelOverlap=False,
+        grid=False,
+        ticks=False,
+        minExtent=room(routers),
+    )
     chart = (
         alt.Chart()
         .mark_bar(stroke="#14181d", strokeWidth=0.5)
         .encode(
-            x=alt.X("v:Q", title="share of test questions", axis=alt.Axis(format="%"),
+            x=alt.X("v:Q", title="share of questions", axis=alt.Axis(format="%"),
                     scale=alt.Scale(domain=[0, 1])),
             y=alt.Y("k:O", title=of, axis=axis),
             color=alt.Color(
-                "model:N",
-                scale=alt.Scale(domain=asked, range=[hue[m][0] for m in asked]),
-                legend=alt.Legend(title="model", orient="bottom", columns=3),
+                "m:O",
+                scale=alt.Scale(domain=list(range(len(asked))), range=[hue[m][0] for m in asked]),
+                legend=alt.Legend(title="model", orient="bottom", columns=3,
+                                  labelExpr=named(asked)),
             ),
-            order="model:N",
+            order="m:O",
             description="says:N",
         )
         .properties(width=440, height=alt.Step(22))
     )  # fmt: skip
+    return draw(chart, shown, name=name, title=title, look=look)
+
+
+def changes(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    title: str,
+    of: str,
+    value: str,
+    routers: Sequence[str],
+    look: Look = PAPER,
+) -> str:
+    """Points with intervals around zero: how much each router gains or loses per group (`of`).
+
+    Args:
+        rows: router, group, change, low, high: differences of shares.
+        routers: All routers of the evaluation, so that colours agree with its curves.
+    """
+    import altair as alt
+
+    hue = colours(routers)
+    own = sorted({row["router"] for row in rows})
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    shown = [
+        {
+            "g": groups.index(row["group"]),
+            "r": own.index(row["router"]),
+            "v": row["change"],
+            "low": row["low"],
+            "high": row["high"],
+            "says": f"{row['router']}, {row['group']}: {100 * row['change']:+.1f} points",
+        }
+        for row in rows
+    ]
+    across = alt.Axis(format="+%", title=value)
+    down = alt.Y(
+        "g:O",
+        title=of,
+        axis=alt.Axis(
+            labelExpr=named(groups), labelOverlap=False, ticks=False, minExtent=room(groups)
+        ),
+    )
+    beside = alt.YOffset("r:O")
+    colour = alt.Color(
+        "r:O",
+        scale=alt.Scale(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
+        legend=alt.Legend(title="router", orient="bottom", columns=3, labelExpr=named(own)),
+    )
+    spread = (
+        alt.Chart()
+        .mark_rule(strokeWidth=1.5, aria=False)
+        .encode(x=alt.X("low:Q", axis=across), x2="high:Q", y=down, yOffset=beside, color=colour)
+    )
+    points = (
+        alt.Chart()
+        .mark_point(filled=True, size=45, opacity=1)
+        .encode(
+            x=alt.X("v:Q", axis=across), y=down, yOffset=beside, color=colour, description="says:N"
+        )
+    )
+    chart = alt.layer(spread, points).properties(width=440, height=alt.Step(10 + 9 * len(own)))
     return draw(chart, shown, name=name, title=title, look=look)

@@ -10,7 +10,7 @@ COLOURS = (
 )  # fmt: skip
 SIGNS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 #: What routers and models are compared with is dashed and without hue.
-REFERENCES = ("oracle", "task oracle", "random mix", "best single")
+REFERENCES = ("oracle", "task oracle", "random mix", "best single", "uniform random")
 GREY = "#808890"
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from datacards.charts.words import clean
+
 _SVG = "http://www.w3.org/2000/svg"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -32,7 +34,13 @@ PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", backgroun
 
 
 def draw(
-    chart: Any, rows: Sequence[Mapping[str, Any]], *, name: str, title: str, look: Look = PAPER
+    chart: Any,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    title: str,
+    look: Look = PAPER,
+    series: bool = False,
 ) -> str:
     """SVG text of an Altair chart over `rows`.
 
@@ -42,6 +50,8 @@ def draw(
         name: Prefix of every id in the SVG, so that several stand in one page and none
             depends on what was drawn before.
         title: What a screen reader says of the whole picture.
+        series: Each mark's description starts with the number of its series and `|`; the
+            page's script shows and hides series by that number.
     """
     import vl_convert
 
@@ -49,11 +59,23 @@ def draw(
     spec.pop("datasets", None)
     for layer in spec.get("layer", ()):
         layer.pop("data", None)  # Altair names an empty one; all layers read the chart's rows
-    spec["data"] = {"values": [dict(row) for row in rows]}
+    spec["data"] = {"values": [_clean(row) for row in rows]}
     spec["config"] = {**_config(look), **_without_default(spec.get("config") or {})}
     spec["background"] = look.background
     text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-    return _settled(text, name, title, says=look is PAGE)
+    return _settled(text, name, clean(title), says=look is PAGE, series=series)
+
+
+def png(svg: str) -> bytes:
+    """A drawing as pixels, twice its size for dense screens."""
+    import vl_convert
+
+    made: bytes = vl_convert.svg_to_png(svg, scale=2)
+    return made
+
+
+def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: clean(value) if isinstance(value, str) else value for key, value in row.items()}
 
 
 def _without_default(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +106,7 @@ def _config(look: Look) -> dict[str, Any]:
     }
 
 
-def _settled(text: str, name: str, title: str, *, says: bool) -> str:
+def _settled(text: str, name: str, title: str, *, says: bool, series: bool) -> str:
     """The SVG with ids of our own, short numbers, a role and a name."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
@@ -108,7 +130,12 @@ def _settled(text: str, name: str, title: str, *, says: bool) -> str:
         node.attrib.pop("aria-hidden", None)
         label = node.attrib.pop("aria-label", None)
         if says and label is not None and role == "graphics-symbol" and "class" not in node.attrib:
-            node.set("data-says", label)
+            number, bar, told = label.partition("|")
+            if series and bar:
+                node.set("data-series", number)
+                label = told
+            if label:
+                node.set("data-says", label)
     root.set("role", "img")
     root.set("aria-label", title)
     heading = ET.Element(f"{{{_SVG}}}title")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.models import short
+from datacards.charts.words import named, room
+
+#: Cells of a heatmap beyond which it is a table's work, not a picture's.
+MOST_CELLS = 20_000
 
 
 def heatmap(
@@ -20,6 +22,7 @@ def heatmap(
     value: str,
     of: tuple[str, str],
     domain: tuple[float, float] | None = None,
+    share: bool = True,
     look: Look = PAPER,
 ) -> str:
     """SVG of (row, column, value) cells; a null value is left empty.
@@ -29,13 +32,14 @@ def heatmap(
         value: What a cell says, with its unit.
         of: Titles of the vertical and of the horizontal axis.
         domain: Values of the lightest and the darkest colour; by default those there are.
+        share: Values are shares, told in per cent; else they are told as they are.
     """
     import altair as alt
 
     down = {label: k for k, label in enumerate(rows)}
     across = {label: k for k, label in enumerate(columns)}
     shown: list[Mapping[str, Any]] = [
-        {"r": down[r], "c": across[c], "v": v, "says": f"{r} · {c}: {_told(v)}"}
+        {"r": down[r], "c": across[c], "v": v, "says": f"{r} · {c}: {_told(v, share)}"}
         for r, c, v in cells
         if r in down and c in across and v is not None
     ]
@@ -49,22 +53,24 @@ def heatmap(
                 "c:O",
                 title=of[1],
                 scale=alt.Scale(domain=list(range(len(columns)))),
-                axis=alt.Axis(labelExpr=_named(columns), labelAngle=-60, labelOverlap=False,
-                              orient="top", ticks=False, domain=False),
+                axis=alt.Axis(labelExpr=named(columns), labelAngle=-60, labelOverlap=False,
+                              orient="top", ticks=False, domain=False,
+                              minExtent=0.87 * room(columns)),
             ),
             y=alt.Y(
                 "r:O",
                 title=of[0],
                 scale=alt.Scale(domain=list(range(len(rows)))),
-                axis=alt.Axis(labelExpr=_named(rows), labelOverlap=False, ticks=False,
-                              domain=False),
+                axis=alt.Axis(labelExpr=named(rows), labelOverlap=False, ticks=False,
+                              domain=False, minExtent=room(rows)),
             ),
             # One hue path from light to dark, told apart without colour vision too.
             color=alt.Color(
                 "v:Q",
                 title=value,
                 scale=alt.Scale(scheme="cividis", domain=[low, high], clamp=True),
-                legend=alt.Legend(orient="bottom", gradientLength=240, format="~p"),
+                legend=alt.Legend(orient="bottom", gradientLength=240,
+                                  format="~p" if share else "~g"),
             ),
             description="says:N",
         )
@@ -73,9 +79,5 @@ def heatmap(
     return draw(chart, shown, name=name, title=title, look=look)
 
 
-def _named(labels: Sequence[str]) -> str:
-    return f"{json.dumps([short(label) for label in labels])}[datum.value]"
-
-
-def _told(value: float) -> str:
-    return f"{100 * value:.1f} %"
+def _told(value: float, share: bool) -> str:
+    return f"{100 * value:.1f} %" if share else f"{value:.4g}"

@@ -9,7 +9,8 @@ Box = tuple[float, float, float, float]
 _WIDE, _HIGH, _SIGN = 6.8, 13.0, 6.0
 #: (anchor, dx, dy) in the order in which they are tried.
 SIDES = (("left", 8.0, 0.0), ("right", -8.0, 0.0), ("left", 7.0, -12.0), ("left", 7.0, 12.0),
-         ("right", -7.0, -12.0), ("right", -7.0, 12.0))  # fmt: skip
+         ("right", -7.0, -12.0), ("right", -7.0, 12.0), ("center", 0.0, -14.0),
+         ("center", 0.0, 14.0))  # fmt: skip
 
 
 def place(
@@ -43,7 +44,7 @@ def place(
 
 def _box(x: float, y: float, label: str, anchor: str) -> Box:
     wide = _WIDE * len(label)
-    left = x if anchor == "left" else x - wide
+    left = x - {"left": 0.0, "center": wide / 2, "right": wide}[anchor]
     return (left, y - _HIGH / 2, left + wide, y + _HIGH / 2)
 
 

@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from datacards.charts.colours import GREY, REFERENCES, colours
 from datacards.charts.draw import PAPER, Look, draw
+from datacards.charts.words import named
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
+_WIDTH, _HEIGHT = 560, 360
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A part of the plot that has a name of its own: `low` to `high` of an axis."""
+
+    name: str
+    axis: str
+    low: float
+    high: float
+
+
+def series(names: Sequence[str], pool: Sequence[str] = ()) -> list[tuple[str, str, list[int]]]:
+    """(name, colour, dash) of every curve: references last, grey and dashed.
+
+    Args:
+        pool: All routers of the evaluation, so that colours agree with its other charts.
+    """
+    hue = colours(name for name in {*names, *pool} if name not in REFERENCES)
+    order = sorted(set(names), key=lambda name: (name in REFERENCES, name))
+    return [
+        (name, GREY, _DASHES.get(name, [4, 4]))
+        if name in REFERENCES
+        else (name, hue[name][0], [1, 0])
+        for name in order
+    ]
 
 
 def curves(
@@ -18,66 +47,126 @@ def curves(
     title: str,
     x: str,
     y: str,
-    log: bool,
+    log: bool = False,
+    shares: tuple[bool, bool] = (False, True),
+    zones: Sequence[Zone] = (),
+    straight: tuple[float, float] | None = None,
+    pool: Sequence[str] = (),
+    legend: bool = True,
     look: Look = PAPER,
 ) -> str:
     """SVG of one curve per router.
 
     Args:
-        points: router, point, x, y and, for the band, low and high; y is a share.
+        points: router, point, x, y and, for the band, low and high.
         x, y: Titles of the axes, with units.
         log: A logarithmic x axis; points at or below zero have no place on it.
+        shares: Whether x and y are shares, shown in per cent.
+        zones: Shaded parts with names.
+        straight: y at x = 0 and at x = 1 of a straight dotted line: chance.
+        pool: As for `series`.
+        legend: False where the page draws its own.
     """
     import altair as alt
 
     kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
-    routers = sorted({p["router"] for p in kept}, key=lambda r: (r in REFERENCES, r))
-    hue = {r: c for r, (c, _) in colours(r for r in routers if r not in REFERENCES).items()}
+    drawn = series([p["router"] for p in kept], pool)
+    place = {told[0]: k for k, told in enumerate(drawn)}
     rows = [
         {
-            "router": p["router"],
+            "k": place[p["router"]],
             "point": p["point"],
             "x": p["x"],
             "y": p["y"],
             "low": p.get("low"),
             "high": p.get("high"),
-            "says": f"{p['router']}: {100 * p['y']:.1f} % at {p['x']:.4g}",
+            "curve": f"{place[p['router']]}|",
+            "says": f"{place[p['router']]}|{p['router']}: {_at(p['y'], shares[1])} at "
+            f"{_at(p['x'], shares[0])}",
         }
         for p in kept
     ]
     span = alt.X(
         "x:Q",
         scale=alt.Scale(type="log" if log else "linear", zero=False, nice=not log),
-        axis=alt.Axis(title=x, format="~g"),
+        axis=alt.Axis(title=x, format="%" if shares[0] else "~g"),
     )
-    up = alt.Y("y:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=y, format="%"))
-    low = alt.Y("low:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=y, format="%"))
+    axis = alt.Axis(title=y, format="%" if shares[1] else "~g")
+    up = alt.Y("y:Q", scale=alt.Scale(zero=False), axis=axis)
+    low = alt.Y("low:Q", scale=alt.Scale(zero=False), axis=axis)
+    numbers = list(range(len(drawn)))
     colour = alt.Color(
-        "router:N",
-        title="router",
-        scale=alt.Scale(domain=routers, range=[hue.get(r, GREY) for r in routers]),
-        legend=alt.Legend(orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke"),
-    )
+        "k:O",
+        scale=alt.Scale(domain=numbers, range=[told[1] for told in drawn]),
+        legend=alt.Legend(
+            title="curve", orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke",
+            labelExpr=named(told[0] for told in drawn),
+        ) if legend else None,
+    )  # fmt: skip
     dash = alt.StrokeDash(
-        "router:N",
-        scale=alt.Scale(domain=routers, range=[_DASHES.get(r, [1, 0]) for r in routers]),
+        "k:O",
+        scale=alt.Scale(domain=numbers, range=[told[2] for told in drawn]),
         legend=None,
     )
     band = (
         alt.Chart()
         .transform_filter("isValid(datum.low) && isValid(datum.high)")
-        .mark_area(opacity=0.13, aria=False)
-        .encode(x=span, y=low, y2="high:Q", color=colour)
+        .mark_area(opacity=0.13)
+        .encode(x=span, y=low, y2="high:Q", color=colour, description="curve:N")
     )
     line = (
         alt.Chart()
-        .mark_line(strokeWidth=2, aria=False)
-        .encode(x=span, y=up, color=colour, strokeDash=dash, order="point:Q", detail="router:N")
-    )
+        .mark_line(strokeWidth=2)
+        .encode(x=span, y=up, color=colour, strokeDash=dash, order="point:Q",
+                description="curve:N")
+    )  # fmt: skip
     dots = (
         alt.Chart()
         .mark_point(filled=True, size=26, opacity=0.9)
         .encode(x=span, y=up, color=colour, description="says:N")
     )
-    chart = alt.layer(band, line, dots)
-    return draw(chart.properties(width=560, height=360), rows, name=name, title=title, look=look)
+    layers = [*_zones(zones, x, y), *_straight(straight), band, line, dots]
+    rows += [{"zone": zone.name, zone.axis: zone.low, f"{zone.axis}2": zone.high} for zone in zones]
+    if straight is not None:
+        rows += [{"chance": share, "sx": share, "sy": straight[share]} for share in (0, 1)]
+    if len(layers) > 3:  # the other rows are no points of curves
+        for layer in (band, line, dots):
+            own = alt.FilterTransform("isValid(datum.k)")
+            layer.transform = [own, *(layer.transform or [])] if layer is band else [own]
+    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    return draw(chart, rows, name=name, title=title, look=look, series=True)
+
+
+def _at(value: float, share: bool) -> str:
+    return f"{100 * value:.1f} %" if share else f"{value:.4g}"
+
+
+def _zones(zones: Sequence[Zone], x: str, y: str) -> list[Any]:
+    import altair as alt
+
+    found = []
+    for zone in zones:
+        own = alt.Chart().transform_filter(f"datum.zone === {zone.name!r}")
+        shade = own.mark_rect(color="#0b8f6a", opacity=0.1, aria=False)
+        words = own.mark_text(align="left", baseline="top", dx=4, dy=4, aria=False)
+        if zone.axis == "x":
+            where = alt.X("x:Q", title=x)
+            found.append(shade.encode(x=where, x2="x2:Q"))
+            found.append(words.encode(x=where, y=alt.value(0), text="zone:N"))
+        else:
+            found.append(shade.encode(y=alt.Y("y:Q", title=y), y2="y2:Q"))
+            found.append(words.encode(x=alt.value(_WIDTH - 40), y=alt.Y("y2:Q"), text="zone:N"))
+    return found
+
+
+def _straight(straight: tuple[float, float] | None) -> list[Any]:
+    import altair as alt
+
+    if straight is None:
+        return []
+    return [
+        alt.Chart()
+        .transform_filter("isValid(datum.chance)")
+        .mark_line(color=GREY, strokeDash=[2, 3], aria=False)
+        .encode(x=alt.X("sx:Q"), y=alt.Y("sy:Q"))
+    ]

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from datacards.charts.colours import colours
 from datacards.charts.draw import PAPER, Look, draw
 from datacards.charts.labels import SIDES, Box, place
+from datacards.charts.words import named, room, short
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 560, 380
-#: Characters of a model id that a chart shows.
-LONGEST = 34
-
-
-def short(name: str) -> str:
-    """A name that fits beside a chart, its end kept: versions stand there."""
-    flat = " ".join(name.split())
-    return flat if len(flat) <= LONGEST else flat[:20] + "…" + flat[-(LONGEST - 21) :]
 
 
 def accuracy_bars(
-    models: Sequence[Row], oracle: float | None, *, name: str = "accuracy", look: Look = PAPER
+    models: Sequence[Row],
+    oracle: float | None,
+    *,
+    pool: Iterable[str],
+    name: str = "accuracy",
+    look: Look = PAPER,
 ) -> str:
     """Accuracy of every model with its interval, best first, and the oracle as a line.
 
     Args:
         models: model_id, accuracy and, if known, low and high: shares in [0, 1].
+        pool: All models of the release, so that colours agree with its other charts.
     """
     import altair as alt
 
-    hue = colours(row["model_id"] for row in models)
+    hue = colours(pool)
     rows: list[dict[str, Any]] = [
         {
             "rank": rank,
-            "label": short(row["model_id"]),
             "y": row["accuracy"],
             "low": row.get("low"),
             "high": row.get("high"),
@@ -50,7 +48,13 @@ def accuracy_bars(
     order = alt.Y(
         "rank:O",
         title="model",
-        axis=alt.Axis(labelExpr=_names(rows), grid=False, ticks=False, labelOverlap=False),
+        axis=alt.Axis(
+            labelExpr=named(row["model_id"] for row in models),
+            minExtent=room(row["model_id"] for row in models),
+            grid=False,
+            ticks=False,
+            labelOverlap=False,
+        ),
     )
     share = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
@@ -87,7 +91,9 @@ def accuracy_bars(
     return draw(chart, rows, name=name, title=title, look=look)
 
 
-def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAPER) -> str:
+def cost_accuracy(
+    models: Sequence[Row], *, pool: Iterable[str], name: str = "cost", look: Look = PAPER
+) -> str:
     """Accuracy over mean cost per 1,000 questions, log cost, with the frontier as steps.
 
     Labels go to the frontier first and then to whatever has room; all the others are told
@@ -95,10 +101,11 @@ def cost_accuracy(models: Sequence[Row], *, name: str = "cost", look: Look = PAP
 
     Args:
         models: model_id, accuracy, cost (USD per 1,000 questions, above zero).
+        pool: All models of the release, as in `accuracy_bars`.
     """
     import altair as alt
 
-    hue = colours(row["model_id"] for row in models)
+    hue = colours(pool)
     on_frontier = set(frontier(models))
     logs = [math.log10(row["cost"]) for row in models]
     low, high = min(logs), max(logs)
@@ -199,10 +206,3 @@ def _says(row: Row) -> str:
     if row.get("cost") is not None:
         said += f", ${row['cost']:.3g} per 1,000 questions"
     return said
-
-
-def _names(rows: Sequence[Row], key: str = "label") -> str:
-    """Vega expression: rank → label. JSON strings are strings of that language too."""
-    import json
-
-    return f"{json.dumps([row[key] for row in rows])}[datum.value]"

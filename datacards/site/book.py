@@ -9,21 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from datacards.site.evaluation import Measured
 from schemas.manifest import Manifest
 
 #: Answers one SQL statement over the release's tables.
 Ask = Callable[[str], pa.Table]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One evaluation of routers that was written beside the release."""
-
-    title: str
-    metrics: pa.Table
-    curves: pa.Table | None
-    profiles: pa.Table | None
-    comparisons: pa.Table | None
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,11 @@ from markupsafe import Markup
 from datacards.certified import sentences
 from datacards.charts.bars import bars
 from datacards.charts.draw import PAGE
-from datacards.charts.grids import heatmap
+from datacards.charts.grids import MOST_CELLS, heatmap
 from datacards.charts.models import accuracy_bars, cost_accuracy
 from datacards.site import figures
 from datacards.site.book import Book
 
-#: Cells of a heatmap beyond which it is a table's work, not a picture's.
-MOST_CELLS = 20_000
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 
 
@@ -47,12 +45,13 @@ def _charts(
     cells: list[dict[str, Any]],
 ) -> dict[str, Markup | None]:
     found: dict[str, str] = {}
+    pool = [row["model_id"] for row in models]
     labelled = [row for row in models if row["accuracy"] is not None]
     if labelled:
-        found["accuracy"] = accuracy_bars(labelled, figures.oracle(book), look=PAGE)
+        found["accuracy"] = accuracy_bars(labelled, figures.oracle(book), pool=pool, look=PAGE)
     priced = [row for row in labelled if row["cost"]]
     if len(priced) > 1:
-        found["cost"] = cost_accuracy(priced, look=PAGE)
+        found["cost"] = cost_accuracy(priced, pool=pool, look=PAGE)
     order = [row["model_id"] for row in labelled]
     if labelled and len(order) * len(tasks) <= MOST_CELLS:
         found["heatmap"] = heatmap(
@@ -66,12 +65,12 @@ def _charts(
             look=PAGE,
         )
     scored = [
-        (row["task"], 100 * row["specialist_score"])
+        {"name": row["task"], "value": 100 * row["specialist_score"]}
         for row in tasks
         if row["specialist_score"] is not None
     ]
     if scored:
-        scored.sort(key=lambda pair: -pair[1])
+        scored.sort(key=lambda row: -row["value"])
         found["specialists"] = bars(
             scored,
             name="specialists",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from datacards.site import data_page, release_page, router_page
 from datacards.site.book import Book
+from datacards.site.language import page_environment
 from datacards.site.shards import write_shards
 
 #: Pages of a release: file → (title, template).
@@ -35,14 +34,15 @@ def write_site(books: Sequence[Book], out: Path) -> Path:
     assets = files("datacards").joinpath("templates", "site")
     for name in _ASSETS:
         (out / name).write_text(assets.joinpath(name).read_text(encoding="utf-8"), "utf-8")
-    environment = _environment()
+    environment = page_environment()
+    environment.globals["pages"] = PAGES
     for book in books:
         write_release(book, out / book.folder, environment)
     shown: dict[str, list[dict[str, Any]]] = {}
     for book in sorted(books, key=_version, reverse=True):
         shown.setdefault(book.manifest.name, []).append(_entry(book))
     page = environment.get_template("index.html.jinja").render(
-        root="", book=None, here="", benchmarks=dict(sorted(shown.items()))
+        root="", book=None, title="LLM-routing benchmarks", benchmarks=dict(sorted(shown.items()))
     )
     index = out / "index.html"
     index.write_text(page + "\n", encoding="utf-8")
@@ -82,43 +82,3 @@ def _entry(book: Book) -> dict[str, Any]:
         "verdict": certificate.get("verdict"),
         "words": certificate.get("words"),
     }
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("datacards", "templates/site"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-    )
-    environment.globals["pages"] = PAGES
-    environment.filters |= {
-        "count": lambda value: "–" if value is None else f"{value:,}",
-        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
-        "points": lambda value: "–" if value is None else f"{100 * value:+.1f}",
-        "usd": lambda value: "–" if value is None else f"${value:,.4g}",
-        "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
-        "plain": lambda value: "–" if value is None else f"{value:.4g}",
-        "either": lambda value: "–" if value is None else value,
-        "safe_json": safe_json,
-        "markdown": markdown,
-    }
-    return environment
-
-
-def safe_json(value: Any) -> Markup:
-    """JSON for a data block of a page: nothing in it can end the block."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
-        text = text.replace(sign, code)
-    return Markup(text)  # noqa: S704  every sign that HTML reads is written as its code
-
-
-def markdown(text: str) -> Markup:
-    """Markdown as HTML without links, images or HTML of its own."""
-    from markdown_it import MarkdownIt
-
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    reader.disable(["link", "image", "autolink", "html_block", "html_inline"])
-    return Markup(reader.render(text))  # noqa: S704  the reader escapes what it is given

@@ -26,33 +26,26 @@ def write_evaluation(
     from datacards.report import report
     from datacards.report_lookup import lookup
     from datacards.report_plots import plot_all
+    from datacards.site.evaluation import Measured
+    from pipelines.staging import write_json
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
-    levels = {
-        row["router"].split(":")[0]: row["value"]
-        for row in done.metrics.to_pylist()
-        if row["metric"] == "accuracy" and row["router"].split(":")[0] in ("small", "large")
-    }
-    plot_all(
-        folder,
-        done.curves,
-        done.profiles,
-        done.ood,
-        dict(done.facts),
-        (levels["small"], levels["large"]) if levels else None,
-    )
-    ids = sorted(set(done.choices.column("query_id").to_pylist()))
-    page = report(
-        f"Routers on {release.resolve().parent.name} {release.resolve().name}",
+    write_json(folder / "evaluation.json", {"facts": done.facts, "ranking": done.ranking})
+    one = Measured(
+        title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
         metrics=done.metrics,
         curves=done.curves,
-        comparisons=done.comparisons,
         profiles=done.profiles,
+        comparisons=done.comparisons,
         ood=done.ood,
         ranking=done.ranking,
         facts=done.facts,
-        certificate=certificate,
-        lookup=lookup(tables, ids, done.choices),
+    )
+    models = sorted(tables["models"].column("model_id").to_pylist())
+    plot_all(folder, one, models)
+    ids = sorted(set(done.choices.column("query_id").to_pylist()))
+    page = report(
+        one, models=models, certificate=certificate, lookup=lookup(tables, ids, done.choices)
     )
     written = folder / "report.html"
     written.write_text(page, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.book import Book, Measured
+from datacards.site.book import Book
+from datacards.site.evaluation import Measured
 from flows.show.console import line
 from pipelines.errors import BadInput
 
@@ -190,9 +192,20 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
         choices = pq.read_table(folder / "choices.parquet", columns=["query_id", "model_id"])
         asked = set(choices.column("query_id").to_pylist())
         if asked and asked <= own[0] and set(choices.column("model_id").to_pylist()) <= own[1]:
-            rest = {name: table(folder, name) for name in ("curves", "profiles", "comparisons")}
-            found.append(Measured(title=f"Evaluation {folder.name}", metrics=metrics, **rest))
+            names = ("curves", "profiles", "comparisons", "ood")
+            rest: dict[str, Any] = {name: table(folder, name) for name in names}
+            title = f"Evaluation ({folder.name})"
+            found.append(Measured(title=title, metrics=metrics, **rest, **_told(folder)))
     return found
+
+
+def _told(folder: Path) -> dict[str, Any]:
+    """Facts and ranking of an evaluation; those of before these were written have neither."""
+    path = folder / "evaluation.json"
+    if not path.is_file():
+        return {}
+    told = json.loads(path.read_text(encoding="utf-8"))
+    return {"facts": told["facts"], "ranking": told["ranking"]}
 
 
 def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:
@@ -203,13 +216,20 @@ def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, 
         if table.is_file() and (folder / "cells.parquet").is_file():
             text = table.read_text(encoding="utf-8", errors="replace")
             if f"{name} {version}" in text.split("\n", 1)[0]:
-                found.append((f"Zoo: {folder.name}", text))
+                found.append((f"Zoo of routers ({folder.name})", text.partition("\n")[2]))
         for path in sorted(folder.glob("*.md")):
             if path.with_suffix(".parquet").is_file() and path.with_suffix(".html").is_file():
                 text = path.read_text(encoding="utf-8", errors="replace")
                 if f"Release `{name}` {version};" in text:
-                    found.append((f"Study: {path.stem}", text))
+                    found.append(_study(path.stem, text))
     return found
+
+
+def _study(name: str, text: str) -> tuple[str, str]:
+    """(its own title, what stands below it)."""
+    first, _, rest = text.partition("\n")
+    title = first.removeprefix("## ")
+    return (title, rest) if title != first else (f"Study: {name}", text)
 
 
 def _changes(release: Path) -> list[str]:

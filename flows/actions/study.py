@@ -56,6 +56,7 @@ def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, An
         UnknownName: there is no such study.
         BadInput: the release lacks what the study needs.
     """
+    from datacards.charts.draw import PAGE
     from datacards.study import markdown, page, plot
 
     study: Study = STUDIES.get(name)
@@ -77,11 +78,12 @@ def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, An
         "version": version,
     }
     figure = plot(about, cells, curves)
+    drawn = plot(about, cells, curves, PAGE)
     write_tables(out, {name: cells, f"{name}_curves": curves})
     (out / f"{name}.md").write_text(markdown(about, cells), encoding="utf-8")
-    (out / f"{name}.html").write_text(page(about, cells, figure), encoding="utf-8")
+    (out / f"{name}.html").write_text(page(about, cells, drawn), encoding="utf-8")
     if figure is not None:
-        (out / f"{name}.svg").write_bytes(figure)
+        (out / f"{name}.svg").write_text(figure, encoding="utf-8")
     return {"study": name, "cells": cells.num_rows, "out": str(out / f"{name}.md")}
 
 

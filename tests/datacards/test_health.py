@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -62,12 +58,12 @@ def test_the_page_asks_for_nothing_and_runs_nothing(tables: dict[str, pa.Table])
             found.append((tag, dict(attrs)))
 
     Reader().feed(page)
-    assert "script" not in {tag for tag, _ in found}
+    policy = next(a["content"] for _, a in found if a.get("http-equiv")) or ""
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
     for _, attributes in found:
         for name in ("src", "href"):
-            assert (attributes.get(name) or "data:").startswith("data:")
+            assert (attributes.get(name) or "data:").startswith(("data:", "#"))
         assert not any(name.startswith("on") for name in attributes)
-    assert "default-src 'none'" in page
     # The name of a model is text, never markup.
     assert "<img src=x" not in page
 
@@ -90,27 +86,3 @@ def test_markdown_holds_the_same_rows_and_no_markup_from_outside(
 
 def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:
     assert health_report("d", tables, FACTS) == health_report("d", tables, FACTS)
-
-
-@pytest.mark.slow
-def test_opens_in_a_real_browser(tables: dict[str, pa.Table], tmp_path: Path) -> None:
-    """Chromium lays out every section; its network log holds no request but the file."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    page = tmp_path / "health.html"
-    page.write_text(health_report("demo", tables, FACTS).html, encoding="utf-8")
-    log = tmp_path / "net.json"
-    done = subprocess.run(
-        [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-            "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}",
-            "--dump-dom", page.as_uri(),
-        ],
-        capture_output=True, text=True, timeout=600, check=True,
-        env={**os.environ, "HOME": str(tmp_path)},
-    )  # fmt: skip
-    assert done.stdout.count("<h2>") == 6
-    requested = set(re.findall(r'"url":"(https?://[^"]+)"', log.read_text(encoding="utf-8")))
-    assert not {url for url in requested if "google" not in url}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import gzip
 import json
-import os
 import re
-import shutil
-import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -21,6 +15,10 @@ import pytest
 from datacards.report import report
 from datacards.report_lookup import lookup
 from datacards.report_plots import plot_all
+from datacards.site.evaluation import Measured
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NASTY = "</script><img src=x onerror=alert(1)> & \u2028 {{ 7*7 }}"
 
@@ -70,10 +68,14 @@ def release() -> dict[str, pa.Table]:
     }
 
 
+CHOICES = pa.table({"query_id": ["q1"], "router": ["knn"], "model_id": ["large"]})
+
+
 def page(**changes: Any) -> str:
     curve = {
         "router": ["knn", "knn", "oracle", "oracle"],
         "curve": ["deferral"] * 4,
+        "point": [0, 1] * 2,
         "measure": ["usd"] * 4,
         "x": [1.0, 2.0, 1.0, 2.0],
         "y": [0.5, 0.7, 0.6, 0.9],
@@ -90,25 +92,27 @@ def page(**changes: Any) -> str:
         "reason": pa.array([None], pa.string()),
     }
     parts: dict[str, Any] = {
+        "title": "Routers <b>on</b> demo",
         "metrics": pa.table(metrics),
         "curves": pa.table(curve),
-        "comparisons": pa.table({"metric": ["accuracy"]}),
-        "profiles": pa.table({"router": ["knn"], "model_id": ["large"], "share": [1.0]}),
-        "ood": None,
+        "profiles": pa.table(
+            {"router": ["knn"], "split": ["test"], "model_id": ["large"], "share": [1.0]}
+        ),
         "ranking": [{"router": "knn", "value": 0.7, "best_place": 1, "worst_place": 1}],
-        "facts": {"n_test": 2},
-        "certificate": None,
-        "lookup": lookup(release(), ["q1", "q2"]),
         **changes,
     }
-    return report("Routers <b>on</b> demo", **parts)
+    return report(
+        Measured(**parts),
+        models=["large", "small"],
+        certificate=None,
+        lookup=lookup(release(), ["q1", "q2"], CHOICES),
+    )
 
 
-def unpacked(text: str) -> dict[str, Any]:
-    found = re.search(r'id="data">([^<]*)</script>', text)
+def unpacked(text: str, name: str) -> Any:
+    found = re.search(f'id="shard-{name}">([^<]*)</script>', text)
     assert found
-    content: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found.group(1))))
-    return content
+    return json.loads(gzip.decompress(base64.b64decode(found.group(1))))
 
 
 def test_nothing_untrusted_stands_in_the_page_as_markup() -> None:
@@ -116,31 +120,33 @@ def test_nothing_untrusted_stands_in_the_page_as_markup() -> None:
     # Model output and questions are inside the compressed data only.
     assert "onerror=alert" not in text
     assert "Routers &lt;b&gt;on" in text
-    assert unpacked(text)["lookup"]["queries"][1]["text"] == NASTY
+    assert unpacked(text, "answers-0")[1]["prompt"] == NASTY
 
 
 def test_nothing_is_requested_from_elsewhere() -> None:
     text = page()
-    assert "default-src 'none'" in text
+    assert "default-src 'none'; script-src 'sha256-" in text
     addresses = set(re.findall(r"https?://[^\s\"'<>]+", text))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a namespace, never fetched
 
 
 def test_lookup_shows_missing_as_missing() -> None:
-    cells = lookup(release(), ["q1", "q2"])["queries"][1]["cells"]
+    found = lookup(release(), ["q1", "q2"])
+    cell = found["answers"][0][1]["cells"][0]
     # An undecided label of a failed call is neither wrong nor free.
-    assert cells[0]["score"] is None
-    assert cells[0]["cost"] is None
-    assert cells[0]["status"] == "error"
+    assert cell["score"] is None
+    assert cell["cost"] is None
+    assert cell["samples"][0]["status"] == "error"
+    assert found["index"]["missing"] == [0, 1]
 
 
 def test_lookup_cuts_answers_to_their_budget_and_keeps_the_end() -> None:
     tables = release()
     found = lookup(tables, ["q1"], budget=200)
-    cell = found["queries"][0]["cells"][1]
-    assert found["excerpt"] == 100
-    assert cell["cut"]
-    assert len(cell["text"]) == 100
+    sample = found["answers"][0][0]["cells"][1]["samples"][0]
+    assert found["meta"]["longest"] == 100
+    assert sample["cut"] == [8900, 0]
+    assert sample["text"] == ["5" * 100]
 
 
 def test_the_same_evaluation_gives_the_same_bytes() -> None:
@@ -152,6 +158,7 @@ def test_plots_are_deterministic(tmp_path: Path) -> None:
         {
             "router": ["knn"] * 3 + ["oracle"] * 3,
             "curve": ["tradeoff"] * 6,
+            "point": [0, 1, 2] * 2,
             "measure": pa.array([None] * 6, pa.string()),
             "x": [0.0, 0.5, 1.0] * 2,
             "y": [0.5, 0.65, 0.7, 0.5, 0.8, 0.7],
@@ -159,98 +166,49 @@ def test_plots_are_deterministic(tmp_path: Path) -> None:
             "high": pa.array([0.55, 0.7, 0.75, None, None, None]),
         }
     )
-    profiles = pa.table({"router": ["knn", "knn"], "model_id": ["a", "b"], "share": [0.4, 0.6]})
+    profiles = pa.table(
+        {
+            "router": ["knn"] * 2,
+            "split": ["test"] * 2,
+            "model_id": ["a", "b"],
+            "share": [0.4, 0.6],
+            "hard_share": [0.0, 1.0],
+        }
+    )
     ood = pa.table(
         {"router": ["knn"], "group": ["math"], "change": [-0.1], "low": [-0.2], "high": [0.0]}
     )
+    level = {"metric": "accuracy", "split": "test", "low": None, "high": None, "reason": None}
+    metrics = pa.Table.from_pylist(
+        [
+            {"router": "knn", "value": 0.7, **level},
+            {"router": "small:a", "value": 0.5, **level},
+            {"router": "large:b", "value": 0.7, **level},
+        ]
+    )
+    one = Measured(title="t", metrics=metrics, curves=curves, profiles=profiles, ood=ood)
     written = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        files = plot_all(tmp_path / name, curves, profiles, ood, {"measures": []}, (0.5, 0.7))
+        files = plot_all(tmp_path / name, one, ["a", "b"])
         written.append({path.name: path.read_bytes() for path in files})
     assert written[0] == written[1]
     assert set(written[0]) == {
-        f"{name}.{kind}" for name in ("tradeoff", "selection", "ood") for kind in ("png", "svg")
+        f"{name}.{kind}"
+        for name in ("tradeoff", "selection", "selection_hard", "ood")
+        for kind in ("png", "svg")
     }
+    assert b"HCR" in written[0]["tradeoff.svg"]
 
 
 @pytest.mark.parametrize("missing", ["responses", "verdicts"])
 def test_lookup_works_without_answers_or_verdicts(missing: str) -> None:
     tables = release()
     del tables[missing]
-    assert lookup(tables, ["q1"])["queries"][0]["cells"][0]["score"] == 1.0
+    assert lookup(tables, ["q1"])["answers"][0][0]["cells"][0]["score"] == 1.0
 
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--remote-debugging-port=0", "--window-size=1180,2400",
-]  # fmt: skip
-
-
-class Tab:
-    """One page over the DevTools protocol."""
-
-    def __init__(self, socket: Any):
-        self.socket, self.asked, self.events = socket, 0, []
-
-    async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        self.asked += 1
-        await self.socket.send_json({"id": self.asked, "method": method, "params": params})
-        while True:
-            message = await asyncio.wait_for(self.socket.receive_json(), 60)
-            if message.get("id") == self.asked:
-                assert "error" not in message, message
-                return message["result"]
-            self.events.append(message)
-
-    async def js(self, code: str) -> Any:
-        done = await self.call("Runtime.evaluate", expression=code, returnByValue=True)
-        assert "exceptionDetails" not in done, done
-        return done["result"].get("value")
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[str]:
-    profile = tmp_path / "profile"
-    process = subprocess.Popen(
-        [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    port = profile / "DevToolsActivePort"
-    try:
-        for _ in range(600):
-            if port.is_file() and port.read_text().strip():
-                break
-            time.sleep(0.1)
-        yield port.read_text().split()[0]
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-async def visit(port: str, file: Path, steps: Any) -> Any:
-    import aiohttp
-
-    async with aiohttp.ClientSession() as session:
-        async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-            pages = [p for p in await answer.json(content_type=None) if p["type"] == "page"]
-        async with session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0) as socket:
-            tab = Tab(socket)
-            for domain in ("Page", "Network", "Runtime", "Log"):
-                await tab.call(f"{domain}.enable")
-            await tab.call("Page.navigate", url=file.as_uri())
-            for _ in range(300):
-                if await tab.js("document.body?.dataset.ready === 'true'"):
-                    break
-                await asyncio.sleep(0.1)
-            return await steps(tab)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
-def test_curves_toggle_and_a_question_is_found(browser: str, tmp_path: Path) -> None:
+def test_curves_are_switched_and_a_question_is_found(chromium: Browser, tmp_path: Path) -> None:
     facts = {
         "n_test": 2, "n_train": 3, "n_validation": 1, "n_models": 2, "scheme": "dense", "seed": 0,
         "resamples": 100, "clustered_by": None, "coverage": 1.0, "best_single": "large",
@@ -260,51 +218,41 @@ def test_curves_toggle_and_a_question_is_found(browser: str, tmp_path: Path) -> 
         "low": 0.05, "high": 0.15, "p": 0.01, "p_adjusted": 0.02, "significant": True,
     }  # fmt: skip
     file = tmp_path / "report.html"
-    file.write_text(page(facts=facts, comparisons=pa.Table.from_pylist([row])), encoding="utf-8")
-
-    async def steps(tab: Tab) -> None:
-        curves = "document.querySelectorAll('#plot .curve').length"
-        assert await tab.js("document.body.dataset.ready") == "true"
-        assert await tab.js(curves) == 2
-        await tab.js("document.querySelector('#legend [data-router=knn]').click()")
-        assert await tab.js(curves) == 1
-        assert await tab.js("document.querySelectorAll('#plot .band').length") == 0
-        await tab.js("document.querySelector('#legend [data-router=knn]').click()")
-        assert await tab.js(curves) == 2
-        assert await tab.js("document.querySelectorAll('#plot .band').length") == 1
-        await tab.js(
-            "document.querySelector('#search').value = '2+2'; "
-            "document.querySelector('#search').dispatchEvent(new Event('input'))"
-        )
-        assert await tab.js("document.querySelectorAll('#found button').length") == 1
-        await tab.js("document.querySelector('#found button').click()")
-        shown = await tab.js("document.querySelector('#question').textContent")
-        for word in ("The answer is 4", "numeric: correct", "$0.002", "right", "wrong", "large"):
-            assert word in shown
-        # The other question is markup; it must be shown, not obeyed.
-        await tab.js(
-            "document.querySelector('#search').value = 'onerror'; "
-            "document.querySelector('#search').dispatchEvent(new Event('input'))"
-        )
-        await tab.js("document.querySelector('#found button').click()")
-        assert await tab.js("document.querySelectorAll('img').length") == 0
-        assert "onerror=alert(1)" in await tab.js("document.querySelector('#question').textContent")
-        picture = await tab.call("Page.captureScreenshot", captureBeyondViewport=True)
-        folder = os.environ.get("ROUTEYARD_SCREENSHOTS")
-        if folder:
-            Path(folder, "report.png").write_bytes(base64.b64decode(picture["data"]))
-        asked = [
-            event["params"]["request"]["url"]
-            for event in tab.events
-            if event["method"] == "Network.requestWillBeSent"
-        ]
-        assert asked == [file.as_uri()]
-        wrong = [
-            e for e in tab.events if e["method"] in ("Log.entryAdded", "Runtime.exceptionThrown")
-        ]
-        assert wrong == []
-
-    asyncio.run(visit(browser, file, steps))
+    compared = pa.Table.from_pylist([row])
+    file.write_text(page(facts=facts, comparisons=compared), encoding="utf-8")
+    tab = chromium.new_page()
+    asked: list[str] = []
+    wrong: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    tab.goto(file.as_uri())
+    # A band, a line and two dots of knn; the same once more with a linear axis.
+    drawn = tab.locator("[data-scale-is=log] [data-series='0']:not(.off)")
+    assert drawn.count() == 4
+    tab.get_by_role("checkbox", name="knn").uncheck()
+    assert drawn.count() == 0
+    assert tab.locator("[data-scale-is=log] [data-series='1']:not(.off)").count() > 0
+    tab.get_by_role("checkbox", name="knn").check()
+    assert drawn.count() == 4
+    assert "knn (1,000 USD per 1,000 questions)" in tab.locator("[data-cheapest]").inner_text()
+    tab.get_by_label("Accuracy wanted").fill("65")
+    assert "knn (2,000 USD per 1,000 questions)" in tab.locator("[data-cheapest]").inner_text()
+    tab.get_by_label("Words or id").fill("2+2")
+    tab.locator("#found button").click()
+    tab.locator("#question details.answer").first.wait_for()
+    for words in tab.locator("#question summary").all():
+        words.click()
+    shown = tab.locator("#question").inner_text()
+    for word in ("The answer is 4", "numeric", "correct", "$0.002", "right", "wrong", "large"):
+        assert word in shown
+    # The other question is markup; it must be shown, not obeyed.
+    tab.get_by_label("Words or id").fill("onerror")
+    tab.locator("#found button").click()
+    tab.locator("#question [aria-label=Prompt]", has_text="onerror=alert(1)").wait_for()
+    assert tab.locator("img").count() == 0
+    assert asked == [file.as_uri()]
+    assert wrong == []
 
 
 def test_right_is_what_the_court_says_and_no_threshold_of_the_page() -> None:
@@ -312,8 +260,9 @@ def test_right_is_what_the_court_says_and_no_threshold_of_the_page() -> None:
     columns = tables["labels"].to_pydict() | {"score": [0.7, 0.3, None, 1.0]}
     # By a recipe's threshold 0.7 can be wrong, and 0.3 right.
     tables["labels"] = pa.table(columns | {"correct": [False, True, None, True]})
-    found = lookup(tables, ["q1"])["queries"][0]["cells"]
-    assert [(cell["score"], cell["correct"]) for cell in found] == [(0.7, False), (0.3, True)]
-    folder = Path(__file__).parents[2] / "datacards" / "templates"
-    for page in ("report.js", "site/questions.js"):
-        assert "score >=" not in (folder / page).read_text(encoding="utf-8"), page
+    found = lookup(tables, ["q1"])
+    cells = found["answers"][0][0]["cells"]
+    assert [(cell["score"], cell["correct"]) for cell in cells] == [(0.7, False), (0.3, True)]
+    assert found["index"]["total"] == [1]
+    page = Path(__file__).parents[2] / "datacards" / "templates" / "site" / "questions.js"
+    assert "score >=" not in page.read_text(encoding="utf-8")

@@ -17,17 +17,21 @@
     return node;
   };
 
-  // A shard calls this; a page from disk may load scripts but not fetch.
-  globalThis.routeyard = async (kind, number, packed) => {
+  const unpacked = async (packed) => {
     const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    waiting.get(`${kind}-${number}`)?.(JSON.parse(await new Response(stream).text()));
+    return JSON.parse(await new Response(stream).text());
+  };
+  // A shard calls this; a page from disk may load scripts but not fetch.
+  globalThis.routeyard = async (kind, number, packed) => {
+    waiting.get(`${kind}-${number}`)?.(await unpacked(packed));
   };
   const load = (kind, number) => {
     const name = `${kind}-${number}`;
     if (!shards.has(name)) {
       if (shards.size > 40) shards.delete(shards.keys().next().value);
-      shards.set(name, new Promise((resolve, reject) => {
+      const inside = document.getElementById(`shard-${name}`);
+      shards.set(name, inside ? unpacked(inside.textContent) : new Promise((resolve, reject) => {
         waiting.set(name, resolve);
         const script = make("script", { src: `shards/${name}.js` });
         script.onerror = () => { shards.delete(name); reject(new Error(`shards/${name}.js cannot be loaded`)); };
@@ -105,7 +109,7 @@
       span === undefined ? null : make("mark", {}, span), after ?? null,
       right ? ` [${right.toLocaleString("en")} characters left out …]` : null);
   };
-  const verdict = (v) => make("dd", {}, make("b", {}, v.scorer), ` (version ${v.version}): ${v.outcome}`,
+  const verdict = (v) => make("dd", {}, make("b", {}, v.scorer), `${v.version === null ? "" : ` (version ${v.version})`}: ${v.outcome}`,
     v.score === null ? null : `, score ${Number(v.score.toFixed(3))}`, v.read === null ? null : `, read “${v.read}”`,
     v.reason ? `. ${v.reason}` : null, v.cost ? ` (asked for ${usd(v.cost)})` : null);
   const cell = (c, open) => {
@@ -131,6 +135,11 @@
       : `the text commits to several different answers; ${c.by || "nobody"} decided by what is marked.`;
   };
 
+  const chosenBy = (q) => make("dl", {}, ...q.routers.flatMap(([router, k]) => {
+    const c = q.cells.find((other) => other.model === k);
+    return [make("dt", {}, router), make("dd", {}, `${meta.models[k]}: `, c ? outcome(c) : "no label")];
+  }));
+
   const show = async (row, move) => {
     chosen = row;
     list();
@@ -142,7 +151,7 @@
     catch (error) { place.replaceChildren(make("p", { class: "warn" }, error.message)); return; }
     if (chosen !== row) return;
     const q = shard[row.number % meta.answered];
-    const facts = [["id", q.query_id], ["task", `${q.task} (${q.domain})`], ["source", q.source], ["scorer", q.scorer],
+    const facts = [["id", q.query_id], ["task", q.domain ? `${q.task} (${q.domain})` : q.task], ["source", q.source ?? "not known"], ["scorer", q.scorer ?? "not known"],
       ["reference", q.references.length ? q.references.join(" | ") : "none: the scorer needs none"], ["models right", `${percent(share(row))} of ${row.judged}`]];
     const group = row.group === null ? [] : rows.filter((r) => r.group === row.group && r !== row);
     const links = group.map((r) => { const b = make("button", { type: "button" }, r.id); b.addEventListener("click", () => show(r, true)); return b; });
@@ -150,6 +159,7 @@
     const parts = [make("h2", {}, "Question"), make("pre", { tabindex: "0", "aria-label": "Prompt" }, q.prompt, q.length > q.prompt.length ? " […]" : null),
       make("dl", {}, ...facts.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])),
       row.group === null ? null : make("p", {}, `Near-duplicate group ${row.group + 1}; in this release also: `, ...(links.length ? links : ["no other question of it"])),
+      q.routers?.length ? make("details", {}, make("summary", {}, "What the routers chose"), chosenBy(q)) : null,
       make("h2", {}, `Answers of ${q.cells.length} models`), ...q.cells.map((c) => cell(c, c === firstContested))];
     place.replaceChildren(...parts.filter((part) => part !== null));
     if (move) place.focus({ preventScroll: innerWidth > 760 });

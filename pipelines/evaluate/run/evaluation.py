@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -168,7 +168,10 @@ def evaluate(
         ood=None if found_ood is None else pa.Table.from_pylist(found_ood),
         choices=choices(ground, [*measured, *references]),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
-        facts=facts(core, ground, scheme, resamples, seed, cluster, chosen),
+        facts={
+            **facts(core, ground, scheme, resamples, seed, cluster, chosen),
+            "bands": list(astuple(bands or Bands())),
+        },
     )
 
 

@@ -13,9 +13,10 @@ from datacards.charts import bars, grids, lines
 from datacards.charts.colours import COLOURS, colours
 from datacards.charts.draw import PAGE
 from datacards.charts.labels import SIDES, _box, place
-from datacards.charts.models import accuracy_bars, cost_accuracy, frontier, short
+from datacards.charts.models import accuracy_bars, cost_accuracy, frontier
+from datacards.charts.words import short
 
-NASTY = "</svg><script>alert(1)</script> clip1 url(#clip1) 'x' \"y\" \\ {{7*7}}"
+NASTY = "\x00\x1b\ufffe</svg><script>alert(1)</script> clip1 url(#clip1) 'x' \"y\" \\ {{7*7}}"
 
 
 def pool(n: int) -> list[dict[str, object]]:
@@ -30,6 +31,10 @@ def pool(n: int) -> list[dict[str, object]]:
     ]
 
 
+def ids(models: list[dict[str, object]]) -> list[str]:
+    return [str(row["model_id"]) for row in models]
+
+
 def texts(svg: str) -> list[str]:
     return [node.text or "" for node in ET.fromstring(svg).iter() if node.tag.endswith("text")]
 
@@ -37,11 +42,11 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize("n", [3, 9, 43, 112])
 def test_every_model_is_named_on_its_bar_and_axes_have_titles_and_units(n: int) -> None:
     models = pool(n)
-    svg = accuracy_bars(models, 0.95)
+    svg = accuracy_bars(models, 0.95, pool=ids(models))
     shown = texts(svg)
     assert {short(str(row["model_id"])) for row in models} <= set(shown)
     assert "accuracy (share of labelled questions answered right)" in shown
-    scatter = texts(cost_accuracy(models))
+    scatter = texts(cost_accuracy(models, pool=ids(models)))
     assert "mean cost (USD per 1,000 questions, log scale)" in scatter
     assert "accuracy" in scatter
 
@@ -65,11 +70,11 @@ def test_labels_touch_neither_each_other_nor_a_sign_nor_what_is_blocked() -> Non
 
 
 def test_the_same_rows_give_the_same_bytes_whatever_was_drawn_before() -> None:
-    first = cost_accuracy(pool(9), name="one")
-    accuracy_bars(pool(3), None)
-    assert cost_accuracy(pool(9), name="one") == first
-    ids = re.findall(r' id="([^"]*)"', first)
-    assert all(found.startswith("one-") for found in ids)
+    first = cost_accuracy(pool(9), pool=ids(pool(9)), name="one")
+    accuracy_bars(pool(3), None, pool=ids(pool(3)))
+    assert cost_accuracy(pool(9), pool=ids(pool(9)), name="one") == first
+    found = re.findall(r' id="([^"]*)"', first)
+    assert all(one.startswith("one-") for one in found)
 
 
 @pytest.mark.parametrize("look", [PAGE])
@@ -79,13 +84,16 @@ def test_hostile_names_stay_text(look) -> None:
         {"model_id": "b", "accuracy": 0.6, "cost": 2.0},
     ]
     drawn = [
-        accuracy_bars(models, None, look=look),
-        cost_accuracy(models, look=look),
+        accuracy_bars(models, None, pool=ids(models), look=look),
+        cost_accuracy(models, pool=ids(models), look=look),
         grids.heatmap([(NASTY, NASTY, 0.5)], name="h", title=NASTY, rows=[NASTY],
                       columns=[NASTY], value="v", of=("a", "b"), look=look),
-        bars.bars([(NASTY, 1.0)], name="b", title=NASTY, of="a", value="v", look=look),
+        bars.bars([{"name": NASTY, "value": 1.0}], name="b", title=NASTY, of="a", value="v",
+                  look=look),
         bars.shares([{"router": NASTY, "model_id": NASTY, "share": 1.0}], name="s", title="t",
                     of="router", models=[NASTY], look=look),
+        bars.changes([{"router": NASTY, "group": NASTY, "change": 0.1, "low": 0.0, "high": 0.2}],
+                     name="g", title="t", of="group", value="v", routers=[NASTY], look=look),
         lines.curves([{"router": NASTY, "point": k, "x": 1.0 + k, "y": 0.5} for k in range(3)],
                      name="c", title="t", x="x", y="y", log=True, look=look),
     ]  # fmt: skip
@@ -101,6 +109,31 @@ def test_a_model_keeps_its_colour_and_48_are_told_apart() -> None:
     found = colours(names)
     assert colours(reversed(names)) == found
     assert len({found[name] for name in names[:48]}) == 48
+
+
+def test_a_model_keeps_its_colour_where_others_of_its_pool_are_not_drawn() -> None:
+    models = pool(5)
+    whole = dict.fromkeys(ids(models))
+    last = max(whole)
+    alone = [row for row in models if row["model_id"] == last]
+    hue = colours(whole)[last][0]
+    assert hue != colours([last])[last][0]
+    for svg in (accuracy_bars(alone, None, pool=whole), cost_accuracy(alone, pool=whole)):
+        assert f'fill="{hue}"' in svg
+
+
+def test_every_mark_of_a_curve_carries_its_series() -> None:
+    points = [
+        {"router": name, "point": k, "x": 1.0 + k, "y": 0.5, "low": 0.4, "high": 0.6}
+        for name in ("b", "oracle", "a|1")
+        for k in range(3)
+    ]
+    svg = lines.curves(points, name="c", title="t", x="x", y="y", legend=False, look=PAGE)
+    marks = [node for node in ET.fromstring(svg).iter() if "data-series" in node.attrib]
+    # A band, a line and three dots each; references come last.
+    assert sorted(node.attrib["data-series"] for node in marks) == sorted("012" * 5)
+    said = {node.attrib["data-series"]: node.attrib.get("data-says", "") for node in marks}
+    assert [said[k].split(":")[0] for k in "012"] == ["a|1", "b", "oracle"]
 
 
 def test_hues_read_on_white_and_on_the_dark_page() -> None:

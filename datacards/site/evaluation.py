@@ -1,0 +1,281 @@
+"""What a page shows of one evaluation of routers: ranking, curves, selection, pairs, transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from datacards.charts.bars import changes, shares
+from datacards.charts.colours import REFERENCES
+from datacards.charts.draw import PAGE
+from datacards.charts.lines import Zone, curves, series
+from datacards.site.cheapest import cheapest
+
+Row = dict[str, Any]
+
+#: (metric, heading, filter of the template, what it says); `{}` is the measure.
+COLUMNS = (
+    ("accuracy", "accuracy", "percent", "share of test questions answered right"),
+    ("mean_cost[{}]", "cost", "cost", "{}, where the router chooses without regard to cost"),
+    ("qnc[{}]", "QNC", "plain", "share of the best model's cost at which its accuracy is reached"),
+    ("audc[{}]", "AUDC", "plain", "area under accuracy over cost, 1 is best"),
+    ("gap_to_oracle", "to the oracle", "points", "percentage points below the per-query oracle"),
+    ("gap_to_oracle_hard", "on hard", "points", "the same on hard questions only"),
+    ("decision_time", "decision", "milliseconds", "ms to choose, per question"),
+)
+#: Cost measure → (what it is called, factor on the stored value).
+MEASURES: Mapping[str, tuple[str, float]] = {
+    "usd": ("USD per 1,000 questions", 1000.0),
+    "tokens": ("tokens per question", 1.0),
+    "latency": ("seconds per question", 1.0),
+    "params": ("10⁹ parameters asked per question", 1.0),
+}
+_CURVES = {
+    "deferral": ("Accuracy over mean cost", "mean cost"),
+    "budget": ("Accuracy within a budget", "budget"),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One evaluation of routers, as its files have it.
+
+    Attributes:
+        metrics, curves, profiles, comparisons, ood: Its tables; all but the first may be missing.
+        ranking: router, value, best_place, worst_place.
+        facts: What was done, in the words of `pipelines.evaluate`.
+    """
+
+    title: str
+    metrics: pa.Table
+    curves: pa.Table | None = None
+    profiles: pa.Table | None = None
+    comparisons: pa.Table | None = None
+    ood: pa.Table | None = None
+    ranking: Sequence[Mapping[str, Any]] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def content(one: Measured, name: str, models: Sequence[str]) -> dict[str, Any]:
+    """What the template `evaluation.html.jinja` shows.
+
+    Args:
+        name: Prefix of the ids of its charts.
+        models: All models of the release, for their colours.
+    """
+    metrics = one.metrics.to_pylist()
+    points = [] if one.curves is None else one.curves.to_pylist()
+    measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
+    priced = [m for m in MEASURES if any(row["metric"] == f"mean_cost[{m}]" for row in metrics)]
+    measure = next(iter(priced), "usd")
+    pool = sorted({row["router"] for row in metrics})
+    places = {row["router"]: row for row in one.ranking}
+    ranking = _ranking(metrics, places)
+    charts = [chart for m in measures for chart in _charts(points, m, name, pool)]
+    charts += _tradeoff(points, one, name, pool)
+    if charts:
+        charts[0]["first"] = True
+    return {
+        "name": name,
+        "title": one.title,
+        "facts": _facts(one.facts),
+        "columns": [
+            (metric.format(measure), heading, kind, says.format(MEASURES[measure][0]))
+            for metric, heading, kind, says in COLUMNS
+        ],
+        "measure": MEASURES[measure],
+        "ranking": ranking,
+        "placed": bool(places),
+        "legend": series([p["router"] for p in points], pool),
+        "charts": charts,
+        "ranks": {row["router"]: k for k, row in enumerate(_routers(ranking))},
+        "references": REFERENCES,
+        "cheapest": cheapest(points, metrics, measure, *MEASURES[measure]),
+        "selection": _selection(one.profiles, name, models),
+        "pairs": _pairs(one.comparisons),
+        "transfer": _transfer(one.ood, name, pool),
+        "metrics": metrics,
+    }
+
+
+def _facts(facts: Mapping[str, Any]) -> list[str]:
+    if not facts:
+        return []
+    counted = "{n_test:,} test, {n_train:,} train, {n_validation:,} validation questions"
+    words = [
+        counted.format(**facts),
+        f"{facts['n_models']} models",
+        f"split scheme {facts['scheme']}",
+        f"{100 * facts['coverage']:.1f} % of the labels exist",
+        f"intervals from {facts['resamples']:,} paired resamples",
+        f"best single model on train: {facts['best_single']}",
+    ]
+    if facts.get("clustered_by"):
+        words.append(f"resampled by {facts['clustered_by']}")
+    return words
+
+
+def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    rows: dict[str, Row] = {}
+    for row in metrics:
+        if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
+            rows.setdefault(row["router"], {"router": row["router"]})[row["metric"]] = row
+    for name, row in rows.items():
+        place = places.get(name)
+        row["place"] = None if place is None else (place["best_place"], place["worst_place"])
+    return sorted(rows.values(), key=_by_accuracy)
+
+
+def _routers(ranking: list[Row]) -> list[Row]:
+    """Neither single models nor what routers are compared with."""
+    return [
+        row
+        for row in ranking
+        if row["router"] not in REFERENCES and not row["router"].startswith("single:")
+    ]
+
+
+def _by_accuracy(row: Row) -> tuple[float, str]:
+    value = (row.get("accuracy") or {}).get("value")
+    return (-value if value is not None else 1.0, row["router"])
+
+
+def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> list[Row]:
+    """Each curve over one measure, with a logarithmic and with a linear axis."""
+    unit, factor = MEASURES[measure]
+    found: list[Row] = []
+    for curve, (title, x) in _CURVES.items():
+        own = [
+            {**p, "x": factor * p["x"]}
+            for p in points
+            if p["curve"] == curve and p["measure"] == measure
+        ]
+        if not own:
+            continue
+        drawn: dict[str, Markup | None] = {"log": None}
+        for scale in ("log", "linear"):
+            if scale == "log" and not any(p["x"] > 0 for p in own):
+                continue
+            text = curves(
+                own,
+                name=f"{name}-{curve}-{measure}-{scale}",
+                title=f"{title}, {unit}",
+                x=f"{x} ({unit}{', log scale' if scale == 'log' else ''})",
+                y="accuracy",
+                log=scale == "log",
+                pool=pool,
+                legend=False,
+                look=PAGE,
+            )
+            drawn[scale] = _svg(text)
+        found.append({"title": f"{title}: {unit}", "first": False, **drawn})
+    return found
+
+
+def _tradeoff(points: list[Row], one: Measured, name: str, pool: Sequence[str]) -> list[Row]:
+    own = [p for p in points if p["curve"] == "tradeoff"]
+    if not own:
+        return []
+    zones, straight = bands(one)
+    text = curves(
+        own,
+        name=f"{name}-tradeoff",
+        title="Accuracy over the call rate of the large model",
+        x="questions sent to the large model (share)",
+        y="accuracy",
+        shares=(True, True),
+        zones=zones,
+        straight=straight,
+        pool=pool,
+        legend=False,
+        look=PAGE,
+    )
+    title = "Two models: accuracy over the share sent to the large one"
+    return [{"title": title, "first": False, "log": None, "linear": _svg(text)}]
+
+
+def bands(one: Measured) -> tuple[list[Zone], tuple[float, float] | None]:
+    """Scenarios of a two-model plot, and the accuracies of its ends, where both are known."""
+    lpm, mpm, low, high = one.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
+    zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]
+    level = {
+        row["router"].partition(":")[0]: row["value"]
+        for row in one.metrics.to_pylist()
+        if row["metric"] == "accuracy" and row["router"].startswith(("small:", "large:"))
+    }
+    if len(level) < 2 or None in level.values() or level["large"] <= level["small"]:
+        return zones, None
+    small, gap = level["small"], level["large"] - level["small"]
+    return [*zones, Zone("HCR", "y", small + low * gap, small + high * gap)], (
+        level["small"],
+        level["large"],
+    )
+
+
+def selections(profiles: pa.Table | None) -> dict[str, list[Row]]:
+    """Part of the questions → rows of router, model_id, share: of all, and of the hard alone."""
+    rows = [] if profiles is None else profiles.to_pylist()
+    found: dict[str, list[Row]] = {}
+    for split in dict.fromkeys(row["split"] for row in rows):
+        own = [row for row in rows if row["split"] == split]
+        found[split] = own
+        hard = [row for row in own if row.get("hard_share") is not None]
+        if hard:
+            found[f"{split} hard"] = [{**row, "share": row["hard_share"]} for row in hard]
+    return found
+
+
+def _selection(
+    profiles: pa.Table | None, name: str, models: Sequence[str]
+) -> list[tuple[str, Markup]]:
+    return [
+        (
+            part,
+            _svg(
+                shares(
+                    rows,
+                    name=f"{name}-selection-{k}",
+                    title=f"Models each router asks ({part})",
+                    of="router",
+                    models=models,
+                    look=PAGE,
+                )
+            ),
+        )
+        for k, (part, rows) in enumerate(selections(profiles).items())
+    ]
+
+
+def _pairs(comparisons: pa.Table | None) -> list[Row]:
+    rows = [] if comparisons is None else comparisons.to_pylist()
+    return sorted(
+        rows,
+        key=lambda row: (
+            row["metric"] != "accuracy", row["metric"], not row.get("significant"),
+            row["first"], row["second"],
+        ),
+    )  # fmt: skip
+
+
+def _transfer(ood: pa.Table | None, name: str, pool: Sequence[str]) -> Row | None:
+    if ood is None or not ood.num_rows:
+        return None
+    rows = ood.to_pylist()
+    drawn = changes(
+        rows,
+        name=f"{name}-transfer",
+        title="Change of accuracy on a group not seen in training",
+        of="group held out",
+        value="change of accuracy (percentage points), 95 % interval",
+        routers=pool,
+        look=PAGE,
+    )
+    return {"rows": rows, "chart": _svg(drawn)}
+
+
+def _svg(text: str) -> Markup:
+    return Markup(text)  # noqa: S704  escaped by `draw`

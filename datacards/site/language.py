@@ -1,0 +1,90 @@
+"""The language of all pages: templates, filters, data blocks, Markdown without markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+
+def page_environment() -> Environment:
+    """Templates of the pages, with autoescape and filters that show what is not known as –."""
+    environment = Environment(
+        loader=PackageLoader("datacards", "templates/site"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+    )
+    environment.globals["pages"] = {}
+    environment.filters |= {
+        "count": lambda value: "–" if value is None else f"{value:,}",
+        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
+        "points": lambda value: "–" if value is None else f"{100 * value:+.1f}",
+        "usd": lambda value: "–" if value is None else f"${value:,.4g}",
+        "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
+        "plain": lambda value: "–" if value is None else f"{value:.4g}",
+        "router": router,
+        "either": lambda value: "–" if value is None else value,
+        "safe_json": safe_json,
+        "markdown": markdown,
+    }
+    return environment
+
+
+def router(name: str) -> str:
+    """A router's name; what always asks one model is called so."""
+    model = name.removeprefix("single:")
+    return name if model == name else f"always {model}"
+
+
+def safe_json(value: Any) -> Markup:
+    """JSON for a data block of a page: nothing in it can end the block."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, code)
+    return Markup(text)  # noqa: S704  every sign that HTML reads is written as its code
+
+
+def markdown(text: str) -> Markup:
+    """Markdown as HTML without links, images or HTML of its own."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    reader.disable(["link", "image", "autolink", "html_block", "html_inline"])
+    return Markup(reader.render(text))  # noqa: S704  the reader escapes what it is given
+
+
+def inline(*names: str) -> dict[str, Any]:
+    """What a page needs that carries the site's style and scripts inside it.
+
+    Returns `policy` (allows them by their hashes and forbids every request), `style` and
+    `scripts`, for a template that extends `single.html.jinja`.
+    """
+    style = _asset("site.css")
+    scripts = [_asset(name) for name in names]
+    allowed = f"script-src {' '.join(_hash(script) for script in scripts)}; " if scripts else ""
+    return {
+        "root": "",
+        "book": None,
+        "policy": Markup(  # noqa: S704  hashes of our own files
+            f"default-src 'none'; {allowed}style-src {_hash(style)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        "style": Markup(style),  # noqa: S704  our own file
+        "scripts": [Markup(script) for script in scripts],  # noqa: S704  our own files
+    }
+
+
+def _asset(name: str) -> str:
+    folder = files("datacards").joinpath("templates", "site")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
