@@ -42,6 +42,8 @@ _ANNOUNCES = re.compile(
 )
 _FACTORIAL = re.compile(r"[\s$*(]{0,4}\d{1,3}!+[\s$*).]{0,4}")
 _ENDS = re.compile(r"[.!?\d)%$\]*\"'`}>a-z]\s*$")
+# "The total is 32 + 20": a calculation that was not carried out gives no number.
+_OPERATOR = re.compile(r"[\d)%]\s?[-+*/×÷^]\s?\$?(?!.)")
 _UNSURE = re.compile(
     r"cannot|can't|can not|not possible|impossible|unknown|undetermined|undefined|none"
 )
@@ -156,7 +158,9 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     got = _computed(text[:line_start], numbers) if "=" not in line else None
     last = numbers[-1]
     got = got or numeric_answer(line)
-    if got is None and not part_of_more(plain(line), last.start, last.end):
+    shown = plain(line)
+    worked_out = not _OPERATOR.search(shown, max(0, last.start - 12), last.start)
+    if got is None and worked_out and not part_of_more(shown, last.start, last.end):
         got = last.quantity
     if got is None:
         return None
@@ -182,7 +186,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "4",
+    "5",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

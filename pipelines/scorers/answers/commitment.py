@@ -146,7 +146,8 @@ def _contradicts(
 # A word or sign that no sentence ends with.
 _DANGLING = re.compile(
     r"(?:\b(?:for|the|an?|of|to|and|or|with|in|by|at|is|are|was|were|that|from|on|than|then|because|"
-    r"if|as|but|which|their|his|her|your|its|have|has|will|would|into|per|each of)|[=+(,×])\s*$"
+    r"if|as|but|which|their|his|her|your|its|have|has|will|would|into|per|each of)"
+    r"|[=+(,×÷]|(?<=[\s\d])(?<!\*)[*/−-])\s*$"
 )
 #: So many characters at the end, repeated, are a loop.
 _PERIOD, _TAIL = 30, 1500

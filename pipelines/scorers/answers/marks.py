@@ -46,7 +46,7 @@ _HOW = (
     r"(?:is|was|would be|should be|must be|will be|equals|comes (?:out )?to|=)(?!\w)"
     # A denial, and the announcement of a form ("will be in the form m/n"), commit to nothing.
     r"(?!\s{1,3}(?:n't|never|incorrect|wrong|correct|right|verified)\b)"
-    r"(?!\s{1,3}not\b(?![^.\n]{1,40}\bbut\b))"
+    r"(?!\s{1,3}not\b(?!(?:[^.\n]|\.(?=\d)){1,60}\bbut\b))"
     r"(?!\s{1,3}(?:in (?:the|a|its)? ?(?:form|terms|units|format|simplest|lowest)\b|of the form|"
     r"expressed|written|given (?:by|in|as)|found by|obtained by|determined by|rounded|"
     r"a (?:single|positive|negative|whole|non-?negative|rational|real)\b))"

@@ -30,6 +30,8 @@ _LABEL = re.compile(
     r"\W{0,3}(?:is|=|:)?\s{0,2}(?:[:=]\s{0,2})?",
     re.IGNORECASE,
 )
+# "not 5/6 but 1/10": what is rejected goes.
+_NOT_BUT = re.compile(r"^not\s[^\n;]{1,80}?,?\sbut\s(?:rather\s)?", re.IGNORECASE)
 _JOIN = re.compile(r"[\s,;]{0,4}(?:and|or|,|;)?[\s,;]{0,4}")
 
 
@@ -39,6 +41,7 @@ def said(text: str) -> str:
     Formulas that follow each other ("$2$ and $3$") are one list.
     """
     text = _LABEL.sub("", text.strip(), count=1) if len(text) < 400 else text.strip()
+    text = _NOT_BUT.sub("", text, count=1)
     formulas = list(_FORMULA.finditer(text))
     # Formulas are opaque while the sentence around them is read.
     masked = list(text)

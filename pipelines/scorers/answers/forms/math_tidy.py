@@ -50,6 +50,7 @@ _SAME = [
     (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
     (re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp)(?=[\s(^_])"), r"\\\1"),
     (re.compile(r"\*\*"), "^"),
+    (re.compile(r"\^\s?-\s?(\d{1,3})(?![\d.A-Za-z(])"), r"^{-\1}"),
     (re.compile(r"(?<=[\w)}\]])\s?\*\s?(?=[\w(\\{])"), r"\\cdot "),
     (re.compile(r"\^\(([^()]{1,40})\)"), r"^{\1}"),
 ]  # fmt: skip

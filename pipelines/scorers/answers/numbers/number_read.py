@@ -37,7 +37,7 @@ _FEET = re.compile(r"\s*(\d{1,4})\s?['’′]\s?0{1,2}\s?(?:\\?[\"”″]|'')[\s
 _CONCLUDES = re.compile(
     r"\b(?:therefore|thus|hence|so|total|altogether|in all|finally|overall)\b", re.IGNORECASE
 )
-_REJECTED_FIRST = re.compile(r"^\s*not\s[^.,;]{1,40}?,?\sbut\s(?:rather\s)?")
+_REJECTED_FIRST = re.compile(r"^\s*not\s(?:[^.,;]|[.,](?=\d)){1,40}?,?\sbut\s(?:rather\s)?")
 _REJECTED_LAST = re.compile(r",?\s\(?(?:and )?not\s[-$\d][\d.,]{0,20}\b.{0,20}$")
 _UNFINISHED = re.compile(r"[\s$(]{0,9}[-\d.,][-\d.,\s$()]{0,60}[-+*/x^][-+*/x^\d.,\s$()]{1,200}")
 _PARENTHESIS = re.compile(r"\([^()]{0,300}\)")
