@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
+from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import codes, dense
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
 from pipelines.routers.base import Floats
@@ -71,7 +72,7 @@ def from_tables(
         query_ids=tuple(query_ids.to_pylist()),
         model_ids=names,
         labels=dense(label_rows, label_columns, labels.column("score"), (n, m)),
-        costs=_costs(models, responses, outcomes, query_ids, model_ids),
+        costs=costs_of(models, responses, outcomes, query_ids, model_ids),
         tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
         domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
         splits=_splits(splits, query_ids),
@@ -141,53 +142,6 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     if "kind" not in models.column_names:
         return {}
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
-
-
-def _costs(
-    models: pa.Table,
-    responses: pa.Table | None,
-    outcomes: pa.Table | None,
-    query_ids: pa.Array,
-    model_ids: pa.Array,
-) -> dict[str, Floats]:
-    shape = (len(query_ids), len(model_ids))
-    costs: dict[str, Floats] = {}
-    if outcomes is not None:
-        if pc.any(pc.greater(outcomes.column("n_responses"), 0)).as_py():
-            costs |= _costs_of(outcomes, query_ids, model_ids, shape)
-    elif responses is not None and responses.num_rows:
-        rows = codes(responses.column("query_id"), query_ids)
-        columns = codes(responses.column("model_id"), model_ids)
-        tokens = pc.add(responses.column("prompt_tokens"), responses.column("completion_tokens"))
-        for name, values in (
-            ("usd", responses.column("cost_usd")),
-            ("tokens", tokens),
-            ("latency", responses.column("latency_s")),
-        ):
-            costs[name] = dense(rows, columns, values, shape)
-    at = codes(models.column("model_id"), model_ids)
-    params = np.full(len(model_ids), np.nan)
-    params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
-    costs["params"] = np.broadcast_to(params, shape).copy()
-    # A column without any value for some model would make that model free of charge.
-    return {
-        name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
-    }
-
-
-def _costs_of(
-    outcomes: pa.Table, query_ids: pa.Array, model_ids: pa.Array, shape: tuple[int, int]
-) -> dict[str, Floats]:
-    """Of one answer of each pair: outcomes say what all its answers took together."""
-    rows = codes(outcomes.column("query_id"), query_ids)
-    columns = codes(outcomes.column("model_id"), model_ids)
-    answers = outcomes.column("n_responses").cast(pa.float64())
-    tokens = pc.add(outcomes.column("prompt_tokens"), outcomes.column("completion_tokens"))
-    found = {}
-    for name, values in (("usd", outcomes.column("cost_usd")), ("tokens", tokens)):
-        found[name] = dense(rows, columns, pc.divide(values.cast(pa.float64()), answers), shape)
-    found["latency"] = dense(rows, columns, outcomes.column("latency_s"), shape)
-    return found
 
 
 def _splits(splits: pa.Table | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
