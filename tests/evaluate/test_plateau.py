@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,9 @@ from pipelines.evaluate.certificate.headroom import (
 )
 from pipelines.evaluate.certificate.power import resolvable_difference
 from pipelines.evaluate.compare import compare, ranking
+from pipelines.evaluate.plateau import selection_profile
 from pipelines.evaluate.predictions import Predictions, leaderboard
+from pipelines.evaluate.run.tables import profiles
 from pipelines.routers import Examples, Queries
 
 
@@ -227,3 +230,18 @@ def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:
     board = leaderboard({"x": result("worse", 0.4), "y": result("better", 0.6)}).to_pylist()
     assert [row["router"] for row in board] == ["better", "worse"]
     assert board[0]["qnc[usd]"] is None
+
+
+def test_a_profile_says_where_hard_questions_go() -> None:
+    # Only the second question is hard: the best model is wrong on it, others are right.
+    correct = np.array([[1.0, 1, 0], [0, 1, 1], [1, 1, 0], [0, 0, 0]])
+    test = SimpleNamespace(decided=correct, n_models=3, model_ids=("a", "b", "c"))
+    ground = SimpleNamespace(test=test, best_on_test=0, split="test")
+    choice = np.array([0, 2, 1, 1])
+    one = SimpleNamespace(router="r", choice=choice, profile=selection_profile(choice, 3))
+    rows = profiles(ground, [one]).to_pylist()  # type: ignore[arg-type,list-item]
+    assert [row["share"] for row in rows] == [0.25, 0.5, 0.25]
+    assert [row["hard_share"] for row in rows] == [0.0, 0.0, 1.0]
+    test.decided = np.ones((4, 3))
+    rows = profiles(ground, [one]).to_pylist()  # type: ignore[arg-type,list-item]
+    assert [row["hard_share"] for row in rows] == [None] * 3
