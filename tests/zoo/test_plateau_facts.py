@@ -47,14 +47,28 @@ def measured(name: str, data: Path) -> dict[str, bool | None]:
     return {fact.name.split(",")[0]: fact.holds for fact in found}
 
 
+#: Two of the four hold on both matrices. Close they are not, with a lexical encoder and six routers:
+#: on GSM8K (264 test questions) 1.89 ± 1.00 points lie between the first and the fifth, on MMLU-Pro
+#: 1.99 ± 0.55, where kNN stands 1.33 ± 0.55 points behind the first.
+HOLD = {
+    "gsm8k": {
+        "kNN in the top tier": True,
+        "top five within 0.6 points": False,
+        "choices collapse onto 3 models": True,
+        "most of the oracle gap on hard questions": True,
+    },
+    "mmlu_pro": {
+        "kNN in the top tier": False,
+        "top five within 0.6 points": False,
+        "choices collapse onto 3 models": True,
+        "most of the oracle gap on hard questions": True,
+    },
+}
+
+
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", ["gsm8k", "mmlu_pro"])
+@pytest.mark.parametrize("name", HOLD)
 def test_which_facts_hold(name: str, data: Path) -> None:
-    assert measured(name, data) == {
-        "kNN in the top tier": True,
-        "top five within 0.6 points": True,
-        "choices collapse onto 3 models": True,
-        "most of the oracle gap on hard questions": True,
-    }
+    assert measured(name, data) == HOLD[name]
