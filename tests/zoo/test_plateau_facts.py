@@ -47,7 +47,7 @@ def measured(name: str, data: Path) -> dict[str, bool | None]:
     return {fact.name.split(",")[0]: fact.holds for fact in found}
 
 
-#: Two of the four hold on both matrices. Close they are not, with a lexical encoder and six routers:
+#: Two of the four hold on both matrices. Close these six routers are not with a lexical encoder:
 #: on GSM8K (264 test questions) 1.89 ± 1.00 points lie between the first and the fifth, on MMLU-Pro
 #: 1.99 ± 0.55, where kNN stands 1.33 ± 0.55 points behind the first.
 HOLD = {
