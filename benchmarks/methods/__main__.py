@@ -27,7 +27,10 @@ from flows.actions.released import read_release, with_embeddings
 from flows.show.console import line
 from pipelines.studies import STUDIES
 
-CSCR = [n for n in STUDIES.names() if n.startswith("cscr_")] + ["descriptor_similarity"]
+PARTS = ["cscr", "ablations", "confidence", "probes"]
+_CSCR = [n for n in STUDIES.names() if STUDIES.targets[n].startswith("pipelines.studies.cscr")]
+ABLATIONS = [n for n in _CSCR if "ablations" in STUDIES.targets[n]]
+CSCR = [n for n in _CSCR if n not in ABLATIONS]
 CONFIDENCE = ["confidence_rates", "confidence_sizes", "answer_quality", "router_ability"]
 PROBES = [n for n in STUDIES.names() if n.startswith(("probe_", "router_a"))]
 PROBES.remove("router_accuracy")
@@ -43,14 +46,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, default=Path("pipelines/studies/METHODS.md"))
     parser.add_argument("--questions", type=int, help="of MMLU-Pro, drawn; default all")
     parser.add_argument("--resamples", type=int, default=500)
-    parser.add_argument("--only", choices=["cscr", "confidence", "probes"], action="append")
+    parser.add_argument("--only", choices=PARTS, action="append", help="again for more")
     given = parser.parse_args(arguments)
-    wanted = given.only or ["cscr", "confidence", "probes"]
-    if "cscr" in wanted and given.mmlu_pro is not None:
+    wanted = given.only or PARTS
+    if {"cscr", "ablations"} & set(wanted) and given.mmlu_pro is not None:
         folder = mmlu_pro(
             given.mmlu_pro, given.out / "mmlu_pro_sized", given.cache, given.questions
         )
-        _studies(CSCR, folder, given)
+        names = [*(CSCR if "cscr" in wanted else []), *(ABLATIONS if "ablations" in wanted else [])]
+        _studies(names, folder, given)
     if "confidence" in wanted:
         folder = math_samples(given.data, given.out / "math_samples")
         _studies(CONFIDENCE, folder, given, embed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,5 +15,7 @@ PART = ("train", "train", "train", "validation", "test")
 def write(folder: Path, tables: dict[str, pa.Table]) -> Path:
     (folder / "data").mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        pq.write_table(table, folder / "data" / f"{name}.parquet")
+        unfinished = folder / "data" / f".{name}.{os.getpid()}"
+        pq.write_table(table, unfinished)
+        unfinished.replace(folder / "data" / f"{name}.parquet")
     return folder

@@ -129,6 +129,24 @@ def test_perplexity_fingerprints_of_released_answers(release, gpt2, tmp_path):
     assert vector.var() == pytest.approx(1, abs=1e-5)
 
 
+def test_text_footprints_need_the_released_answers_alone(release, tmp_path):
+    out = tmp_path / "text.parquet"
+    words = ("fingerprint", release, "--kind", "text_footprint", "--steps", 0, "--tokens", 3)
+    assert routeyard(*words, "--out", out) == 0
+    found = descriptors(out)
+    # m1 did not answer the second query; of the other five probes m1 says fox 1+3+4+5+6 times.
+    assert found["m0"][1]["tokens"] == ["fox", ".", "answer"]
+    assert len(found["m0"][1]["dropped_probes"]) == 1
+    assert found["m0"][0] == pytest.approx([0, 2**-0.5, 2**-0.5], abs=1e-6)
+    assert found["m1"][0] == pytest.approx([1, 0, 0], abs=1e-6)
+    assert found["m1"][1]["words"] == 19
+    first = tmp_path / "first.parquet"
+    assert routeyard(*words[:5], 1, "--out", first) == 0
+    assert descriptors(first)["m0"][1]["words"] == 5
+    # A logit footprint without steps describes nothing.
+    assert routeyard("fingerprint", release, "--local", "x=y", "--steps", 0) == 2
+
+
 def test_hidden_states_resume(release, llama, tmp_path, capsys):
     out = tmp_path / "states"
     words = ["hidden-states", release, "--model", llama, "--out", out, "--shard-size", 5,
