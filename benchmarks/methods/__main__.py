@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, default=Path("pipelines/studies/METHODS.md"))
     parser.add_argument("--questions", type=int, help="of MMLU-Pro, drawn; default all")
     parser.add_argument("--resamples", type=int, default=500)
-    parser.add_argument("--only", choices=PARTS, action="append", help="again for more")
+    parser.add_argument("--only", choices=[*PARTS, "page"], action="append", help="again for more")
     given = parser.parse_args(arguments)
     wanted = given.only or PARTS
     if {"cscr", "ablations"} & set(wanted) and given.mmlu_pro is not None:

@@ -194,7 +194,9 @@ def test_unseen_models_are_found_by_descriptor_alone() -> None:
     test = new.take(new.rows("dense", "test"))
     scores = router.scores(test.queries())
     assert scores.shape == (test.n_queries, 2)
-    # Descriptors are axes that no train label spoke of: found again by their place alone.
+    # A router that reads signals finds each model's own among those that are asked about.
+    _, signal = newcomers(whole, "dense", ("b", "d"), {"margin": ROUTERS.get("margin")})
+    assert np.array_equal(signal["margin"].scores(test.queries()), test.signals["margin"])
     with pytest.raises(BadInput, match="0 of 5 models are unseen"):
         newcomers(whole, "dense", (), {})
 

@@ -139,26 +139,38 @@ def newcomers(
             next_step="give the recipe's `split` a validation share",
         )
     at = np.array([core.model_ids.index(name) for name in new])
-    made = {name: Answering(fitted(make, train), at) for name, make in routers.items()}
+    m = core.n_models
+    made = {name: Answering(fitted(make, train), at, m) for name, make in routers.items()}
     return core.with_models(new), dict(made)
 
 
 class Answering:
-    """A router that is fitted already, asked about some of its models."""
+    """A router that is fitted already, asked about some of its models.
 
-    def __init__(self, router: Router, columns: NDArray[np.int64] | None = None):
+    Args:
+        columns: places of these models among the `width` it was fitted on; None: all.
+    """
+
+    def __init__(self, router: Router, columns: NDArray[np.int64] | None = None, width: int = 0):
         self.name = router.name
         if columns is not None and hasattr(router, "among"):
             # A router that retrieves the nearest models looks among these alone.
             router, columns = router.among(columns), None
-        self._router, self._columns = router, columns
+        self._router, self._columns, self._width = router, columns, width
 
     def fit(self, train: Examples) -> Answering:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        found = np.asarray(self._router.scores(queries), dtype=np.float64)
-        return found if self._columns is None else found[:, self._columns]
+        if self._columns is None:
+            return np.asarray(self._router.scores(queries), dtype=np.float64)
+        # It knows its models by their places: those not asked about show nothing.
+        signals = {}
+        for name, values in queries.signals.items():
+            signals[name] = np.full((len(queries), self._width), np.nan)
+            signals[name][:, self._columns] = values
+        found = self._router.scores(replace(queries, signals=signals))
+        return np.asarray(found, dtype=np.float64)[:, self._columns]
 
 
 def _joined(train: Examples, names: tuple[str, ...], new: tuple[str, ...]) -> Examples | None:
