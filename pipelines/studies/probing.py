@@ -99,7 +99,6 @@ ABILITY = Study(
     cells=partial(_ability, columns=AUROC),
     needs=("labels", "splits", "pair"),
     rows="router",
-    plot="heat",
     notes=(MIX, "Rows are those the releases can feed: signals, embeddings, hidden states."),
 )
 
@@ -119,7 +118,6 @@ ALIGNMENT = Study(
     cells=partial(_ability, columns=_SCENARIOS),
     needs=("labels", "splits", "pair"),
     rows="router",
-    plot="heat",
     notes=(MIX, "Bands as in section 5.2: call rates to 25 and 30 %, 85 to 95 % of the gain."),
 )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from flows.actions.entrants import reference
+from flows.actions.study import run_study
 from pipelines.studies import STUDIES
 from pipelines.studies.given import Given
 from pipelines.studies.needs import check, lacking
@@ -174,6 +176,13 @@ def test_rows_are_those_of_the_papers_tables() -> None:
     }
     shares = [c.value or 0.0 for (row, _), c in cells_of("cscr_bands").items() if row == "cscr"]
     assert sum(shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["probe_aggregation", "cscr_bands", "cscr_curves", "probe_layers"])
+def test_figures_are_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
+    study: Study = STUDIES.get(name)
+    run_study(name, given(study.paper in PAIRED), tmp_path, tmp_path)
+    assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
 
 def test_mixtures_are_tested_on_every_release_and_on_those_never_trained_on() -> None:
