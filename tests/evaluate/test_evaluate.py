@@ -241,6 +241,8 @@ def test_two_models_are_a_pair_of_their_own_accord(core: Core) -> None:
     assert values(found, "knn")["auroc"] > 0.65
     apart = evaluate(duel, makers("knn"), resamples=200, binary_by="difference")
     assert values(apart, "knn")["auroc"] > 0.7
+    # The default goes by what is predicted of the small model alone.
+    assert values(found, "knn")["auroc"] != values(apart, "knn")["auroc"]
     # An oracle that ranked by the difference called both-wrong and both-right questions alike.
     assert values(found, "oracle")["auroc"] == 1.0
     assert 0.3 < values(found, "random")["auroc"] < 0.7
