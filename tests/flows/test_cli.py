@@ -152,11 +152,12 @@ def test_the_workspace_is_given_the_same_way_everywhere(
             assert "ROUTEYARD_WORKSPACE" in shown, name
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
-    # `routeyard … | head -1`: more is written than a pipe holds, then what is left is flushed.
+@pytest.mark.parametrize("words", [["recipe", "show", "demo"], ["--version"]])
+def test_a_reader_that_goes_away_is_no_traceback(words: list[str]) -> None:
+    # `routeyard … | head -1`: more is written than a buffer holds, or all is flushed at the end.
     read, write = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", "recipe", "show", "demo"],
+        [sys.executable, "-m", "flows", *words],
         cwd=ROOT,
         stdout=write,
         stderr=subprocess.PIPE,
