@@ -15,7 +15,7 @@ _COSTS = {
     "cost_usd": "{:g} USD an answer",
     "latency_s": "{:g} s an answer",
 }
-_FROM = {"median": "the pool's median", "stated": "the recipe", "priced": "price × tokens"}
+_FROM = {"median": "the pool's median", "stated": "the recipe"}
 
 
 def injected(figures: Mapping[str, Any]) -> list[str]:
@@ -37,10 +37,11 @@ def injected(figures: Mapping[str, Any]) -> list[str]:
             f"{_plain(one['task'])}, where the best real model has {100 * one['best_real']:.1f} %."
             for one in found["injected"]
         ]
-        known = {k: v for k, v in found["costs"].items() if k in _COSTS and v["value"] is not None}
+        # In this order: a manifest has its keys sorted, and the card is rendered from both.
         said = [
-            f"{_COSTS[name].format(one['value'])} ({_FROM.get(one['from'], one['from'])})"
-            for name, one in known.items()
+            f"{words.format(one['value'])} ({_FROM.get(one['from'], one['from'])})"
+            for name, words in _COSTS.items()
+            if (one := found["costs"].get(name) or {"value": None})["value"] is not None
         ]
         lines.append(
             "What a simulated model costs is an assumption: " + "; ".join(said) + "."

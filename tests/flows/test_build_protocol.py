@@ -104,7 +104,7 @@ def test_the_release_is_whole_and_every_cost_metric_is_there(
     # The card says what was put in, and that its costs are the pool's medians.
     assert "`pseudo-specialist:dates` is simulated: right on " in card
     assert "What a simulated model costs is an assumption: 7 · 10⁹ parameters (the pool's" in card
-    for said in ("21 prompt tokens (the pool's median)", "6 completion tokens (the", "2.5 s an"):
+    for said in ("22 prompt tokens (the pool's median)", "7 completion tokens (the", "2.5 s an"):
         assert said in card, said
     out = tmp_path / "out"
     assert run(["certify", str(release), "--out", str(out), "--resamples", "200"]) == 0
