@@ -27,8 +27,8 @@ from pipelines.scorers.answers.agreeing import agree
 from pipelines.scorers.answers.commitment import breaks_off, cut_within, settle
 from pipelines.scorers.answers.marks import Committed, committed
 from pipelines.scorers.answers.numbers.beyond_number import part_of_more
-from pipelines.scorers.answers.numbers.number_read import numeric_answer
-from pipelines.scorers.answers.numbers.quantity import Found, Quantity, plain, scan
+from pipelines.scorers.answers.numbers.number_read import in_main_clause, numeric_answer
+from pipelines.scorers.answers.numbers.quantity import Quantity, plain, scan
 from pipelines.scorers.answers.numbers.units import Measure, measure_at, measured
 from pipelines.scorers.answers.plain import amount
 from pipelines.scorers.answers.run_on import end_of_answer
@@ -44,6 +44,8 @@ _FACTORIAL = re.compile(r"[\s$*(]{0,4}\d{1,3}!+[\s$*).]{0,4}")
 _ENDS = re.compile(r"[.!?\d)%$\]*\"'`}>a-z]\s*$")
 # "The total is 32 + 20": a calculation that was not carried out gives no number.
 _OPERATOR = re.compile(r"[\d)%]\s?[-+*/×÷^]\s?\$?(?!.)")
+_WORKED = re.compile(r"\d\s?=\s?\$?-?\d")
+_IS = re.compile(r"\b(?:is|equals|makes)\b")
 _UNSURE = re.compile(
     r"cannot|can't|can not|not possible|impossible|unknown|undetermined|undefined|none"
 )
@@ -151,11 +153,11 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     numbers = scan(plain(line))
     if (
         not numbers
-        or (not line_start and _CASE.match(line) and " then " in line)
+        or (not line_start and _CASE.match(line) and _only_a_case(line))
         or _ANNOUNCES.search(line)
     ):
         return None
-    got = _computed(text[:line_start], numbers) if "=" not in line else None
+    got = _computed(text[:line_start], plain(line)) if "=" not in line else None
     last = numbers[-1]
     got = got or numeric_answer(line)
     shown = plain(line)
@@ -168,15 +170,25 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     return offset, offset + len(line), got
 
 
-def _computed(before: str, numbers: list[Found]) -> Quantity | None:
+def _only_a_case(line: str) -> bool:
+    """ "If x = 4, then n is 3" is a case; "If there are 4, then there are 2 + 4 = 6" is worked."""
+    _, then, rest = line.partition(" then ")
+    return bool(then) and not _WORKED.search(rest)
+
+
+def _computed(before: str, line: str) -> Quantity | None:
     """The number of a sentence that the last equation before it came to, if there are several."""
     worked = before.rpartition("=")[2]
     results = scan(plain(worked[:60])) if len(worked) < len(before) else []
-    if not results or results[0].quantity is None or len(numbers) < 2:
+    named = in_main_clause(line)
+    if not results or results[0].quantity is None or len(named) < 2:
         return None
     computed = results[0].quantity.value
-    named = [one.quantity for one in numbers if one.quantity is not None]
-    return next((quantity for quantity in named if quantity.value == computed), None)
+    found = [one for one in named if one.quantity is not None and one.quantity.value == computed]
+    # "so $0.10 per pump is 10 cents": what was computed is only what is said about.
+    if not found or _IS.search(line, found[0].end, named[-1].start):
+        return None
+    return found[0].quantity
 
 
 def _shown(quantity: Quantity) -> str:

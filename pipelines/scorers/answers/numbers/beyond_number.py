@@ -16,7 +16,9 @@ _RIGHT = re.compile(
     rf"|[*·]?{_VARIABLE}"
     r"|\s{0,2}\^\s{0,2}[({]?\s{0,2}[a-z]"
     # … and what is added to it: "-1 + i", "2 + sqrt(3)", "5 - 2x"
-    rf"|\s{{0,2}}[+-]\s{{0,2}}\d{{0,9}}\s?[*·]?\s?(?:{_FUNCTION}|{_VARIABLE}(?=\s{{0,3}}(?:$|[.,;)}}\]$])))",
+    rf"|\s{{0,2}}[+-]\s{{0,2}}\d{{0,9}}\s?[*·]?\s?(?:{_FUNCTION}|{_VARIABLE}(?=\s{{0,3}}(?:$|[.,;)}}\]$])))"
+    # … whatever follows: "160 - y red roses"
+    r"|\s{0,2}[+-]\s{0,2}[nqruvwxyz](?![\w'’-])",
 )
 _I = re.compile(r"\s?i\s*[.$)}\]]*\s*$")
 _LEFT = re.compile(

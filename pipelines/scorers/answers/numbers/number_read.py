@@ -108,6 +108,13 @@ def _narrow(text: str) -> Quantity | None:
     return None
 
 
+def in_main_clause(sentence: str) -> list[Found]:
+    """Numbers that no "since", "if" or "when" leads up to."""
+    return [
+        one for one, lead in _with_lead(scan(sentence), sentence) if not _SUBORDINATE.search(lead)
+    ]
+
+
 def _telling_sentence(text: str) -> str:
     """The last sentence that concludes, else the last that holds a number."""
     sentences = [one for one in _SENTENCE.split(text) if scan(one)]
