@@ -129,6 +129,8 @@ def _tail(one: Committed) -> str:
     text = one.text.strip()
     if one.kind in ("label", "stated", "final", "bold") and not _BOX.search(text):
         return said(text)
+    if one.kind == "field":
+        text = text.replace('\\"', '"')  # 67\", an escaped inch mark
     return text.strip('"').strip()
 
 

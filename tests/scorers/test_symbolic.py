@@ -126,3 +126,9 @@ def test_sentences_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     for said in (r"\sin x \cos x", r"\sin x \text{ square feet}", "2x shells"):
         read(Asked("", ("x+1",)), f"\\boxed{{{said}}}")
     assert len(asked) == 3
+
+
+def test_an_escaped_inch_mark_ends_no_number() -> None:
+    reading = read(Asked("How tall was she?", ("67",)), '{"answer": "67\\""}')
+    assert reading.outcome == "correct"
+    assert read(Asked("How tall?", ("66",)), '{"answer": "67\\""}').outcome == "incorrect"

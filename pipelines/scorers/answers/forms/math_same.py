@@ -45,6 +45,9 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
+    for text, read, said in ((one, first, second), (other, second, first)):
+        if read is None and said is not None and (third := _spoken_number(text, asked)):
+            return agree(third, said, asked)
     if bases := _bases(asked.question if asked else ""):
         one, other = _without_base(one, bases), _without_base(other, bases)
     given, wanted = (_measure(text) for text in (one, other))
@@ -63,6 +66,21 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     if first is not None and second is not None:
         return agree(first, second, asked)
     return _same(form(one), form(other), asked)
+
+
+# "6th", "2:00 pm", "2600g": where the other answer is a bare number.
+_ORDINAL = re.compile(r"\d{1,6}(?:st|nd|rd|th)")
+_HOUR = re.compile(r"\d{1,2}:00\s?[ap]\.?m\.?", re.IGNORECASE)
+_GLUED = re.compile(r"-?[\d.,]+(g|h|L|l)")
+
+
+def _spoken_number(text: str, asked: Asked | None) -> Quantity | None:
+    """The number of an ordinal, an hour, or a quantity whose letter the question uses as unit."""
+    text = text.strip(" $.")
+    glued = _GLUED.fullmatch(text)
+    if glued and asked and re.search(rf"\d\s?{glued[1]}\b", asked.question):
+        return number(text[:-1])
+    return numeric_answer(text) if _ORDINAL.fullmatch(text) or _HOUR.fullmatch(text) else None
 
 
 @lru_cache(maxsize=65536)
