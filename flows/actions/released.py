@@ -46,7 +46,7 @@ class Tables(Mapping[str, pa.Table]):
 
     def also(self, name: str, table: pa.Table) -> Tables:
         """These tables and one more, or another in its place."""
-        found = Tables({**self._readers, name: lambda: table})
+        found = Tables({**self._readers, name: partial(_same, table)})
         found._held = {key: value for key, value in self._held.items() if key != name}
         return found
 
@@ -87,6 +87,10 @@ def read_release(release: Path) -> Tables:
     return Tables(found)
 
 
+def _same(table: pa.Table) -> pa.Table:
+    return table
+
+
 def _read(name: str, parts: Sequence[Path]) -> pa.Table:
     contract = CONTRACTS[name]
     return pa.concat_tables(
@@ -94,7 +98,7 @@ def _read(name: str, parts: Sequence[Path]) -> pa.Table:
     )
 
 
-def with_beside(tables: Tables, also: Sequence[Path]) -> Tables:
+def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
     """The tables with those of files or folders beside the release; rows of one table are joined.
 
     Which table a file holds is told by its columns.
@@ -124,6 +128,8 @@ def with_beside(tables: Tables, also: Sequence[Path]) -> Tables:
             contract = CONTRACTS[name]
             own = table.select(contract.column_names)
             found.setdefault(name, []).append(contract.conform(own, where=str(file)))
+    if not isinstance(tables, Tables):
+        tables = Tables({name: partial(_same, table) for name, table in tables.items()})
     for name, parts in found.items():
         before = [tables[name]] if name in tables else []
         where = ", ".join(map(str, also))

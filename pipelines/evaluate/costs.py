@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipelines.evaluate.matrix import codes, dense
 from pipelines.routers.base import Floats
@@ -36,7 +37,9 @@ def costs_of(
             ("tokens", tokens),
             ("latency", responses.column("latency_s")),
         ):
-            costs[name] = dense(rows, columns, values, shape)
+            costs[name] = _known(rows, columns, values, shape)
+        # As outcomes keep it, so that staged tables and a release give the same figures.
+        costs["latency"] = costs["latency"].astype(np.float32).astype(np.float64)
     at = codes(models.column("model_id"), model_ids)
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -59,4 +62,17 @@ def _from_outcomes(
     for name, values in (("usd", outcomes.column("cost_usd")), ("tokens", tokens)):
         found[name] = dense(rows, columns, pc.divide(values.cast(pa.float64()), answers), shape)
     found["latency"] = dense(rows, columns, outcomes.column("latency_s"), shape)
+    return found
+
+
+def _known(
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    values: pa.ChunkedArray,
+    shape: tuple[int, int],
+) -> Floats:
+    """Mean over the answers of each pair; NaN as soon as one of them is unknown."""
+    found = dense(rows, columns, values, shape)
+    unknown = values.is_null().to_numpy() & (rows >= 0) & (columns >= 0)
+    found[rows[unknown], columns[unknown]] = np.nan
     return found

@@ -1,0 +1,39 @@
+"""Costs are the same figures from outcomes and from responses, and unknown is never free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.release import make
+from datacards.card import render
+from flows.actions.released import read_release
+from pipelines.evaluate.reading import core_of
+from pipelines.release import write_release
+from schemas import RESPONSES
+
+
+def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
+    tables = make(90, 3)
+    rows = tables["responses"].to_pylist()
+    rows += [{**row, "sample": 1, "cost_usd": 0.5, "latency_s": 0.123456789} for row in rows[:40]]
+    rows[2].update(cost_usd=None, cost_source=None)  # one of two answers
+    rows[50].update(latency_s=None, prompt_tokens=None)
+    tables["responses"] = RESPONSES.from_rows(rows)
+    recipe = {"name": "made", "version": "1.0.0"}
+    path = write_release(tables, recipe=recipe, root=tmp_path, render_card=render).path
+    read = read_release(path)
+    one, other = core_of(read), core_of(read.without("outcomes"))
+    assert one.costs.keys() == other.costs.keys() >= {"usd", "tokens", "latency"}
+    for name, values in one.costs.items():
+        assert np.array_equal(values, other.costs[name], equal_nan=True), name
+    assert np.isnan(one.costs["usd"]).sum() == 1
+    assert np.isnan(one.costs["tokens"]).sum() == 1
+
+
+def test_texts_of_answers_are_not_opened(tmp_path: Any) -> None:
+    recipe = {"name": "made", "version": "1.0.0"}
+    path = write_release(make(30, 3), recipe=recipe, root=tmp_path, render_card=render).path
+    (path / "data/responses.parquet").write_bytes(b"no Parquet")
+    assert core_of(read_release(path)).costs["usd"].shape == (10, 3)
