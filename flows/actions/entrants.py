@@ -104,7 +104,7 @@ def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
 
 def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
     """(name, maker) of a router that is a CSV or Parquet file of predictions."""
-    from pipelines.evaluate.predictions import Predictions
+    from pipelines.evaluate.run.predictions import Predictions
 
     if not path.is_file():
         raise BadInput("there is no such predictions file", where=str(path))

@@ -34,8 +34,8 @@ def command(
 
     from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
-    from pipelines.evaluate.predictions import leaderboard
     from pipelines.evaluate.rows import METRICS_SCHEMA
+    from pipelines.evaluate.run.predictions import leaderboard
 
     found = {}
     for path in results:

@@ -127,7 +127,7 @@ def made(entrant: Entrant, setting: Mapping[str, Any], seed: int) -> Router:
         import pyarrow.parquet as pq
         from pyarrow import csv
 
-        from pipelines.evaluate.predictions import Predictions
+        from pipelines.evaluate.run.predictions import Predictions
 
         path = Path(entrant.target)
         table = pq.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)

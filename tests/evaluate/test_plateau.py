@@ -30,7 +30,7 @@ from pipelines.evaluate.certificate.headroom import (
 from pipelines.evaluate.certificate.power import resolvable_difference
 from pipelines.evaluate.compare import compare, ranking
 from pipelines.evaluate.plateau import selection_profile
-from pipelines.evaluate.predictions import Predictions, leaderboard
+from pipelines.evaluate.run.predictions import Predictions, leaderboard
 from pipelines.evaluate.run.tables import profiles
 from pipelines.routers import Examples, Queries
 
