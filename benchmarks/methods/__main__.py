@@ -59,8 +59,8 @@ def main(arguments: list[str] | None = None) -> None:
         folder = math_samples(given.data, given.out / "math_samples")
         _studies(CONFIDENCE, folder, given, embed=True)
     if "probes" in wanted:
-        names = ("planted_a", "planted_b", "planted_c")
-        a, b, c = (planted(given.out / n, k) for k, n in enumerate(names))
+        three = ("planted_a", "planted_b", "planted_c")
+        a, b, c = (planted(given.out / n, k) for k, n in enumerate(three))
         joined, tested = {b.name: read_release(b)}, {c.name: read_release(c)}
         _studies(PROBES, a, given, pair=("small", "large"), joined=joined, tested=tested)
     _page(given)
