@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from datacards.charts.colours import colours
+from datacards.charts.colours import SIGNS, colours
 from datacards.charts.draw import PAPER, Look, draw
 from datacards.charts.words import named, room
 
@@ -139,6 +139,10 @@ def shares(
         for row in rows
         if row["share"] > 0
     ]
+    numbers = list(range(len(asked)))
+    legend = alt.Legend(
+        title="model", orient="bottom", columns=3, columnPadding=44, labelExpr=named(asked)
+    )
     axis = alt.Axis(
         labelExpr=named(routers),
         labelOverlap=False,
@@ -155,9 +159,17 @@ def shares(
             y=alt.Y("k:O", title=of, axis=axis),
             color=alt.Color(
                 "m:O",
-                scale=alt.Scale(domain=list(range(len(asked))), range=[hue[m][0] for m in asked]),
-                legend=alt.Legend(title="model", orient="bottom", columns=3,
-                                  labelExpr=named(asked)),
+                scale=alt.Scale(domain=numbers, range=[hue[m][0] for m in asked]),
+                legend=legend,
+            ),
+            # Where hues come round again they are paler: signs have no place in a bar.
+            fillOpacity=alt.FillOpacity(
+                "m:O",
+                scale=alt.Scale(
+                    domain=numbers,
+                    range=[1.0 if hue[m][1] == SIGNS[0] else 0.45 for m in asked],
+                ),
+                legend=legend,
             ),
             order="m:O",
             description="says:N",
@@ -211,7 +223,9 @@ def changes(
     colour = alt.Color(
         "r:O",
         scale=alt.Scale(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
-        legend=alt.Legend(title="router", orient="bottom", columns=3, labelExpr=named(own)),
+        legend=alt.Legend(
+            title="router", orient="bottom", columns=3, columnPadding=44, labelExpr=named(own)
+        ),
     )
     spread = (
         alt.Chart()
@@ -225,5 +239,5 @@ def changes(
             x=alt.X("v:Q", axis=across), y=down, yOffset=beside, color=colour, description="says:N"
         )
     )
-    chart = alt.layer(spread, points).properties(width=440, height=alt.Step(10 + 9 * len(own)))
+    chart = alt.layer(spread, points).properties(width=440, height=alt.Step(11))
     return draw(chart, shown, name=name, title=title, look=look)

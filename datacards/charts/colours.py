@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 #: Okabe and Ito's hues, shifted until each keeps a contrast of 3:1 on white and on #14181d.
 COLOURS = (
-    "#0a7bc2", "#d0570a", "#0b8f6a", "#b8608f", "#a8780a", "#4a83b0", "#8b7043", "#8a63b8",
+    "#0a7bc2", "#d0570a", "#0b8f6a", "#b8608f", "#a8780a", "#8a63b8", "#8b7043", "#4a83b0",
 )  # fmt: skip
 SIGNS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 #: What routers and models are compared with is dashed and without hue.

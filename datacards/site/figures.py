@@ -97,6 +97,11 @@ def counts(book: Book) -> dict[str, Any]:
     return {**found, "queries": queries, "models": models, "pairs": queries * models}
 
 
+def contested(book: Book) -> int:
+    """How many labels are in doubt."""
+    return int(book.rows("SELECT count(*) FILTER (contested) AS n FROM outcomes")[0]["n"])
+
+
 def duplicates(book: Book) -> list[dict[str, Any]]:
     if "duplicates" not in book.manifest.tables:
         return []

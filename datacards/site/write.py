@@ -12,6 +12,7 @@ from jinja2 import Environment
 
 from datacards.site import data_page, release_page, router_page
 from datacards.site.book import Book
+from datacards.site.figures import contested
 from datacards.site.language import page_environment
 from datacards.site.shards import write_shards
 
@@ -81,4 +82,5 @@ def _entry(book: Book) -> dict[str, Any]:
         "rows": rows,
         "verdict": certificate.get("verdict"),
         "words": certificate.get("words"),
+        "contested": contested(book),
     }

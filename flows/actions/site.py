@@ -194,7 +194,7 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
         if asked and asked <= own[0] and set(choices.column("model_id").to_pylist()) <= own[1]:
             names = ("curves", "profiles", "comparisons", "ood")
             rest: dict[str, Any] = {name: table(folder, name) for name in names}
-            title = f"Evaluation ({folder.name})"
+            title = f"Evaluation of routers ({folder.name})"
             found.append(Measured(title=title, metrics=metrics, **rest, **_told(folder)))
     return found
 

@@ -20,6 +20,10 @@ def test_croissant_validates_and_its_records_load(release):
     dataset = _dataset(release / "croissant.json")
     assert dataset.metadata.ctx.issues.errors == set()
     assert dataset.metadata.ctx.issues.warnings == set()
+    # The library drops properties it has no name for.
+    told = json.loads((release / "croissant.json").read_text())
+    known = {key for key in dataset.metadata.to_json() if key.startswith("rai:")}
+    assert known == {key for key in told if key.startswith("rai:")}
     # `validate` does not notice a missing name or a wrong checksum: loading does.
     rows = list(dataset.records("labels"))
     assert len(rows) == 17

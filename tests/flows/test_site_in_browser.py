@@ -85,7 +85,7 @@ def results(folder: Path, tables: dict[str, pa.Table]) -> Path:
     choices = {"query_id": ids, "router": [router] * len(ids), "model_id": ["m0"] * len(ids)}
     pq.write_table(pa.table(choices), folder / "choices.parquet")
     pq.write_table(pa.table({"a": [1]}), folder / "cells.parquet")
-    zoo = f"# Routers on tiny 1.0.0\n\n| router | accuracy |\n| --- | --- |\n| {NASTY} | 9 |\n"
+    zoo = f"# Routers on tiny 1.0.0\n\n| router | accuracy |\n| --- | ---: |\n| {NASTY} | 9 |\n"
     (folder / "table.md").write_text(zoo, encoding="utf-8")
     return folder
 
@@ -235,7 +235,8 @@ def test_from_the_index_one_finds_the_cheapest_router_the_specialists_and_a_cont
     cells = page.locator(f"#tasktable tbody tr td:nth-child({column + 1})").all_inner_texts()
     assert set(cells) <= {"yes", "no", "–"}
 
-    page.get_by_role("link", name="contested labels and why").click()
+    page.get_by_role("link", name="All benchmarks").click()
+    page.get_by_role("link", name="contested labels").click()
     page.locator("#found button").first.click()
     page.locator("#question details.answer[open]", has_text="Why contested").wait_for()
     tab.unharmed()

@@ -116,7 +116,7 @@
     const parts = [make("summary", {}, make("b", {}, meta.models[c.model]), outcome(c),
       make("span", { class: "soft" }, c.by === "unreadable" ? "no scorer could read it" : c.by ? `decided by ${c.by}` : "nobody decided"),
       c.contested ? make("span", { class: "warn" }, "contested") : null,
-      make("span", { class: "soft" }, usd(c.cost)), make("span", { class: "soft" }, c.out === null ? null : `${c.out.toLocaleString("en")} tokens out`))];
+      make("span", { class: "soft" }, c.cost === null ? "cost not known" : usd(c.cost)), make("span", { class: "soft" }, c.out === null ? null : `${c.out.toLocaleString("en")} tokens out`))];
     c.samples.forEach((sample, k) => {
       if (c.samples.length > 1) parts.push(make("p", {}, make("b", {}, `Sample ${k + 1}`)));
       if (sample.status !== "ok") parts.push(make("p", { class: "warn" }, `Status of the answer: ${sample.status}.`));
@@ -160,7 +160,9 @@
       make("dl", {}, ...facts.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)])),
       row.group === null ? null : make("p", {}, `Near-duplicate group ${row.group + 1}; in this release also: `, ...(links.length ? links : ["no other question of it"])),
       q.routers?.length ? make("details", {}, make("summary", {}, "What the routers chose"), chosenBy(q)) : null,
-      make("h2", {}, `Answers of ${q.cells.length} models`), ...q.cells.map((c) => cell(c, c === firstContested))];
+      make("h2", {}, `Answers of ${q.cells.length} models`),
+      firstContested ? make("p", { class: "soft" }, "Contested ones first.") : null,
+      ...[...q.cells].sort((a, b) => b.contested - a.contested).map((c) => cell(c, c === firstContested))];
     place.replaceChildren(...parts.filter((part) => part !== null));
     if (move) place.focus({ preventScroll: innerWidth > 760 });
     if (move && innerWidth <= 760) place.scrollIntoView();
