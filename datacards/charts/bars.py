@@ -159,16 +159,7 @@ def shares(
             y=alt.Y("k:O", title=of, axis=axis),
             color=alt.Color(
                 "m:O",
-                scale=alt.Scale(domain=numbers, range=[hue[m][0] for m in asked]),
-                legend=legend,
-            ),
-            # Where hues come round again they are paler: signs have no place in a bar.
-            fillOpacity=alt.FillOpacity(
-                "m:O",
-                scale=alt.Scale(
-                    domain=numbers,
-                    range=[1.0 if hue[m][1] == SIGNS[0] else 0.45 for m in asked],
-                ),
+                scale=alt.Scale(domain=numbers, range=[_fill(*hue[m]) for m in asked]),
                 legend=legend,
             ),
             order="m:O",
@@ -177,6 +168,14 @@ def shares(
         .properties(width=440, height=alt.Step(22))
     )  # fmt: skip
     return draw(chart, shown, name=name, title=title, look=look)
+
+
+def _fill(colour: str, sign: str) -> str:
+    """The colour of a bar: paler where hues come round again, since a bar has no sign."""
+    if sign == SIGNS[0]:
+        return colour
+    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{(part + 2 * 208) // 3:02x}" for part in parts)
 
 
 def changes(

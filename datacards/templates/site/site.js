@@ -21,7 +21,7 @@
       [...row.cells].forEach((cell, k) => {
         const heading = cell.tagName === "TH" ? (row.parentElement === table.tHead ? "columnheader" : "rowheader") : "cell";
         cell.setAttribute("role", heading);
-        if (k && row.parentElement !== table.tHead) cell.{
+        if (k && row.parentElement !== table.tHead) {
           cell.dataset.label = heads[k] || "";
           cell.classList.toggle("none", cell.textContent.trim() === "–");
         }

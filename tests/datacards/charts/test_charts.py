@@ -122,6 +122,15 @@ def test_a_model_keeps_its_colour_where_others_of_its_pool_are_not_drawn() -> No
         assert f'fill="{hue}"' in svg
 
 
+def test_models_of_one_hue_are_told_apart_in_a_bar() -> None:
+    names = [f"m{k:02}" for k in range(9)]
+    rows = [{"router": "r", "model_id": name, "share": 1 / 9} for name in names]
+    svg = bars.shares(rows, name="s", title="t", of="router", models=names, look=PAGE)
+    marks = [node for node in ET.fromstring(svg).iter() if "data-says" in node.attrib]
+    looks = {node.attrib["fill"] for node in marks}
+    assert len(looks) == len(marks) == 9
+
+
 def test_every_mark_of_a_curve_carries_its_series() -> None:
     points = [
         {"router": name, "point": k, "x": 1.0 + k, "y": 0.5, "low": 0.4, "high": 0.6}
