@@ -122,6 +122,7 @@
     for (const [step, row] of rows) {
       row.cells[1].textContent = step ? step[0].toLocaleString("en", { maximumSignificantDigits: 4 }) : "not reached";
       row.cells[2].textContent = step ? `${(100 * step[1]).toFixed(1)} %` : "–";
+      row.cells[2].classList.toggle("none", !step);
     }
     table.tBodies[0].append(...rows.map(([, row]) => row));
     const told = (kind, none) => {
