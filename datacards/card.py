@@ -20,6 +20,7 @@ from schemas import Stored
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
+from schemas.shown import markdown, prose, visible
 
 
 def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
@@ -113,6 +114,8 @@ def _environment() -> Environment:
         "usd": lambda value: "–" if value is None else f"${value:,.4f}",
         "plain": lambda value: "–" if value is None else f"{value:g}",
         "cell": cell,
+        "prose": lambda text: prose(str(text)),
+        "fenced": lambda text: visible(str(text)).replace("```", "ʼʼʼ"),
         "size": size,
     }
     return environment
@@ -122,10 +125,7 @@ def cell(value: Any) -> str:
     """Text that stays in one cell of a Markdown table and makes no markup of its own."""
     if value is None:
         return "–"
-    text = " ".join(str(value).split())
-    for sign in "\\|<>`":
-        text = text.replace(sign, "\\" + sign)
-    return text
+    return markdown(str(value))
 
 
 def size(value: int) -> str:

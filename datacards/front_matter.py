@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from schemas.shown import visible
 from schemas.stored import Stored, register
 
 #: Upper bound of rows → the hub's size category.
@@ -70,8 +71,17 @@ def front_matter(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, An
     }
     if release.get("doi"):
         head["doi"] = release["doi"]
-    text = yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.safe_dump(_visible(head), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
+
+
+def _visible(value: Any) -> Any:
+    """The same with no sign in any text that turns it around or hides in it."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {_visible(key): _visible(one) for key, one in value.items()}
+    return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def annotators(tables: Mapping[str, pa.Table | Stored]) -> list[str]:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from datacards.charts.draw import PAGE
 from datacards.health_plots import plot_all
+from schemas.shown import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
 MOST_ROWS = 200
@@ -217,7 +218,7 @@ def _markdown(
 
 def _plain(text: str) -> str:
     """Text from outside as Markdown text: no table, link, image or HTML can start."""
-    flat = " ".join(text.split())
+    flat = one_line(text)
     for sign in "\\|`[]<>!*_":
         flat = flat.replace(sign, "\\" + sign) if sign not in "<>" else flat
     return flat.replace("<", "&lt;").replace(">", "&gt;")

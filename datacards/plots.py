@@ -24,8 +24,7 @@ def plots(tables: Mapping[str, pa.Table | Stored]) -> dict[str, bytes]:
     if not models:
         return {}
     pool = [row["model_id"] for row in numbers["models"]]
-    oracle = (numbers["oracle"] or {}).get("oracle")
-    out = {"plots/accuracy.svg": accuracy_bars(models, oracle, pool=pool)}
+    out = {"plots/accuracy.svg": accuracy_bars(models, pool=pool)}
     priced = [row for row in models if row["cost"] is not None]
     if len(priced) > 1:
         out["plots/cost.svg"] = cost_accuracy(priced, pool=pool)

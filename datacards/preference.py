@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from schemas.shown import markdown
+
 
 def preference_sections(figures: Mapping[str, Any]) -> str:
     """Markdown for each `preference` rule among a release's curation figures, else "".
@@ -100,7 +102,4 @@ def _percent(value: float | None) -> str:
 
 def _cell(value: object) -> str:
     """Text that stays in one cell and makes no markup of its own."""
-    text = " ".join(str(value).split())
-    for sign in "\\|<>`":
-        text = text.replace(sign, "\\" + sign)
-    return text
+    return markdown(str(value))

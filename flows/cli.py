@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from flows.show.visible import Visible
 from schemas.errors import RouteyardError
+from schemas.shown import visible
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -25,12 +27,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(words: list[str]) -> int:
     """Run one command line and return its exit code."""
+    before = sys.stdout
+    sys.stdout = Visible(before)
+    try:
+        return _run(words)
+    finally:
+        sys.stdout = before
+
+
+def _run(words: list[str]) -> int:
     try:
         code = _call(words)
         sys.stdout.flush()  # here, where a closed pipe can be answered
         return code
     except RouteyardError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(visible(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("stopped; what was collected is kept: run the same command to go on", file=sys.stderr)
@@ -51,7 +62,7 @@ def run(words: list[str]) -> int:
     except Exception as error:
         if not (server := _silent_server(error)):
             if frames := _their_frames(error):
-                print(_their_fault(error, frames), file=sys.stderr)
+                print(visible(_their_fault(error, frames)), file=sys.stderr)
                 return 1
             raise
         print(

@@ -7,11 +7,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from pipelines.environment import expanded
 from pipelines.errors import RecipeError, did_you_mean
+from pipelines.plain_yaml import read_text
 from schemas.recipe import Collect, Pool, Recipe
 
 _MAX_BYTES = 5_000_000
@@ -132,22 +132,16 @@ def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """One YAML mapping, without tags that make objects and without aliases that explode."""
+    """One YAML mapping, read as a stranger's (`pipelines.plain_yaml`)."""
     if path.stat().st_size > _MAX_BYTES:
         raise RecipeError("the file is larger than a recipe can be", where=str(path))
     try:
         text = path.read_text(encoding="utf-8")
-        if any(isinstance(t, yaml.AliasToken) for t in yaml.scan(text)):
-            raise RecipeError(
-                "YAML aliases (*name) are not read",
-                where=str(path),
-                next_step="write the value out where it is used",
-            )
-        content = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
         raise RecipeError(
-            f"the file is not valid YAML: {error}", where=str(path), next_step="correct the syntax"
+            f"the file is not valid YAML: {error}", where=str(path), next_step="write it as UTF-8"
         ) from error
+    content = read_text(text, where=str(path))
     if not isinstance(content, dict):
         raise RecipeError(
             "a recipe is a mapping of keys",

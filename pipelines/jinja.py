@@ -17,6 +17,7 @@ from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from pipelines import jinja_limits
 from pipelines.errors import RecipeError, did_you_mean
 
 Row = Mapping[str, Any]
@@ -100,14 +101,9 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
     """
     if "{{" not in text and "{%" not in text:
         return lambda row: _column(row, text, where)
-    evaluate: Callable[..., Any]
     try:
-        if whole := _WHOLE.match(text):
-            evaluate = _ENVIRONMENT.compile_expression(
-                whole["expression"].strip(), undefined_to_none=False
-            )
-        else:
-            evaluate = _ENVIRONMENT.from_string(text).render
+        evaluate = evaluator(text)
+        plain = jinja_limits.is_plain(_ENVIRONMENT.parse(text))
     except TemplateError as error:
         raise RecipeError(
             f"the mapping {text!r} is not a valid expression: {error}",
@@ -117,14 +113,25 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
 
     def read(row: Row) -> Any:
         try:
-            value = evaluate(**{str(k): v for k, v in row.items()}, _row=row)
-            if isinstance(value, Undefined):
-                value._fail_with_undefined_error()
+            # What can grow without end is evaluated where it can take nothing of ours.
+            value = evaluate(row) if plain else jinja_limits.evaluate(text, row)
         except UndefinedError as error:
             raise _no_column(row, str(error), where) from error
-        except Exception as error:  # any fault of a stranger's expression is a recipe error
+        except jinja_limits.TooMuch as error:
             raise RecipeError(
-                f"the mapping {text!r} fails: {type(error).__name__}: {error}",
+                f"the mapping {text!r} does not end: {error}",
+                where=where,
+                next_step="simplify the expression in the recipe's 'fields'",
+            ) from error
+        except Exception as error:  # any fault of a stranger's expression is a recipe error
+            said = str(error)
+            if isinstance(error, jinja_limits.Failed):
+                if said.startswith("UndefinedError: "):
+                    raise _no_column(row, said.partition(": ")[2], where) from error
+            else:
+                said = f"{type(error).__name__}: {error}"
+            raise RecipeError(
+                f"the mapping {text!r} fails: {said}",
                 where=where,
                 next_step="correct the expression in the recipe's 'fields'",
             ) from error
@@ -133,6 +140,29 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
         return value
 
     return read
+
+
+def evaluator(text: str) -> Callable[[Row], Any]:
+    """A function of a row for a mapping with `{{` or `{%`, without limits of time and memory.
+
+    Raises:
+        TemplateError: bad syntax.
+    """
+    compiled: Callable[..., Any]
+    if whole := _WHOLE.match(text):
+        compiled = _ENVIRONMENT.compile_expression(
+            whole["expression"].strip(), undefined_to_none=False
+        )
+    else:
+        compiled = _ENVIRONMENT.from_string(text).render
+
+    def evaluate(row: Row) -> Any:
+        value = compiled(**{str(k): v for k, v in row.items()}, _row=row)
+        if isinstance(value, Undefined):
+            value._fail_with_undefined_error()
+        return value
+
+    return evaluate
 
 
 def _column(row: Row, name: str, where: str) -> Any:

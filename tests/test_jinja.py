@@ -59,3 +59,66 @@ def test_a_column_that_does_not_exist_is_named(mapping: str) -> None:
 def test_escapes_and_bombs_are_refused(mapping: str) -> None:
     with pytest.raises(RecipeError):
         compile_field(mapping, where="test")(ROW)
+
+
+LONG = {"question": "word " * 20_000, "options": ["x", "y"], "answer": 1}
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        # Time without end: loops in loops over a text of 100,000 signs.
+        "{% for a in question %}{% for b in question %}{% endfor %}{% endfor %}",
+        # Memory without end: a text that doubles, squares, or is set anew.
+        "{% set q = question ~ question %}" + "{% set q = q ~ q %}" * 40 + "{{ q | length }}",
+        "{{ question | replace('w', question) | replace('w', question) | length }}",
+        "{{ question.replace('w', question).replace('w', question) }}",
+        "{{ (question | list) | batch(1, question) | map('join', question) | join(question) }}",
+        "{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}",
+    ],
+    ids=["loops", "doubling", "squares", "method", "batches", "recursion"],
+)
+def test_a_mapping_without_end_is_ended_and_takes_nothing_of_ours(mapping: str) -> None:
+    import resource
+    import time
+
+    before, started = resource.getrusage(resource.RUSAGE_SELF), time.process_time()
+    with pytest.raises(RecipeError) as caught:
+        compile_field(mapping, where="questions.jsonl")(LONG)
+    assert "questions.jsonl" in str(caught.value)
+    assert time.process_time() - started < 2
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert after.ru_maxrss - before.ru_maxrss < 200_000  # kB
+
+
+def test_after_a_mapping_without_end_the_next_one_answers() -> None:
+    loop = "{% for o in options %}{{ o }}{% endfor %}"
+    endless = "{% for a in question %}{% for b in question %}{% endfor %}{% endfor %}"
+    with pytest.raises(RecipeError, match="does not end"):
+        compile_field(endless, where="test")(LONG)
+    assert compile_field(loop, where="test")(LONG) == "xy"
+    with pytest.raises(RecipeError, match="columns"):
+        compile_field("{% for o in optoins %}{{ o }}{% endfor %}", where="test")(LONG)
+    with pytest.raises(RecipeError, match="ZeroDivisionError"):
+        compile_field("{% for o in options %}{{ 1 / 0 }}{% endfor %}", where="test")(LONG)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "plain"),
+    [
+        ("{{ options[answer] }}", True),
+        ("Q: {{ question | strip }} ({{ answer | letter }})", True),
+        ("{{ question.split('####')[-1] | strip }}", True),
+        ("{{ options | join(', ') }}", True),
+        ("{{ options | join(question) }}", False),
+        ("{{ question | replace('a', question) }}", False),
+        ("{% for o in options %}{{ o }}{% endfor %}", False),
+        ("{% set q = question %}{{ q }}", False),
+        ("{{ options | map('upper') | list }}", False),
+    ],
+)
+def test_only_what_cannot_grow_runs_beside_us(mapping: str, plain: bool) -> None:
+    from pipelines.jinja import _ENVIRONMENT
+    from pipelines.jinja_limits import is_plain
+
+    assert is_plain(_ENVIRONMENT.parse(mapping)) is plain

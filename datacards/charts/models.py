@@ -18,16 +18,18 @@ _WIDTH, _HEIGHT = 560, 380
 
 def accuracy_bars(
     models: Sequence[Row],
-    oracle: float | None,
     *,
     pool: Iterable[str],
     name: str = "accuracy",
     look: Look = PAPER,
 ) -> str:
-    """Accuracy of every model with its interval, best first, and the oracle as a line.
+    """Accuracy of every model with its interval, best first, and the oracle on the same questions.
+
+    The oracle is one line where all models were asked the same questions, else a
+    tick beside each bar.
 
     Args:
-        models: model_id, accuracy and, if known, low and high: shares in [0, 1].
+        models: model_id, accuracy and, if known, low, high and oracle: shares in [0, 1].
         pool: All models of the release, so that colours agree with its other charts.
     """
     import altair as alt
@@ -75,20 +77,32 @@ def accuracy_bars(
         .encode(x=alt.X("low:Q", scale=share, axis=axis), x2="high:Q", y=order)
     )
     layers = [bars, spread]
-    if oracle is not None:
-        rows.append({"oracle": oracle})
+    oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
+    if oracles and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9:
+        rows.append({"oracle": oracles[0]})
         bars.transform = [alt.FilterTransform("isValid(datum.rank)")]
         line = alt.Chart().transform_filter("isValid(datum.oracle)")
         layers.append(line.mark_rule(strokeDash=[5, 4], aria=False).encode(x="oracle:Q"))
-        said = alt.value("per-query oracle")
-        layers.append(
-            line.mark_text(align="right", dx=-5, baseline="bottom", aria=False).encode(
-                x="oracle:Q", y=alt.value(-4), text=said
-            )
-        )
+        layers.append(_said(line, "per-query oracle"))
+    elif oracles:
+        for row, model in zip(rows, models, strict=True):
+            row["oracle"] = model.get("oracle")
+        ticks = alt.Chart().transform_filter("isValid(datum.oracle)")
+        layers.append(ticks.mark_tick(thickness=2, aria=False).encode(x="oracle:Q", y=order))
+        first = alt.Chart().transform_filter("isValid(datum.oracle) && datum.rank == 0")
+        layers.append(_said(first, "per-query oracle on the model's questions"))
     chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
     title = f"Accuracy of {len(models)} models with 95 % intervals"
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _said(at: Any, text: str) -> Any:
+    """Words above the oracle's mark."""
+    import altair as alt
+
+    return at.mark_text(align="right", dx=-5, baseline="bottom", aria=False).encode(
+        x="oracle:Q", y=alt.value(-4), text=alt.value(text)
+    )
 
 
 def cost_accuracy(

@@ -9,26 +9,27 @@ from datacards.charts.models import frontier
 from datacards.site.book import Book
 
 _MODELS = """
-WITH o AS (
+WITH asked AS (SELECT query_id, max(score) AS top FROM outcomes GROUP BY query_id), o AS (
     SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
+           avg(top) FILTER (score IS NOT NULL) AS oracle,
            count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
            median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
-    FROM outcomes GROUP BY model_id
+    FROM outcomes JOIN asked USING (query_id) GROUP BY model_id
 )
 SELECT m.*, o.* EXCLUDE (model_id) FROM models m LEFT JOIN o USING (model_id)
 ORDER BY accuracy DESC NULLS LAST, m.model_id
 """
 _TASKS = """
-SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled
-FROM outcomes o JOIN queries q USING (query_id) GROUP BY ALL ORDER BY ALL
+WITH asked AS (SELECT query_id, avg(score) AS middle FROM outcomes GROUP BY query_id)
+SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled,
+       round(sum(o.score - middle), 9) AS lead
+FROM outcomes o JOIN queries q USING (query_id) JOIN asked USING (query_id)
+GROUP BY q.task, o.model_id ORDER BY q.task, o.model_id
 """
 _QUERIES = """
 SELECT task, any_value(domain) AS domain, any_value(scorer) AS scorer, count(*) AS queries
 FROM queries GROUP BY task ORDER BY task
 """
-_ORACLE = (
-    "SELECT avg(top) AS oracle FROM (SELECT max(score) AS top FROM outcomes GROUP BY query_id)"
-)
 
 
 def models(book: Book) -> list[dict[str, Any]]:
@@ -67,7 +68,8 @@ def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     of_health = {row["task"]: row for row in _rows(book, "tasks")}
     for row in rows:
         own = [c for c in cells if c["task"] == row["task"] and c["accuracy"] is not None]
-        top = max(own, key=lambda c: c["accuracy"], default=None)
+        # Above the others on the questions it was asked, not by the mean of its own questions.
+        top = max(own, key=lambda c: c["lead"] or 0.0, default=None)
         told = of_health.get(row["task"]) or {}
         row["mean"] = sum(c["accuracy"] for c in own) / len(own) if own else None
         row["best_model"] = top["model_id"] if top else None
@@ -79,11 +81,6 @@ def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 def _rows(book: Book, table: str) -> list[dict[str, Any]]:
     found = book.health.get(table)
     return [] if found is None else found.to_pylist()
-
-
-def oracle(book: Book) -> float | None:
-    value = book.rows(_ORACLE)[0]["oracle"]
-    return None if value is None else float(value)
 
 
 def counts(book: Book) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _charts(
     pool = [row["model_id"] for row in models]
     labelled = [row for row in models if row["accuracy"] is not None]
     if labelled:
-        found["accuracy"] = accuracy_bars(labelled, figures.oracle(book), pool=pool, look=PAGE)
+        found["accuracy"] = accuracy_bars(labelled, pool=pool, look=PAGE)
     priced = [row for row in labelled if row["cost"]]
     if len(priced) > 1:
         found["cost"] = cost_accuracy(priced, pool=pool, look=PAGE)

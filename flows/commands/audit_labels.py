@@ -122,9 +122,9 @@ def _write_csv(table: object, path: Path) -> None:
 
 
 def _cell(value: object) -> object:
-    from pipelines.label.audit.review import harmless
+    from schemas.shown import spreadsheet
 
-    return harmless(" | ".join(map(str, value)) if isinstance(value, list) else value)
+    return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)
 
 
 def _percent(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,8 @@ def command(
     Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
     """
     from flows.show.results import print_result
-    from pipelines.release.asking.answers import to_text, write_answer
+    from pipelines.release.asking.answers import ending, to_text, write_answer
+    from pipelines.release.asking.process import SqlProcess
     from pipelines.release.asking.query import query_release
     from pipelines.release.asking.saved import SAVED, saved
 
@@ -53,11 +55,11 @@ def command(
             print(f"  @{name:<{width}}  {query.asks}")
         return
     text = saved(sql[1:]).sql if sql.startswith("@") else sql
-    answer = query_release(release, text, timeout_s=timeout, memory_limit=memory)
     if out is not None:
-        write_answer(answer, out)
-        print_result(
-            {"rows": answer.num_rows, "path": out}, as_json, f"{answer.num_rows:,} rows → {out}"
-        )
-    else:
-        print(to_text(answer, "json" if as_json else format.value), end="")
+        ending(out)  # before the query has worked for it
+        with closing(SqlProcess(release, memory_limit=memory)) as process:
+            rows = write_answer(*process.stream(text, timeout_s=timeout), out)
+        print_result({"rows": rows, "path": out}, as_json, f"{rows:,} rows → {out}")
+        return
+    answer = query_release(release, text, timeout_s=timeout, memory_limit=memory)
+    print(to_text(answer, "json" if as_json else format.value), end="")

@@ -60,6 +60,7 @@ def _run(opened: object, text: str, timeout: float) -> None:
     from pipelines.release.asking.saved import SAVED, saved
     from pipelines.release.opened import OpenRelease
     from schemas.errors import RouteyardError
+    from schemas.shown import visible
 
     assert isinstance(opened, OpenRelease)
     if text == ".tables":
@@ -77,6 +78,6 @@ def _run(opened: object, text: str, timeout: float) -> None:
             print(to_text(opened.sql(sql, timeout_s=timeout), "table"), end="")
         except RouteyardError as error:
             # One wrong line does not end the session.
-            print(f"error: {error}", file=sys.stderr)
+            print(visible(f"error: {error}"), file=sys.stderr)
         except KeyboardInterrupt:
             print("stopped", file=sys.stderr)

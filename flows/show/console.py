@@ -7,14 +7,42 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
+from rich.segment import Segment
+from rich.text import Text
 
+from flows.show.visible import Visible
 from flows.workspace.stage_folders import PROBING
+from schemas.shown import visible
 
-_console = Console(stderr=True, highlight=False)
+
+class Said(Console):
+    """Rich's console for texts of strangers: no markup in them, no sign that a terminal obeys."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+
+    @property
+    def file(self) -> Any:
+        """The stream itself: what `Visible` would take away is Rich's own here."""
+        stream = super().file
+        return stream.stream if isinstance(stream, Visible) else stream
+
+    @file.setter
+    def file(self, new: Any) -> None:
+        self._file = new
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """Segments whose words are visible; colours and movements are Rich's own."""
+        for one in super().render(renderable, options):
+            yield one if one.control else Segment(visible(one.text), one.style)
+
+
+_console = Said(stderr=True)
 #: Columns where standard output is no terminal.
 _PIPED = 200
 
@@ -29,14 +57,14 @@ def printer() -> Console:
 
     A pipe has no width; tables of long names are not folded into it.
     """
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED)
+    return Said(width=None if sys.stdout.isatty() else _PIPED)
 
 
 def line(stage: str, text: str) -> None:
     """One finished stage; a probe finishes none."""
     if PROBING.get():
         return
-    _console.print(f"[bold]{stage:<9}[/bold] {text}", soft_wrap=True)
+    _console.print(Text.assemble((f"{stage:<9}", "bold"), " ", text), soft_wrap=True)
 
 
 @contextmanager

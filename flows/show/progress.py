@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from flows.show.console import Said
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from pipelines.calls.progress import LaneView, Snapshot
@@ -30,7 +31,7 @@ def collecting(
     Args:
         also: Told each plain line as well (a log); without a terminal only.
     """
-    console = console or Console(stderr=True, highlight=False)
+    console = console or Said(stderr=True)
     if not console.is_terminal:
         yield _Lines(console, also)
         return

@@ -9,11 +9,16 @@ from typing import Any
 from rich.table import Table
 
 from datacards.losses import causes, sentence
+from datacards.numbers import BEST_SINGLE
+from schemas import shown
 from schemas.leaks import looked_for_duplicates
 
 ACCURACY = """
-SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled
-FROM labels JOIN queries USING (query_id) GROUP BY ALL ORDER BY ALL
+WITH asked AS (SELECT query_id, avg(score) AS middle FROM labels GROUP BY query_id)
+SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
+       round(sum(score - middle), 9) AS lead
+FROM labels JOIN queries USING (query_id) JOIN asked USING (query_id)
+GROUP BY model_id, task ORDER BY model_id, task
 """
 
 #: Questions worth asking of any release, shown at the end of a build.
@@ -44,6 +49,7 @@ def figures(release: Path) -> dict[str, Any]:
             "SELECT model_id, avg(score), count(score) FROM labels GROUP BY 1 ORDER BY 2 DESC, 1"
         ).fetchall()
         per_task = connection.execute(ACCURACY).fetchall()
+        single = connection.execute(BEST_SINGLE).fetchone()
         costs = dict(
             connection.execute(
                 "SELECT model_id, sum(cost_usd) FROM responses "
@@ -61,10 +67,9 @@ def figures(release: Path) -> dict[str, Any]:
             ),
             "contested": one("SELECT count(*) FROM labels WHERE contested"),
             "unreadable": one("SELECT count(*) FROM labels WHERE decided_by = 'unreadable'"),
-            "best_single": list(per_model[0][:2]) if per_model else None,
-            "oracle": one(
-                "SELECT avg(best) FROM (SELECT max(score) AS best FROM labels GROUP BY query_id)"
-            ),
+            "best_single": list(single[:2]) if single else None,
+            # On the questions that the best single model has a label for.
+            "oracle": single[2] if single else None,
             "losses": _losses(release),
             "notes": _notes(release),
             "duplicates": _duplicates(release, connection),
@@ -74,7 +79,8 @@ def figures(release: Path) -> dict[str, Any]:
                 for m, a, n in per_model
             ],
             "per_task": [
-                {"model": m, "task": t, "accuracy": a, "labelled": n} for m, t, a, n in per_task
+                {"model": m, "task": t, "accuracy": a, "labelled": n, "lead": lead}
+                for m, t, a, n, lead in per_task
             ],
         }
 
@@ -122,10 +128,10 @@ def markdown(release: Path) -> str:
     """The summary as Markdown, for a Prefect artifact."""
     said = figures(release)
     lines = [f"**{release.parent.name} {release.name}**", ""]
-    lines += [f"- {text}" for text in _facts(said)]
+    lines += [f"- {shown.prose(text)}" for text in _facts(said)]
     lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {row['model']} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {shown.markdown(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
         f"| {_money(row['cost_usd'])} |"
         for row in said["per_model"]
     ]
@@ -163,8 +169,11 @@ def _models(release: Path, said: dict[str, Any]) -> Table:
 def _tasks(said: dict[str, Any]) -> Table:
     """Accuracy per task and model; for large pools the best model of each task."""
     by_task: dict[str, dict[str, float | None]] = {}
+    leads: dict[tuple[str, str], float] = {}
     for row in said["per_task"]:
         by_task.setdefault(row["task"], {})[row["model"]] = row["accuracy"]
+        # How far above the mean of the questions it was asked: the same questions for all.
+        leads[row["task"], row["model"]] = row["lead"] or 0.0
     models = [row["model"] for row in said["per_model"]]
     table = Table(title="accuracy in percent, by task", title_justify="left")
     table.add_column("task")
@@ -178,7 +187,7 @@ def _tasks(said: dict[str, Any]) -> Table:
     table.add_column("accuracy %", justify="right")
     for task, row in sorted(by_task.items()):
         known = {model: value for model, value in row.items() if value is not None}
-        best = min(known, key=lambda model: (-known[model], model), default=None)
+        best = min(known, key=lambda model: (-leads[task, model], model), default=None)
         table.add_row(task, best or "-", _percent(known[best] if best else None))
     return table
 

@@ -19,16 +19,63 @@ def single_means(labels: Floats) -> Floats:
     return mean_costs(labels)
 
 
+def levels(labels: Floats) -> Floats:
+    """(m,) accuracy of every model over the same questions, so that models can be compared.
+
+    Where a model has no label it counts as an average model of the question: its
+    own questions say how much better or worse it is than the others there, and no
+    model leads because it was asked the easy questions, or three of them. Without
+    holes this is the accuracy; NaN for a model without any label.
+
+    >>> y = np.array([[1.0, 1.0], [0.0, np.nan], [1.0, np.nan], [1.0, np.nan]])
+    >>> single_means(y).tolist(), levels(y).tolist()
+    ([0.75, 1.0], [0.75, 0.75])
+    """
+    return single_means(evened(labels))
+
+
+def evened(values: Floats) -> Floats:
+    """(n, m) values whose holes hold the mean of the question; a column of holes stays one."""
+    known = ~np.isnan(values)
+    if known.all():
+        return values
+    filled = np.where(known, values, mean_costs(values.T)[:, None])
+    return np.where(known.any(axis=0), filled, np.nan)
+
+
+def ranked(labels: Floats, cost: Floats | None = None) -> NDArray[np.int64]:
+    """(m,) models by `levels`, best first; ties go to the one with more labels, then to the
+    cheaper, then to the first."""
+    # Means of equal scores may differ in their last bit where holes were filled.
+    accuracy = np.round(np.nan_to_num(levels(labels), nan=-1.0), 12)
+    price = np.zeros(len(accuracy)) if cost is None else cost
+    labelled = (~np.isnan(labels)).sum(axis=0)
+    return np.lexsort((np.arange(len(accuracy)), price, -labelled, -accuracy))
+
+
 def best_single(labels: Floats, cost: Floats | None = None) -> int:
-    """The most accurate single model; ties go to the cheaper, then the first.
+    """The most accurate single model on the same questions; ties go to the cheaper.
 
     >>> best_single(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([3.0, 2.0]))
     1
+    >>> best_single(np.array([[1.0, 1.0], [0.0, np.nan], [1.0, np.nan], [1.0, 0.0]]))
+    0
     """
-    accuracy = single_means(labels)
-    price = np.zeros(len(accuracy)) if cost is None else cost
-    order = np.lexsort((np.arange(len(accuracy)), price, -np.nan_to_num(accuracy, nan=-1.0)))
-    return int(order[0])
+    return int(ranked(labels, cost)[0])
+
+
+def alone(available: NDArray[np.bool_], order: NDArray[np.int64]) -> Choice:
+    """(n, m) who answers when only model k is asked: k, or where it cannot be judged the
+    first in `order` that can.
+
+    A router that always chooses k is measured the same way, so single models,
+    routers and oracles are compared on the same questions.
+
+    >>> alone(np.array([[True, True], [False, True]]), np.array([0, 1])).tolist()
+    [[0, 1], [1, 1]]
+    """
+    instead = order[np.argmax(available[:, order], axis=1)]
+    return np.where(available, np.arange(available.shape[1]), instead[:, None])
 
 
 def query_oracle(labels: Floats, cost: Floats | None = None) -> Choice:
@@ -46,19 +93,28 @@ def query_oracle(labels: Floats, cost: Floats | None = None) -> Choice:
     )
 
 
-def task_oracle(labels: Floats, tasks: NDArray[np.str_], cost: Floats | None = None) -> Choice:
+def task_oracle(
+    labels: Floats,
+    tasks: NDArray[np.str_],
+    cost: Floats | None = None,
+    order: NDArray[np.int64] | None = None,
+) -> Choice:
     """(n,) the best single model of each query's task, among those with a label there.
 
-    Where the task's best model has no label on a query, its next best is taken.
+    Where the task's best model has no label on a query, the next in `order`
+    answers, by default the models as `ranked`. The best of a task is the one that
+    is right most often so; no single model, measured the same way, is above this.
+
+    Args:
+        cost: (m,) of each model, for ties.
     """
     out = np.zeros(len(labels), dtype=np.int64)
+    order = ranked(labels, cost) if order is None else order
+    who = alone(~np.isnan(labels), order)
+    got = np.nan_to_num(np.take_along_axis(labels, who, axis=1))
     for task in np.unique(tasks):
-        at = np.flatnonzero(tasks == task)
-        accuracy = np.nan_to_num(single_means(labels[at]), nan=-1.0)
-        price = np.zeros(labels.shape[1]) if cost is None else cost
-        order = np.lexsort((np.arange(len(accuracy)), price, -accuracy))
-        known = ~np.isnan(labels[at][:, order])
-        out[at] = order[np.argmax(known, axis=1)]
+        at = tasks == task
+        out[at] = who[at][:, best_single(got[at], cost)]
     return out
 
 

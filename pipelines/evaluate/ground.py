@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import best_single, single_means
+from pipelines.evaluate.baselines import alone, best_single, ranked, single_means
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.core import Core, first_measure
-from pipelines.evaluate.selection import mean_costs
+from pipelines.evaluate.selection import at_choice, mean_costs
 from pipelines.routers.base import Examples
 
 Floats = NDArray[np.float64]
@@ -53,6 +53,20 @@ class Ground:
         """(n, m) models that can be judged: label known, and cost where one is asked for."""
         known = ~np.isnan(self.test.labels)
         return known if measure is None else known & ~np.isnan(self.test.costs[measure])
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """(m,) models, best on train first: who stands in where a single model has no label."""
+        return ranked(self.train.labels, self.price)
+
+    def singles(self, measure: str | None = None) -> Floats:
+        """(n, m) test scores of every single model, or its costs of a measure.
+
+        Where it cannot be judged the next best on train stands in, as for a
+        router that always chooses it: all are measured on the same questions.
+        """
+        who = alone(self.available(measure), self.order)
+        return at_choice(self.test.labels if measure is None else self.test.costs[measure], who)
 
 
 def prepare(
@@ -104,5 +118,5 @@ def prepare(
 
 def cheapest_and_dearest(ground: Ground, measure: str) -> tuple[int, float, float]:
     """The cheapest single model on test, and the mean test costs of cheapest and dearest."""
-    means = single_means(ground.test.costs[measure])
+    means = single_means(ground.singles(measure))
     return int(np.argmin(means)), float(means.min()), float(means.max())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate import METRICS, plateau
-from pipelines.evaluate.baselines import query_oracle
+from pipelines.evaluate.baselines import alone, query_oracle
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.metrics.spec import Field, MetricSpec, Routed, Swept
 from pipelines.evaluate.rows import Metric, metric
@@ -114,10 +114,11 @@ def _at_any_price(
     """Accuracy, gap to the oracle and exchange with the best single model."""
     y, split = ground.test.labels, ground.split
     top = at_choice(y, query_oracle(y))
-    single, decided = y[:, ground.single], ground.test.decided
+    decided = ground.test.decided
+    asked = alone(ground.available(), ground.order)[:, ground.single]
+    single = at_choice(y, asked)
     right = plateau.right(at_choice(decided, choice))
-    other = plateau.right(decided[:, ground.single])
-    known = ~np.isnan(single)
+    other = plateau.right(at_choice(decided, asked))
     hard = plateau.hard_subset(decided, ground.best_on_test)
     easy = plateau.solvable(decided) & ~hard
     where = {
@@ -126,10 +127,10 @@ def _at_any_price(
         "gap_to_oracle_hard": np.where(hard, top - hit, np.nan),
         "gap_to_oracle_easy": np.where(easy, top - hit, np.nan),
         "gain_over_best_single": hit - single,
-        "disagreement_with_best_single": (choice != ground.single).astype(np.float64),
-        "won_from_best_single": np.where(known, right & ~other, np.nan),
-        "lost_to_best_single": np.where(known, other & ~right, np.nan),
-        "changed_against_best_single": np.where(known, right != other, np.nan),
+        "disagreement_with_best_single": (choice != asked).astype(np.float64),
+        "won_from_best_single": right & ~other,
+        "lost_to_best_single": other & ~right,
+        "changed_against_best_single": right != other,
     }
     columns = np.stack(list(where.values()), axis=1).astype(np.float64)
     replicates = ground.draws.means(columns)

@@ -83,8 +83,8 @@ class _Drawn:
 def _draw(ground: Ground, name: str, swept: Choice, bought: Choice, cheapest: int) -> _Drawn:
     y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
     points = swept.shape[1]
-    # Single models can lack a label or cost on some question; routed choices cannot.
-    singles = np.stack([y[:, cheapest], y[:, goal], cost[:, goal]], axis=1)
+    score, price = ground.singles(), ground.singles(name)
+    singles = np.stack([score[:, cheapest], score[:, goal], price[:, goal]], axis=1)
     columns = np.concatenate(
         [curve_columns(y, swept), curve_columns(cost, swept), curve_columns(y, bought)], axis=1
     )
@@ -158,7 +158,7 @@ def at_budget(ground: Ground, scores: Floats, points: int) -> Choice:
     cost = ground.test.costs[name]
     swept = cost_penalised(scores, ground.available(name), ground.prices[name], penalties(points))
     paid = curve_columns(cost, swept).mean(axis=0)
-    budget = float(single_means(cost)[ground.best_on_test]) * (1 + 1e-12)
+    budget = float(single_means(ground.singles(name))[ground.best_on_test]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
     return np.asarray(swept[:, within[-1] if len(within) else 0])
 
@@ -201,6 +201,6 @@ def utilities(ground: Ground, router: str, scores: Floats, name: str, scaling: s
 
 def mix_curve(ground: Ground, name: str) -> list[dict[str, Any]]:
     """Best random mixes of single models on test: the line a router has to be above."""
-    cost = single_means(ground.test.costs[name])
-    xs, ys = mix_frontier(cost, np.nan_to_num(single_means(ground.test.labels), nan=0.0))
+    cost = single_means(ground.singles(name))
+    xs, ys = mix_frontier(cost, single_means(ground.singles()))
     return curve_rows("random mix", "deferral", name, ground.split, xs, xs, ys, None)

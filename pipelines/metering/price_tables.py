@@ -18,6 +18,7 @@ from typing import Any
 
 from pipelines.calls.pricing import Price
 from pipelines.errors import BadInput
+from pipelines.plain_yaml import read_text
 from schemas.recipe.pool import Model, Pool, Provider
 
 _MOST_BYTES = 50_000_000
@@ -43,7 +44,6 @@ def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
     Raises:
         BadInput: the file cannot be read, or a row has no date or no valid price.
     """
-    import yaml
 
     try:
         if path.stat().st_size > _MOST_BYTES:
@@ -55,8 +55,8 @@ def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
         elif path.suffix == ".json":
             data = json.loads(text)
         else:
-            data = yaml.safe_load(text)
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+            data = read_text(text, where=str(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, str(error)) from None
     return prices_from(data, where=str(path), read_on=read_on, source=path.name)
 

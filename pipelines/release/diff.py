@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import SourceError
-from pipelines.release.inside import literal
+from pipelines.release.inside import literal, sealed
 from pipelines.release.manifest import read_manifest
 
 #: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).
@@ -63,6 +63,41 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
            FROM a_labels a JOIN b_labels b USING (query_id, model_id)
            WHERE a.score IS NOT DISTINCT FROM b.score
              AND (a.decided_by IS DISTINCT FROM b.decided_by OR a.contested <> b.contested)""",
+    ),
+    # Verdicts are never overwritten: of each scorer the newest on either side is compared.
+    "verdicts": (
+        ("verdicts",),
+        """WITH other AS (
+               SELECT DISTINCT query_id, model_id, sample, scorer
+               FROM a_verdicts a FULL JOIN b_verdicts b
+                 USING (query_id, model_id, sample, scorer, scorer_version)
+               WHERE a.outcome IS NULL OR b.outcome IS NULL
+                  OR (a.outcome, a.score, a.extracted, a.reason)
+                     IS DISTINCT FROM (b.outcome, b.score, b.extracted, b.reason)
+           ), sides AS (
+               SELECT 'a' AS side, * FROM a_verdicts SEMI JOIN other
+                 USING (query_id, model_id, sample, scorer)
+               UNION ALL SELECT 'b', * FROM b_verdicts SEMI JOIN other
+                 USING (query_id, model_id, sample, scorer)
+           ), newest AS (
+               SELECT * FROM sides QUALIFY row_number() OVER (
+                   PARTITION BY side, query_id, model_id, sample, scorer
+                   ORDER BY list_transform(regexp_extract_all(scorer_version, '[0-9]{1,18}'),
+                                           lambda part: part::BIGINT) DESC,
+                            scorer_version DESC) = 1
+           )
+           SELECT query_id, model_id, sample, scorer,
+                  CASE WHEN a.outcome IS NULL THEN 'filed' WHEN b.outcome IS NULL THEN 'withdrawn'
+                       WHEN a.outcome <> b.outcome THEN 'other outcome'
+                       WHEN a.score IS DISTINCT FROM b.score THEN 'rescored'
+                       WHEN a.extracted IS DISTINCT FROM b.extracted THEN 'read otherwise'
+                       ELSE 'same outcome' END AS change,
+                  a.outcome AS outcome_before, b.outcome AS outcome_after,
+                  a.score AS score_before, b.score AS score_after,
+                  a.extracted AS extracted_before, b.extracted AS extracted_after,
+                  a.scorer_version AS version_before, b.scorer_version AS version_after
+           FROM (FROM newest WHERE side = 'a') a FULL JOIN (FROM newest WHERE side = 'b') b
+             USING (query_id, model_id, sample, scorer)""",
     ),
     "ranks": (
         ("labels",),
@@ -143,7 +178,9 @@ def diff_releases(before: Path, after: Path) -> Diff:
         for side, manifest in manifests.items():
             for name in {need for needs, _ in _DIFFERENCES.values() for need in needs}:
                 if name in held[side]:
-                    path = folders[side] / manifest.tables[name].file
+                    # A stranger's manifest may name any file of ours.
+                    file = manifest.tables[name].file
+                    path = sealed(folders[side], file, manifest.files.get(file))
                     _view(connection, f"{side}_{name}", path)
         for name, (needs, sql) in _DIFFERENCES.items():
             if all(need in held["a"] and need in held["b"] for need in needs):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.release.inside import sealed
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest
 
@@ -18,13 +20,14 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     """
     if "splits" not in manifest.tables or "queries" not in manifest.tables:
         return []
-    queries = pq.read_table(
-        release / manifest.tables["queries"].file, columns=["query_id", "prompt"]
-    )
-    splits = pq.read_table(release / manifest.tables["splits"].file)
+
+    def read(name: str, columns: list[str] | None = None) -> pa.Table:
+        file = manifest.tables[name].file
+        return pq.read_table(sealed(release, file, manifest.files.get(file)), columns=columns)
+
+    queries, splits = read("queries", ["query_id", "prompt"]), read("splits")
     groups = None
     if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
-        file = release / manifest.tables["duplicates"].file
-        groups = group_of(pq.read_table(file, columns=["query_id", "group_id"]))
+        groups = group_of(read("duplicates", ["query_id", "group_id"]))
     found = leaked_tests(queries, splits, groups)
     return [row for row in found if row["verbatim"] or row["near_duplicates"]]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import query_oracle, single_means
+from pipelines.evaluate.baselines import query_oracle, task_oracle
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.plateau import right, solvable
 from pipelines.evaluate.selection import at_choice
@@ -141,18 +141,15 @@ def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> S
     three standard errors is possible for a router that reads questions well, and is
     to be explained.
     """
-    y = np.where(np.isnan(part.labels), np.nan, part.labels)
-    limit = np.zeros(len(y))
-    keys = [f"{t}\0{d}" for t, d in zip(part.tasks, part.domains, strict=True)]
-    for key in sorted(set(keys)):
-        at = np.array([k == key for k in keys])
-        with np.errstate(invalid="ignore"):
-            means = np.nan_to_num(single_means(y[at]), nan=-1.0)
-        limit[at] = np.nan_to_num(y[at][:, int(means.argmax())], nan=0.0)
-    hit = np.nan_to_num(at_choice(y, choice), nan=0.0)
+    keys = np.array([f"{t}\0{d}" for t, d in zip(part.tasks, part.domains, strict=True)])
+    # A choice without a label cannot be judged, so neither side counts there.
+    judged = np.flatnonzero(~np.isnan(at_choice(part.labels, choice)))
+    y = part.labels[judged]
+    limit = at_choice(y, task_oracle(y, keys[judged]))
+    hit = at_choice(y, choice[judged])
     difference = hit - limit
     error = float(difference.std(ddof=1) / np.sqrt(len(y))) if len(y) > 1 else 0.0
-    gain = float(difference.mean())
+    gain = float(difference.mean()) if len(y) else 0.0
     says = (
         f"accuracy {hit.mean():.2%}; best model of each task on test {limit.mean():.2%} "
         f"(difference {100 * gain:+.2f} ± {100 * error:.2f} points)"

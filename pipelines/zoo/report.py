@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pipelines.errors import BadInput
 from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
+from schemas.shown import markdown as shown
 
 CELLS = pa.schema(
     [
@@ -77,7 +78,7 @@ def markdown(
     if several:
         head += ["mean ± sd over encoders"]
     head += ["seeds", "s per fit", "s in all", "peak MB"]
-    lines = [f"# {title}", "", *notes, "", _row(head), _row(["---"] * len(head))]
+    lines = [f"# {shown(title)}", "", *notes, "", _row(head), _row(["---"] * len(head))]
     for router in routers:
         own = [standings[router, e] for e in encoders if (router, e) in standings]
         row = [router]
@@ -101,7 +102,9 @@ def markdown(
         lines += ["", f"Spread of the top five: {100 * (max(top) - min(top)):.2f} points."]
     if refused:
         lines += ["", "Refused:", ""]
-        lines += [f"- {r} with {e}: {why}" for (r, e), why in sorted(refused.items())]
+        lines += [
+            f"- {shown(r)} with {shown(e)}: {shown(why)}" for (r, e), why in sorted(refused.items())
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -191,4 +194,4 @@ def checked_results(named: str, folder: Path) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(map(shown, cells)) + " |"

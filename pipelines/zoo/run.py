@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import best_single, query_oracle, random_mean
+from pipelines.evaluate.baselines import alone, query_oracle, random_mean, ranked, task_oracle
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import at_choice
 from pipelines.zoo import cell as cells
@@ -115,21 +115,17 @@ def run(
 
 def references(core: Core, scheme: str) -> dict[str, float]:
     """Test accuracy of what is no router: best single model on train, chance, oracles."""
-    from pipelines.evaluate.baselines import single_means
-
     test = core.take(core.rows(scheme, "test"))
     test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
     y = test.labels
-    train = core.labels[core.rows(scheme, "train")]
-    single = y[:, best_single(train, cells.price(core, scheme))]
-    per_task = np.zeros(len(y))
-    for task in np.unique(test.tasks):
-        at = test.tasks == task
-        per_task[at] = np.nanmax(single_means(y[at]))
+    price = cells.price(core, scheme)
+    order = ranked(core.labels[core.rows(scheme, "train")], price)
     return {
-        "best single model (train)": float(np.nanmean(single)),
+        "best single model (train)": float(
+            at_choice(y, alone(~np.isnan(y), order)[:, order[0]]).mean()
+        ),
         "uniform random": float(np.nanmean(random_mean(y))),
-        "task oracle": float(per_task.mean()),
+        "task oracle": float(at_choice(y, task_oracle(y, test.tasks, price, order)).mean()),
         "oracle": float(at_choice(y, query_oracle(y)).mean()),
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field, model_validator
 
-from schemas.recipe.base import Strict
+from schemas.recipe.base import Name, Strict
 from schemas.recipe.collect import Collect, Recorded, RecordedFields
 from schemas.recipe.label import Label, Policy
 from schemas.recipe.pool import Model, Pool, Provider
@@ -50,8 +50,8 @@ class Recipe(Strict):
     looks for the benchmark's questions in them; none of theirs is taken.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
-    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    name: Name = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
+    version: Name = Field(pattern=r"^\d+\.\d+\.\d+$")
     sources: list[Source] = Field(min_length=1)
     compared_with: list[Source] = Field(default_factory=list)
     pool: Pool

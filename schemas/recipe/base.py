@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     ModelWrapValidatorHandler,
@@ -14,6 +15,23 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from schemas.errors import did_you_mean
+from schemas.shown import visible
+
+#: Bytes of a name: with what is put before and behind it, it still names a file.
+LONGEST_NAME = 200
+
+
+def _one_line(name: str) -> str:
+    size = len(name.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_NAME:
+        raise ValueError(f"this name is {size} bytes long; a name has at most {LONGEST_NAME}")
+    if not name.strip() or name != visible(name) or any(sign in name for sign in "\n\t"):
+        raise ValueError("a name is one line of signs that can be seen")
+    return name
+
+
+#: A name that can be shown and be part of a file's name.
+Name = Annotated[str, AfterValidator(_one_line)]
 
 
 class Strict(BaseModel):

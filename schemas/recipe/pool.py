@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.recipe.base import Strict
+from schemas.recipe.base import Name, Strict
 from schemas.recipe.collect import Limits, Parameter
 from schemas.recipe.secrets import check_name, refuse_secrets
 
@@ -16,7 +16,7 @@ from schemas.recipe.secrets import check_name, refuse_secrets
 class Model(Strict):
     """One model. What is not known stays null; it is never invented."""
 
-    model_id: str
+    model_id: Name
     endpoint_model: str | None = None
     provider: str | None = None
     family: str | None = None
@@ -59,7 +59,7 @@ class Model(Strict):
 class Provider(Strict):
     """An OpenAI-compatible endpoint. The key is read from the environment by name."""
 
-    name: str
+    name: Name
     base_url: str
     api_key_env: str | None = None
     price_list: Literal["openrouter"] | None = None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from schemas.recipe.base import Strict
+from schemas.recipe.base import Name, Strict
 
 
 class Fields(Strict):
@@ -32,7 +32,7 @@ class Fields(Strict):
 class Source(Strict):
     """One source dataset: from the hub, from local files, or from the catalog."""
 
-    name: str
+    name: Name
     kind: Literal["files", "hub"] = "files"
     catalog: str | None = None
     # local files: path or glob; `$NAME` and `${NAME}` read the environment

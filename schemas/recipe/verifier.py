@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.recipe.base import Strict
+from schemas.recipe.base import Name, Strict
 from schemas.recipe.collect import Retry
 from schemas.recipe.pool import Provider
 
@@ -15,7 +15,7 @@ class Served(Strict):
     """A model that gives verdicts, how it is asked, and what it costs."""
 
     #: Name after the colon: `xverify:<name>`, `judge:<name>`.
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: Name = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     provider: Provider
     #: Model name as the endpoint knows it; default: `name`.
     endpoint_model: str | None = None

@@ -148,3 +148,9 @@ def release(write: Write) -> Path:
 @pytest.fixture
 def tables() -> dict[str, pa.Table]:
     return tiny_tables()
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[..., dict[str, pa.Table]]:
+    """`tiny_tables`, for releases that several tests share."""
+    return tiny_tables

@@ -7,7 +7,7 @@ from pipelines.errors import BadInput, SourceError
 from pipelines.release.changelog import changelog
 from pipelines.release.diff import diff_releases, write_diff
 from pipelines.release.yank import yank, yanked
-from schemas import LABELS, MODELS
+from schemas import LABELS, MODELS, VERDICTS
 
 
 def test_diff_with_itself_is_empty(release):
@@ -44,6 +44,44 @@ def test_a_label_that_vanished_is_not_a_flip(write, tables):
     after = write({**tables, "labels": tables["labels"].slice(1)}, recipe={"version": "1.1.0"}).path
     found = diff_releases(before, after).tables["labels"].to_pylist()
     assert [row["change"] for row in found] == ["vanished"]
+
+
+def test_verdicts_are_compared_at_their_newest(write, tables):
+    # The labels stay: what a diff of labels alone would never show.
+    before = write().path
+    rows = tables["verdicts"].to_pylist()
+    rows[0] |= {"outcome": "abstain", "score": None}
+    rows[1] |= {"extracted": "2"}
+    rows.append({**rows[2], "scorer_version": "10", "outcome": "incorrect", "score": 0.0})
+    rows.append({**rows[3], "scorer": "human:ada"})
+    gone = rows.pop(4)
+    after = write({**tables, "verdicts": VERDICTS.from_rows(rows)}, recipe={"version": "1.1.0"})
+    found = diff_releases(before, after.path)
+    assert found.counts() == {
+        "verdicts": {"filed": 1, "other outcome": 2, "read otherwise": 1, "withdrawn": 1}
+    }
+    said = {
+        (r["query_id"], r["model_id"], r["scorer"]): r for r in found.tables["verdicts"].to_pylist()
+    }
+    raised = said[rows[2]["query_id"], rows[2]["model_id"], "numeric"]
+    assert (raised["version_before"], raised["version_after"]) == ("1", "10")
+    assert said[gone["query_id"], gone["model_id"], "numeric"]["change"] == "withdrawn"
+
+
+def test_a_file_outside_the_release_is_not_read(write, tmp_path, tables):
+    import json
+
+    import pyarrow.parquet as pq
+
+    good, bad = write().path, write(recipe={"version": "1.1.0"}).path
+    secret = tmp_path / "secret.parquet"
+    pq.write_table(tables["labels"].slice(1), secret)
+    manifest = json.loads((bad / "manifest.json").read_text())
+    manifest["files"][str(secret)] = manifest["files"].pop(manifest["tables"]["labels"]["file"])
+    manifest["tables"]["labels"]["file"] = str(secret)
+    (bad / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(SourceError, match="absolute path"):
+        diff_releases(good, bad)
 
 
 def test_prices_and_ranks(write, tables):

@@ -14,6 +14,19 @@ from schemas import LABELS, RESPONSES, SPLITS
 
 #: The question as one would write it down: join everything, then count.
 PLAIN = {
+    "oracle": """
+        WITH asked AS (
+            SELECT query_id, task, avg(score) AS middle, max(score) AS top
+            FROM labels JOIN queries USING (query_id) WHERE score IS NOT NULL
+            GROUP BY query_id, task
+        ), lead AS (
+            SELECT task, model_id, sum(score - middle) AS lead
+            FROM labels JOIN asked USING (query_id) WHERE score IS NOT NULL GROUP BY ALL
+        ), single AS (SELECT task, arg_max(model_id, lead) AS model_id FROM lead GROUP BY task)
+        SELECT task, count(*) AS queries, avg(top) AS oracle, avg(score) AS best_single,
+               any_value(model_id) AS best_model, avg(top) - avg(score) AS gap
+        FROM labels JOIN asked USING (query_id) JOIN single USING (task, model_id)
+        WHERE score IS NOT NULL GROUP BY task ORDER BY gap DESC, task""",
     "hardest_solvable": """
         SELECT query_id, task, count(score) AS judged, count(*) FILTER (correct) AS solved_by,
                min(model_id) FILTER (correct) AS for_example, left(question, 60) AS question

@@ -73,3 +73,74 @@ def test_a_pair_of_sockets_within_the_program_is_allowed() -> None:
     program += "    return asyncio.run(go())\n"
     result = check(program, "assert candidate(2) == [2, 2]")
     assert result.passed, result.reason
+
+
+SORTS = "def f(x):\n    x.sort()\n"
+CLEARS = "def f(x):\n    x.clear()\n    return []\n"
+IN_PLACE = {
+    # name: (program, test, whether it holds)
+    "what is asked": (SORTS, "x = [2, 1]\ncandidate(x)\nassert x == [1, 2]", True),
+    "nothing is done": (
+        "def f(x):\n    pass\n", "x = [2, 1]\ncandidate(x)\nassert x == [1, 2]", False
+    ),
+    "an argument is to be left alone": (
+        "def f(x):\n    x.sort()\n    return x[0]\n",
+        "x = [2, 1]\nassert candidate(x) == 1\nassert x == [2, 1]",
+        False,
+    ),
+    "and is": (
+        "def f(x):\n    return min(x)\n",
+        "x = [2, 1]\nassert candidate(x) == 1\nassert x == [2, 1]",
+        True,
+    ),
+    "expected comes from what was emptied": (
+        CLEARS,
+        "for x in ([2, 1], [3, 4]):\n    assert candidate(x) == sorted(x)",
+        False,
+    ),
+    "the same in two lines": (CLEARS, "x = [2, 1]\ny = candidate(x)\nassert y == sorted(x)", False),
+    "changed on the way, and right": (
+        "def f(x):\n    x.sort()\n    return x\n",
+        "x = [2, 1]\nassert candidate(x) == [1, 2]\nassert candidate([3, 2]) == [2, 3]",
+        True,
+    ),
+    "deep": (
+        "def f(x):\n    x['a'][0].append(3)\n    x['b'] = 1\n    del x['c']\n",
+        "inner = [1]\nx = {'a': (inner,), 'c': 0}\ncandidate(x)\n"
+        "assert inner == [1, 3]\nassert x == {'a': ([1, 3],), 'b': 1}",
+        True,
+    ),
+    "a set and bytes": (
+        "def f(s, b):\n    s.discard(1)\n    b.append(7)\n",
+        "s, b = {1, 2}, bytearray(b'a')\ncandidate(s, b)\n"
+        "assert s == {2}\nassert b == bytearray(b'a\\x07')",
+        True,
+    ),
+    "by name": ("def f(*, x):\n    x.append(1)\n", "x = []\ncandidate(x=x)\nassert x == [1]", True),
+    "changed, then raised": (
+        "def f(x):\n    x.append(1)\n    raise ValueError('no')\n",
+        "x = []\ntry:\n    candidate(x)\nexcept ValueError:\n    pass\nassert x == []",
+        False,
+    ),
+    "holds itself": (
+        "def f(x):\n    x.append(x)\n",
+        "x = [1]\ncandidate(x)\nassert x == [1]",
+        False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_arguments_changed_in_place_are_seen_and_are_no_way_out(name: str) -> None:
+    program, body, holds = IN_PLACE[name]
+    results = [check(program, body) for _ in range(2)]
+    assert [one.passed for one in results] == [holds, holds], results[0].reason
+    # The same bytes of a verdict each time.
+    assert results[0] == results[1]
+
+
+def test_a_change_is_seen_by_asserts_at_the_top_as_well() -> None:
+    assert asserts(SORTS, "x = [2, 1]\nf(x)\nassert x == [1, 2]").passed
+    result = asserts(CLEARS, "x = [2, 1]\nassert f(x) == sorted(x)")
+    assert not result.passed
+    assert "only because the arguments were changed" in result.reason

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import best_single
+from pipelines.evaluate.baselines import alone, ranked
 from pipelines.evaluate.bootstrap import Draws, interval, p_value
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.plateau import selection_entropy, selection_profile
@@ -31,7 +31,8 @@ class Collapse:
     Attributes:
         accuracy: mean score of its choices.
         gain: accuracy minus that of the single model that is best on the same
-            train questions, with a paired interval and a Holm-corrected p-value.
+            train questions, with a paired interval and a Holm-corrected p-value. Where
+            that model has no label the next best stands in, as for the router.
         top_model, top_share: the model it asks most, and how often.
         entropy: selection entropy over log m; 0 is collapse.
     """
@@ -101,8 +102,9 @@ def crossfitted(
             held.take(np.flatnonzero(inner)).examples()
         )
         price = mean_costs(held.costs["usd"]) if "usd" in held.costs else np.zeros(core.n_models)
-        singles[test] = best_single(held.labels, price)
         part = core.take(test)
+        order = ranked(held.labels, price)
+        singles[test] = alone(~np.isnan(part.labels), order)[:, order[0]]
         for name in names:
             router: Router = ROUTERS.get(name)()
             router.fit(train)
@@ -131,7 +133,7 @@ def _collapses(
             Collapse(
                 router=name,
                 accuracy=float(scores[:, k].mean()),
-                gain=float(np.nanmean(gains[:, k])),
+                gain=float(gains[:, k].mean()),
                 gain_low=low,
                 gain_high=high,
                 p_adjusted=adjusted[k],

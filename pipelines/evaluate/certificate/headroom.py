@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import single_means
+from pipelines.evaluate.baselines import alone, ranked, single_means
 from pipelines.evaluate.plateau import right
 from pipelines.evaluate.selection import at_choice, mean_costs
 
@@ -111,10 +111,8 @@ def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: in
             fit = np.flatnonzero((tasks == task) & (half == side))
             score = np.flatnonzero((tasks == task) & (half != side))
             if len(fit) and len(score):
-                accuracy = np.nan_to_num(single_means(labels[fit]), nan=-1.0)
-                order = np.lexsort((np.arange(len(accuracy)), -accuracy))
-                known = ~np.isnan(labels[score][:, order])
-                chosen = order[np.argmax(known, axis=1)]
+                order = ranked(labels[fit])
+                chosen = alone(~np.isnan(labels[score]), order)[:, order[0]]
                 out[score] = at_choice(labels[score], chosen)
     return out
 
@@ -139,10 +137,8 @@ def specialist_scores(labels: Floats, tasks: NDArray[np.str_]) -> Floats:
     [[0.5, -0.5], [-0.5, 0.5]]
     """
     table = np.array([single_means(labels[tasks == task]) for task in np.unique(tasks)])
-    table = np.where(np.isnan(table), np.nan, table)
-    rows = np.nanmean(table, axis=1, keepdims=True)
-    columns = np.nanmean(table, axis=0, keepdims=True)
-    return np.asarray(table - rows - columns + np.nanmean(table))
+    overall = mean_costs(table.reshape(-1, 1))
+    return np.asarray(table - mean_costs(table.T)[:, None] - mean_costs(table) + overall)
 
 
 def specialist_stability(

@@ -33,10 +33,12 @@ class Certificate:
     best_covers, dominated_share, redundancy, contested_share,
     unreadable_share, resolvable_difference (of the test questions) and
     resolvable_difference_crossfitted (of all questions, as the reference
-    routers are tried).
+    routers are tried). They are over the `n_compared` questions on which the
+    best single model has a label, so that they can be compared.
     """
 
     n_queries: int
+    n_compared: int
     n_test: int | None
     n_models: int
     coverage: float
@@ -74,8 +76,8 @@ def certify(
 ) -> Certificate:
     """Certificate of a release or of staged tables.
 
-    Figures of the pool are over all queries with a label; the reference routers
-    are cross-fitted over the same queries, so that all of them count; the
+    Figures of the pool are over the queries on which the best single model has a
+    label; the reference routers are cross-fitted over the same queries; the
     resolvable difference is that of the test questions of `scheme`, on which
     others will compare.
 
@@ -106,9 +108,12 @@ def certify(
     draws = Draws(core.n_queries, resamples, seed, core.clusters(cluster))
     figures, models = pool_figures(core, cost, single, draws)
     test = _test(core, scheme)
+    compared = core.take(np.flatnonzero(~np.isnan(core.labels[:, single])))
+    if compared.n_queries < core.n_queries:
+        draws = Draws(compared.n_queries, resamples, seed, compared.clusters(cluster))
     for name, among in (
         ("resolvable_difference", test or core),
-        ("resolvable_difference_crossfitted", core),
+        ("resolvable_difference_crossfitted", compared),
     ):
         found = resolvable_difference(among.labels)
         figures[name] = (
@@ -116,11 +121,17 @@ def certify(
             if found is None
             else Figure(found)
         )
-    tried, why_not = crossfitted(core, routers=routers, folds=folds, draws=draws)
-    how = f"cross-fitted in {folds} folds over all {core.n_queries} questions"
+    tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws)
+    how = f"cross-fitted in {folds} folds over all {compared.n_queries} questions"
     verdict, words = verdict_of(core, figures, tried, why_not, single, how)
+    if compared.n_queries < core.n_queries:
+        words += (
+            f" All of this is about the {compared.n_queries} of {core.n_queries} questions on "
+            "which that model has a label."
+        )
     return Certificate(
         n_queries=core.n_queries,
+        n_compared=compared.n_queries,
         n_test=None if test is None else test.n_queries,
         n_models=core.n_models,
         coverage=core.coverage,

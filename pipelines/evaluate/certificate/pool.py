@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import mix_weights, query_oracle, random_mean, task_oracle
+from pipelines.evaluate.baselines import (
+    alone,
+    evened,
+    levels,
+    mix_weights,
+    query_oracle,
+    random_mean,
+    ranked,
+    task_oracle,
+)
 from pipelines.evaluate.bootstrap import Draws, interval
 from pipelines.evaluate.certificate.headroom import (
     agreement,
@@ -23,6 +32,15 @@ from pipelines.evaluate.plateau import hard_subset, right, solvable
 from pipelines.evaluate.selection import Choice, at_choice, mean_costs
 
 Floats = NDArray[np.float64]
+
+
+#: (lower, upper): what no release can have the other way round.
+IN_ORDER = (
+    ("best_single", "task_oracle"),
+    ("task_oracle", "query_oracle"),
+    ("uniform_random", "query_oracle"),
+    ("cost_matched_mix", "query_oracle"),
+)
 
 
 @dataclass(frozen=True)
@@ -53,25 +71,43 @@ def pool_figures(
 ) -> tuple[dict[str, Figure], list[ModelFigure]]:
     """Figures by name, and those of every model.
 
+    Every figure is over the questions on which the best single model has a
+    label: it, the oracles and the mix are only comparable on the same questions.
+    A model's own accuracy is over all the questions that it has a label for.
+
     Args:
         cost: (n, m) of the certificate's measure, or None.
         single: position of the best single model.
     """
     y = core.labels
-    columns, reasons = _columns(core, cost, single, draws.seed)
+    compared = np.flatnonzero(~np.isnan(y[:, single]))
+    columns, reasons = _columns(
+        core.take(compared), None if cost is None else cost[compared], single, draws.seed
+    )
     names = list(columns)
-    values = np.concatenate([np.stack([columns[name] for name in names], axis=1), y], axis=1)
-    replicates = draws.means(values)
+    wide = np.full((core.n_queries, len(names)), np.nan)
+    wide[compared] = np.stack([columns[name] for name in names], axis=1)
+    replicates = draws.means(np.concatenate([wide, y], axis=1))
     figures: dict[str, Figure] = {}
     for k, name in enumerate(names):
-        figures[name] = _figure(columns[name], replicates[:, k], "no query has a value")
+        figures[name] = _figure(wide[:, k], replicates[:, k], "no query has a value")
     figures.update({name: Figure(None, reason=reason) for name, reason in reasons.items()})
+    _agree(figures)
     singles = replicates[:, len(names) :]
-    off = _dominance(cost, mean_costs(y), singles, draws, figures)
+    off = _dominance(cost, y, draws, figures)
     figures["specialist_stability"] = _stability(core)
     figures["contested_share"] = _share(core.contested)
     figures["unreadable_share"] = _share(core.unreadable)
     return figures, _models(core, cost, singles, off)
+
+
+def _agree(figures: dict[str, Figure]) -> None:
+    """Figures over the same questions cannot contradict each other; if they do, it is our fault."""
+    value = {name: one.value for name, one in figures.items()}
+    for lower, upper in IN_ORDER:
+        low, high = value[lower], value[upper]
+        if low is not None and high is not None and low > high + 1e-9:
+            raise AssertionError(f"{lower} {low} is above {upper} {high}")
 
 
 def _columns(
@@ -81,7 +117,9 @@ def _columns(
     y, decided = core.labels, core.decided
     oracle = query_oracle(y, cost)
     top = at_choice(y, oracle)
-    per_task = at_choice(y, task_oracle(y, core.tasks))
+    # The best single model first: it has a label on all of these questions.
+    order = np.array([single, *(k for k in ranked(y).tolist() if k != single)])
+    per_task = at_choice(y, task_oracle(y, core.tasks, order=order))
     can = solvable(decided)
     n_right, n_known = right(decided).sum(axis=1), (~np.isnan(y)).sum(axis=1)
     by_chance = chance_corrected_oracle(y, decided, core.tasks, core.chance)
@@ -114,10 +152,10 @@ def _mix(
         return {"cost_matched_mix": why, "gap_mix": why}
     y = core.labels
     spent = float(np.nanmean(at_choice(cost, oracle)))
-    weights = mix_weights(mean_costs(cost), np.nan_to_num(mean_costs(y), nan=0.0), spent)
-    known = ~np.isnan(y) * weights
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mixed = (np.where(np.isnan(y), 0.0, y) @ weights) / known.sum(axis=1)
+    who = alone(~np.isnan(y), ranked(y))
+    singles = at_choice(y, who)
+    weights = mix_weights(mean_costs(at_choice(cost, who)), singles.mean(axis=0), spent)
+    mixed = singles @ weights
     columns["cost_matched_mix"], columns["gap_mix"] = mixed, top - mixed
     return {}
 
@@ -170,16 +208,17 @@ def _figure(column: Floats, replicates: Floats, reason: str) -> Figure:
 
 
 def _dominance(
-    cost: Floats | None, accuracy: Floats, singles: Floats, draws: Draws, figures: dict[str, Figure]
+    cost: Floats | None, labels: Floats, draws: Draws, figures: dict[str, Figure]
 ) -> NDArray[np.bool_] | None:
-    """Share of models that another beats in accuracy at no more cost."""
+    """Share of models that another beats in accuracy at no more cost, on the same questions."""
     if cost is None:
         figures["dominated_share"] = Figure(
             None, reason="no cost measure is known for every model of the pool"
         )
         return None
-    off = dominated(mean_costs(cost), np.nan_to_num(accuracy, nan=0.0))
-    shares = dominated(draws.means(cost), np.nan_to_num(singles, nan=0.0)).mean(axis=-1)
+    off = dominated(levels(cost), np.nan_to_num(levels(labels), nan=0.0))
+    accuracy = np.nan_to_num(draws.means(evened(labels)), nan=0.0)
+    shares = dominated(draws.means(evened(cost)), accuracy).mean(axis=-1)
     low, high = interval(shares)
     figures["dominated_share"] = Figure(float(off.mean()), low, high)
     return off

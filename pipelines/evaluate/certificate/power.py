@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import single_means
+from pipelines.evaluate.baselines import ranked
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +29,7 @@ def resolvable_difference(
     """
     from scipy.stats import norm
 
-    accuracy = np.nan_to_num(single_means(labels), nan=-1.0)
-    order = np.lexsort((np.arange(len(accuracy)), -accuracy))[:top]
+    order = ranked(labels)[:top]
     found = []
     for i, a in enumerate(order):
         for b in order[i + 1 :]:

@@ -67,7 +67,7 @@ def _gain_r(shown: Routed) -> Found:
 
 def _gain_b(shown: Routed) -> Found:
     ground = shown.ground
-    return _against(shown, ground.test.labels[:, ground.best_on_test], True, 1.0)
+    return _against(shown, ground.singles()[:, ground.best_on_test], True, 1.0)
 
 
 def _gap_o(shown: Routed) -> Found:

@@ -37,7 +37,7 @@ def _compute(shown: Routed) -> Found | None:
     measure = shown.ground.measure
     if measure is None:
         return None
-    cost = mean_costs(shown.ground.test.costs[measure])
+    cost = mean_costs(shown.ground.singles(measure))
     return shown.mean(rci_column(shown.ground.test.labels, cost, shown.choice))
 
 

@@ -24,10 +24,10 @@ def entropies(scores: Floats) -> Floats:
 
 
 def over(shown: Routed, model: int) -> Found:
-    """Mean score of the choices over that of one model, on the questions it has a label for."""
-    y = shown.ground.test.labels
-    columns = np.stack([at_choice(y, shown.choice), y[:, model]], axis=1)
-    below = float(np.nanmean(columns[:, 1])) if not np.isnan(columns[:, 1]).all() else 0.0
+    """Mean score of the choices over that of one model, on the same questions."""
+    alone = shown.ground.singles()[:, model]
+    columns = np.stack([at_choice(shown.ground.test.labels, shown.choice), alone], axis=1)
+    below = float(columns[:, 1].mean())
     if not below > 0:
         return Found(float("nan"), None, "the model it is compared with is never right")
     drawn = shown.ground.draws.means(columns)

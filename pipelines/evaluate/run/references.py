@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import random_mean, single_means
+from pipelines.evaluate.baselines import alone, levels, random_mean, task_oracle
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.measured import Measured
 from pipelines.evaluate.rows import Metric, metric
+from pipelines.evaluate.selection import best
 
 Floats = NDArray[np.float64]
 
@@ -18,26 +19,33 @@ Floats = NDArray[np.float64]
 def reference_scores(ground: Ground) -> dict[str, Floats]:
     """(n, m) scores of the per-query and of the per-task oracle."""
     test = ground.test
+    chosen = task_oracle(test.labels, test.tasks, ground.price, ground.order)
     per_task = np.zeros_like(test.labels)
     for task in np.unique(test.tasks):
         at = test.tasks == task
-        per_task[at] = np.nan_to_num(single_means(test.labels[at]), nan=-1.0)
+        per_task[at] = np.nan_to_num(levels(test.labels[at]), nan=-1.0)
+    # Levels say what the sweep needs; where labels are missing they may rank a stand-in wrongly.
+    off = np.flatnonzero(best(per_task, ground.available(), ground.price) != chosen)
+    per_task[off, chosen[off]] = per_task[off].max(axis=1) + 1e-9
     return {"oracle": np.nan_to_num(test.labels, nan=-1.0), "task oracle": per_task}
 
 
 def plain_references(ground: Ground) -> list[Metric]:
-    """Accuracy and cost of every single model, of the best of them, and of uniform chance."""
-    y, split, ids = ground.test.labels, ground.split, ground.test.model_ids
+    """Accuracy and cost of every single model, of the best of them, and of uniform chance.
+
+    All are over the same questions: see `Ground.singles`.
+    """
+    y, split, ids = ground.singles(), ground.split, ground.test.model_ids
     columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
     columns["best single"] = y[:, ground.single]
-    columns["uniform random"] = random_mean(y)
+    columns["uniform random"] = random_mean(ground.test.labels)
     replicates = ground.draws.means(np.stack(list(columns.values()), axis=1))
     rows = [
         metric(name, "accuracy", split, _mean(column), replicates[:, k], "no label in the split")
         for k, (name, column) in enumerate(columns.items())
     ]
     for name in ground.prices:
-        cost = ground.test.costs[name]
+        cost = ground.singles(name)
         paid = ground.draws.means(cost)
         for k, model in enumerate(ids):
             rows.append(
@@ -59,8 +67,9 @@ def _mean(column: Floats) -> float:
 def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
     """Share of questions on which a router chooses the best generalist; 1 is collapse onto it."""
     rows = []
+    asked = alone(ground.available(), ground.order)[:, ground.single]
     for one in measured:
-        same = (one.choice == ground.single).astype(np.float64)[:, None]
+        same = (one.choice == asked).astype(np.float64)[:, None]
         rows.append(
             metric(
                 one.router,

@@ -96,9 +96,12 @@ def facts(
         "coverage": ground.test.coverage,
         "measures": list(ground.prices),
         "best_single": core.model_ids[ground.single],
+        "stood_in": int(np.isnan(y[:, ground.single]).sum()),
         "best_on_test": core.model_ids[ground.best_on_test],
         "oracle_accuracy": float(at_choice(y, query_oracle(y)).mean()),
-        "task_oracle_accuracy": float(at_choice(y, task_oracle(y, ground.test.tasks)).mean()),
+        "task_oracle_accuracy": float(
+            at_choice(y, task_oracle(y, ground.test.tasks, ground.price, ground.order)).mean()
+        ),
         "resamples": resamples,
         "seed": seed,
         "clustered_by": cluster,

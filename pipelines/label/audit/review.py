@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines.errors import BadInput
 from pipelines.label.verdict_matrix import newest
 from pipelines.label.verdicts import file, verdict
+from schemas.shown import spreadsheet
 
 #: What a person may write; `cannot_tell` files an abstention.
 DECISIONS = {"correct": "correct", "incorrect": "incorrect", "cannot_tell": "abstain"}
@@ -195,15 +196,8 @@ def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({name: harmless(row[name]) for name in COLUMNS})
+        writer.writerow({name: spreadsheet(row[name]) for name in COLUMNS})
     return out.getvalue()
-
-
-def harmless(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula, disarmed by an apostrophe."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
 
 
 def from_csv(text: str, *, by: str, at: str) -> pa.Table:

@@ -5,71 +5,118 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+import os
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from pipelines.errors import UnknownName, did_you_mean
+from schemas.shown import markdown, one_line, spreadsheet
+
+_ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown"}
+#: Signs of one cell that a person is shown.
+_WIDEST = 80
 
 
 def to_text(answer: pa.Table, format: str) -> str:
     """The answer as `table`, `csv`, `json` or `markdown`; ends in a newline.
 
-    Null is an empty field in CSV, `null` in JSON and `–` for people.
+    Null is an empty field in CSV, `null` in JSON and `–` for people. A text that a
+    spreadsheet would run as a formula has an apostrophe before it in CSV.
     """
-    return _FORMATS[format](answer)
+    if format == "table":
+        return _table(answer)
+    return "".join(_PIECES[format](answer.schema, answer.to_batches()))
 
 
-def write_answer(answer: pa.Table, path: Path) -> None:
-    """Write the answer as the ending of `path` says.
+def ending(path: Path) -> str:
+    """The ending of a file that an answer can be written to.
 
     Raises:
-        UnknownName: the ending is none of `.csv`, `.json`, `.md`, `.parquet`.
+        UnknownName: it is none of `.csv`, `.json`, `.md`, `.parquet`.
     """
-    endings = {".csv": "csv", ".json": "json", ".md": "markdown"}
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(answer, path, compression="zstd")
-    elif path.suffix in endings:
-        path.write_text(to_text(answer, endings[path.suffix]), encoding="utf-8", newline="\n")
-    else:
+    known = [*_ENDINGS, ".parquet"]
+    if path.suffix not in known:
         raise UnknownName(
             f"no format is known by the ending {path.suffix!r}",
             where=str(path),
-            next_step=did_you_mean(path.suffix, [*endings, ".parquet"]),
+            next_step=did_you_mean(path.suffix, known),
         )
+    return path.suffix
 
 
-def _csv(answer: pa.Table) -> str:
+def write_answer(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+    """Write rows as they come, as the ending of `path` says; returns how many.
+
+    The file appears when it is whole; what was there stays when the query fails.
+
+    Raises:
+        UnknownName: the ending is not known.
+    """
+    kind, rows = ending(path), 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in batches:
+            rows += batch.num_rows
+            yield batch
+
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+                for batch in counted():
+                    writer.write_batch(batch)
+        else:
+            with part.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.writelines(_PIECES[_ENDINGS[kind]](schema, counted()))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
+def _csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.column_names)
-    for row in _rows(answer):
-        writer.writerow(["" if value is None else _plain(value) for value in row])
-    return out.getvalue()
+    writer.writerow(map(spreadsheet, schema.names))
+    for batch in batches:
+        for row in _rows(batch):
+            writer.writerow(["" if value is None else spreadsheet(_plain(value)) for value in row])
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+    yield out.getvalue()
 
 
-def _json(answer: pa.Table) -> str:
-    rows = answer.to_pylist()
-    return json.dumps(rows, ensure_ascii=False, indent=2, default=str) + "\n"
+def _json(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    del schema
+    before = "[\n"
+    for batch in batches:
+        for row in batch.to_pylist():
+            text = json.dumps(row, ensure_ascii=False, indent=2, default=str)
+            yield before + textwrap.indent(text, "  ")
+            before = ",\n"
+    yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _markdown(answer: pa.Table) -> str:
-    numeric = [_is_number(field.type) for field in answer.schema]
-    lines = [
-        "| " + " | ".join(map(_cell, answer.column_names)) + " |",
-        "| " + " | ".join("---:" if n else "---" for n in numeric) + " |",
-    ]
-    lines += ["| " + " | ".join(_cell(_short(v)) for v in row) + " |" for row in _rows(answer)]
-    return "\n".join(lines) + "\n"
+def _markdown(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    numeric = [_is_number(field.type) for field in schema]
+    yield "| " + " | ".join(map(_cell, schema.names)) + " |\n"
+    yield "| " + " | ".join("---:" if n else "---" for n in numeric) + " |\n"
+    for batch in batches:
+        for row in _rows(batch):
+            yield "| " + " | ".join(_cell(_short(v)) for v in row) + " |\n"
 
 
 def _table(answer: pa.Table) -> str:
-    rows = [[_one_line(_short(value)) for value in row] for row in _rows(answer)]
-    names = answer.column_names
+    rows = [[one_line(_short(value), _WIDEST) for value in row] for row in _rows(answer)]
+    names = [one_line(name, _WIDEST) for name in answer.column_names]
     widths = [max([len(name), *(len(row[i]) for row in rows)]) for i, name in enumerate(names)]
     numeric = [_is_number(field.type) for field in answer.schema]
 
@@ -84,7 +131,7 @@ def _table(answer: pa.Table) -> str:
     return "\n".join([line(names), rule, *map(line, rows), f"({answer.num_rows:,} rows)"]) + "\n"
 
 
-def _rows(answer: pa.Table) -> list[tuple[Any, ...]]:
+def _rows(answer: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in answer.columns]
     return list(zip(*columns, strict=True)) if columns else []
 
@@ -105,14 +152,8 @@ def _short(value: Any) -> str:
     return str(_plain(value))
 
 
-def _one_line(text: str) -> str:
-    """Printable text on one line: answers of models hold line breaks and terminal codes."""
-    flat = "".join(sign if sign.isprintable() else " " for sign in text)
-    return flat if len(flat) <= 80 else flat[:79] + "…"
-
-
 def _cell(text: str) -> str:
-    return _one_line(text).replace("\\", "\\\\").replace("|", "\\|")
+    return markdown(one_line(text, _WIDEST))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -121,8 +162,7 @@ def _is_number(kind: pa.DataType) -> bool:
     )
 
 
-_FORMATS: dict[str, Callable[[pa.Table], str]] = {
-    "table": _table,
+_PIECES: dict[str, Callable[[pa.Schema, Iterable[pa.RecordBatch]], Iterator[str]]] = {
     "csv": _csv,
     "json": _json,
     "markdown": _markdown,

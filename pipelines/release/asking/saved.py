@@ -39,18 +39,33 @@ SAVED: dict[str, Saved] = {
         "ORDER BY accuracy DESC NULLS LAST, model_id",
     ),
     "oracle": Saved(
-        "per task: oracle, best single model and the gap a router can win",
-        "WITH per_model AS (\n"
-        "    SELECT task, model_id, total / nullif(judged, 0) AS accuracy\n"
-        "    FROM numbered.per_task JOIN numbered.models USING (model_no)\n"
+        "per task: oracle, best single model and the gap a router can win, on its questions",
+        # A task's best single model is the one furthest above the mean of the questions it was
+        # asked (where no label is missing: the most accurate), and the oracle is over the
+        # questions that it has a label for. Means over different questions would contradict.
+        "WITH asked AS MATERIALIZED (\n"
+        "    SELECT query_no, task, judged, total, top FROM numbered.per_query\n"
+        "    JOIN numbered.queries USING (query_no) WHERE judged > 0\n"
+        "), per AS MATERIALIZED (SELECT model_no, task, judged, total FROM numbered.per_task\n"
+        "), size AS (SELECT task, count(*) AS asked FROM asked GROUP BY task\n"
+        "), gaps AS (\n"
+        "    SELECT DISTINCT task FROM per JOIN size USING (task) WHERE judged < asked\n"
+        "), led AS (\n"
+        "    SELECT task, model_no, sum(score - total / judged) AS lead, count(*) AS n\n"
+        "    FROM numbered.labels JOIN asked USING (query_no)\n"
+        "    WHERE score IS NOT NULL AND task IN (FROM gaps) GROUP BY task, model_no\n"
+        "    UNION ALL SELECT task, model_no, total, judged FROM per\n"
+        "    WHERE judged > 0 AND task NOT IN (FROM gaps)\n"
         "), single AS (\n"
-        "    SELECT task, max(accuracy) AS best_single, arg_max(model_id, accuracy) AS best_model\n"
-        "    FROM per_model GROUP BY task\n"
+        "    SELECT task, arg_min(model_no, (-round(lead, 9), -n, model_no)) AS model_no\n"
+        "    FROM led GROUP BY task\n"
         ")\n"
-        "SELECT task, count(*) AS queries, avg(top) AS oracle, best_single, best_model,\n"
-        "       avg(top) - best_single AS gap\n"
-        "FROM numbered.per_query JOIN numbered.queries USING (query_no) JOIN single USING (task)\n"
-        "WHERE judged > 0 GROUP BY task, best_single, best_model ORDER BY gap DESC, task",
+        "SELECT task, count(*) AS queries, avg(top) AS oracle, avg(score) AS best_single,\n"
+        "       any_value(model_id) AS best_model, avg(top) - avg(score) AS gap\n"
+        "FROM single JOIN asked USING (task)\n"
+        "JOIN numbered.labels USING (query_no, model_no)\n"
+        "JOIN numbered.models USING (model_no) WHERE score IS NOT NULL\n"
+        "GROUP BY task ORDER BY gap DESC, task",
     ),
     "hardest_solvable": Saved(
         "queries that fewest models solve, but at least one does",

@@ -42,8 +42,10 @@ class Missing(BaseException):
 class Program:
     """The program on the other side of the wire."""
 
-    def __init__(self, requests: BinaryIO, replies: BinaryIO):
-        self._requests, self._replies = requests, replies
+    def __init__(self, requests: BinaryIO, replies: BinaryIO, *, carry: bool = True):
+        self._requests, self._replies, self._carry = requests, replies, carry
+        #: Whether a call changed its arguments and returned something as well.
+        self.both = False
         #: What ends the examination, kept because a test may catch everything.
         self.ended: BaseException | None = None
 
@@ -66,23 +68,24 @@ class Program:
 
     def function(self, name: str) -> Any:
         def candidate(*arguments: Any, **named: Any) -> Any:
-            return self.call(name, *arguments, **named)
+            request = {"do": "call", "name": name, "with": self._pack(arguments, named)}
+            return self._ask(request, (list(arguments), named))
 
         return candidate
 
     def _pack(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return wire.pack((list(arguments), named), _number)
 
-    def _ask(self, request: Any) -> Any:
+    def _ask(self, request: Any, given: Any = None) -> Any:
         if self.ended is not None:
             raise self.ended
         try:
-            return self._answer(request)
+            return self._answer(request, given)
         except (Failed, Missing, wire.Broken) as end:
             self.ended = end
             raise
 
-    def _answer(self, request: Any) -> Any:
+    def _answer(self, request: Any, given: Any) -> Any:
         try:
             wire.send(self._requests, request)
         except OSError as error:
@@ -92,6 +95,13 @@ class Program:
             raise wire.Broken("a reply that is not in form")
         if isinstance(reply.get("missing"), str):
             raise Missing(reply["missing"][:100])
+        if given is not None and "after" in reply:
+            if reply["after"] is False:
+                raise Failed("the program made an argument hold itself")
+            after = wire.unpack(reply["after"], lambda number: Opaque(self, number))
+            self.both = self.both or reply.get("value") is not None
+            if self._carry:
+                wire.restore(given, after)
         if "raised" in reply:
             raise _raised(reply)
         return wire.unpack(reply.get("value"), lambda number: Opaque(self, number))

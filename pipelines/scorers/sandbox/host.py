@@ -87,11 +87,18 @@ def run(
     """
     limits = limits or Limits()
     shown = installed(modules)
-    said = _start(job, limits, isolate=True, modules=shown)
+    said = first = _start(job, limits, isolate=True, modules=shown)
     if "refused" in said:
         if not without_isolation:
             raise NoIsolation(str(said["refused"]))
         said = _start(job, limits, isolate=False, modules=shown)
+    if said.get("passed") is True and said.get("both") is True:
+        # It returned something and changed its arguments: a test that computes what it
+        # expects from a changed argument may hold for nothing, so it has to hold without.
+        again = {**job, "carry": False}
+        said = _start(again, limits, isolate="refused" not in first, modules=shown)
+        if said.get("passed") is False:
+            said["reason"] = f"holds only because the arguments were changed: {said['reason']}"
     if "passed" not in said:
         raise JailBroken(str(said.get("broken", said)))
     missing = said.get("missing")

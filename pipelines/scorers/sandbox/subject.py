@@ -21,25 +21,43 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """
     space: dict[str, Any] = {"__name__": _PROGRAM}
     kept: list[Any] = []
+    numbers: dict[int, int] = {}  # what is kept is never freed, so its id stays its own
 
     def keep(value: Any) -> int:
-        kept.append(value)
-        return len(kept) - 1
+        if id(value) not in numbers:
+            numbers[id(value)] = len(kept)
+            kept.append(value)
+        return numbers[id(value)]
 
     while True:
         try:
             request = wire.receive(requests)
         except wire.Broken:
             return
+        given: list[Any] = []
         try:
-            reply: dict[str, Any] = {"value": _answer(request, space, kept, keep)}
+            reply: dict[str, Any] = {"value": _answer(request, space, kept, keep, given)}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are answers too
             kinds = [kind.__name__ for kind in type(error).__mro__]
             reply = {"raised": kinds, "text": _text(error), "missing": _missing(error)}
+        if given and (after := _after(request, given[0], keep)) is not None:
+            reply["after"] = after
         wire.send(replies, reply)
 
 
-def _answer(request: Any, space: dict[str, Any], kept: list[Any], keep: Any) -> Any:
+def _after(request: Any, given: Any, keep: Any) -> Any:
+    """The arguments as the call left them; None where it left them alone, False where they
+    are no plain data any more."""
+    try:
+        after = wire.pack(given, keep)
+    except (ValueError, RecursionError):  # made to hold itself
+        return False
+    return None if after == request["with"] else after
+
+
+def _answer(
+    request: Any, space: dict[str, Any], kept: list[Any], keep: Any, given: list[Any]
+) -> Any:
     operation = request["do"]
     if operation == "load":
         _same_dice()
@@ -51,6 +69,7 @@ def _answer(request: Any, space: dict[str, Any], kept: list[Any], keep: Any) -> 
         for part in request.get("path", ()):
             found = getattr(found, part)
         arguments, named = wire.unpack(request["with"], kept.__getitem__)
+        given.append((arguments, named))
         return wire.pack(found(*arguments, **named), keep)
     if operation == "run":
         return wire.pack(_run(request["source"], request["stdin"]), keep)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any, BinaryIO
 
 #: Longest message, in bytes.
@@ -50,10 +51,12 @@ def pack(value: Any, handle: Callable[[Any], int], depth: int = 0) -> Any:
     if isinstance(value, str):
         return {"s": value}
     if isinstance(value, (bytes, bytearray)):
-        return {"b": value.hex()}
+        return {"y" if isinstance(value, bytearray) else "b": value.hex()}
     for tag, kind in (("l", list), ("t", tuple), ("e", set), ("z", frozenset)):
         if isinstance(value, kind):
-            return {tag: [pack(item, handle, depth + 1) for item in value]}
+            items = [pack(item, handle, depth + 1) for item in value]
+            # One form for equal sets, so that a set that was left alone is known to be.
+            return {tag: sorted(items, key=json.dumps) if tag in "ez" else items}
     if isinstance(value, dict):
         return {
             "d": [
@@ -84,6 +87,39 @@ def unpack(message: Any, handle: Callable[[int], Any], depth: int = 0) -> Any:
         raise Broken("a value that is not in form") from error
 
 
+def restore(value: Any, after: Any) -> None:
+    """Make `value` what `after` is, in place and as deep as both are of one kind.
+
+    Whoever holds the list, dictionary, set or byte array then sees the change, as
+    if the program had been called in the same process.
+    """
+    if isinstance(value, (list, tuple)) and isinstance(after, (list, tuple)):
+        for one, other in zip(value, after, strict=False):
+            restore(one, other)
+        if isinstance(value, list):
+            value[:] = [
+                one if _one_kind(one, other) else other
+                for one, other in zip_longest(value[: len(after)], after)
+            ]
+    elif isinstance(value, dict) and isinstance(after, dict):
+        kept = {key: value[key] for key in after if key in value}
+        for key, one in kept.items():
+            restore(one, after[key])
+        value.clear()
+        for key, other in after.items():
+            value[key] = kept[key] if _one_kind(kept.get(key), other) else other
+    elif isinstance(value, set) and isinstance(after, (set, frozenset)):
+        value.clear()
+        value.update(after)
+    elif isinstance(value, bytearray) and isinstance(after, bytearray):
+        value[:] = after
+
+
+def _one_kind(one: Any, other: Any) -> bool:
+    """Both are the same kind of thing that can be changed in place, so `restore` has done it."""
+    return type(one) is type(other) and isinstance(one, (list, dict, set, bytearray))
+
+
 _MANY: dict[str, Callable[[Any], Any]] = {"l": list, "t": tuple, "e": set, "z": frozenset}
 _ONE: dict[str, Callable[[Any], Any]] = {
     "i": lambda body: int(body, 16),
@@ -91,4 +127,5 @@ _ONE: dict[str, Callable[[Any], Any]] = {
     "c": lambda body: complex(float.fromhex(body[0]), float.fromhex(body[1])),
     "s": lambda body: body if isinstance(body, str) else "",
     "b": bytes.fromhex,
+    "y": bytearray.fromhex,
 }

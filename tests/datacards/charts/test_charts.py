@@ -42,13 +42,26 @@ def texts(svg: str) -> list[str]:
 @pytest.mark.parametrize("n", [3, 9, 43, 112])
 def test_every_model_is_named_on_its_bar_and_axes_have_titles_and_units(n: int) -> None:
     models = pool(n)
-    svg = accuracy_bars(models, 0.95, pool=ids(models))
+    svg = accuracy_bars([{**row, "oracle": 0.95} for row in models], pool=ids(models))
     shown = texts(svg)
     assert {short(str(row["model_id"])) for row in models} <= set(shown)
     assert "accuracy (share of labelled questions answered right)" in shown
     scatter = texts(cost_accuracy(models, pool=ids(models)))
     assert "mean cost (USD per 1,000 questions, log scale)" in scatter
     assert "accuracy" in scatter
+
+
+def test_the_oracle_stands_beside_each_model_where_their_questions_differ() -> None:
+    same = [{"model_id": m, "accuracy": 0.5, "oracle": 0.8} for m in "ab"]
+    assert "per-query oracle" in texts(accuracy_bars(same, pool=ids(same)))
+    # b was asked easy questions: one line at 0.8 would stand below its bar.
+    apart = [
+        {"model_id": "b", "accuracy": 0.9, "oracle": 0.95},
+        {"model_id": "a", "accuracy": 0.5, "oracle": 0.8},
+    ]
+    svg = accuracy_bars(apart, pool=ids(apart))
+    assert "per-query oracle on the model's questions" in texts(svg)
+    assert "per-query oracle" not in texts(svg)
 
 
 def test_labels_touch_neither_each_other_nor_a_sign_nor_what_is_blocked() -> None:
@@ -71,7 +84,7 @@ def test_labels_touch_neither_each_other_nor_a_sign_nor_what_is_blocked() -> Non
 
 def test_the_same_rows_give_the_same_bytes_whatever_was_drawn_before() -> None:
     first = cost_accuracy(pool(9), pool=ids(pool(9)), name="one")
-    accuracy_bars(pool(3), None, pool=ids(pool(3)))
+    accuracy_bars(pool(3), pool=ids(pool(3)))
     assert cost_accuracy(pool(9), pool=ids(pool(9)), name="one") == first
     found = re.findall(r' id="([^"]*)"', first)
     assert all(one.startswith("one-") for one in found)
@@ -84,7 +97,7 @@ def test_hostile_names_stay_text(look) -> None:
         {"model_id": "b", "accuracy": 0.6, "cost": 2.0},
     ]
     drawn = [
-        accuracy_bars(models, None, pool=ids(models), look=look),
+        accuracy_bars(models, pool=ids(models), look=look),
         cost_accuracy(models, pool=ids(models), look=look),
         grids.heatmap([(NASTY, NASTY, 0.5)], name="h", title=NASTY, rows=[NASTY],
                       columns=[NASTY], value="v", of=("a", "b"), look=look),

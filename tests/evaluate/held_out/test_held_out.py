@@ -82,8 +82,11 @@ def expected(core: Core, inside: list[int]) -> dict[str, float]:
     known = [core.labels[q, choice(core, train, q)] for q in test]
     chosen = [choice(core, outside, q) for q in test]
     new = [core.labels[q, k] for q, k in zip(test, chosen, strict=True)]
-    means = [mean(core.labels[i, k] for i in outside) for k in range(core.n_models)]
-    general = means.index(max(means))
+    # On the same questions: a hole counts as the mean of its question.
+    rows = [[v if v == v else mean(core.labels[i]) for v in core.labels[i]] for i in outside]
+    means = [round(mean(row[k] for row in rows), 12) for k in range(core.n_models)]
+    labelled = [sum(row == row for row in core.labels[outside, k]) for k in range(core.n_models)]
+    general = max(range(core.n_models), key=lambda k: (means[k], labelled[k], -k))
     return {
         "id_accuracy": mean(known),
         "ood_accuracy": mean(new),

@@ -68,12 +68,33 @@ class Case:
     def choice(self) -> list:
         return [self.pick(self.scores[q], q) for q in range(self.n)]
 
-    def single(self, y: list) -> int:
+    def order(self, y: list) -> list:
+        """Models by accuracy on the same questions: a hole counts as the question's mean."""
         price = self.price("usd")
-        level = [mean(row[k] for row in y) for k in range(self.m)]
-        return min(
-            range(self.m), key=lambda k: (-(level[k] if known(level[k]) else -1.0), price[k], k)
+        level = [
+            mean(row[k] if known(row[k]) else mean(row) for row in y)
+            if any(known(row[k]) for row in y)
+            else -1.0
+            for k in range(self.m)
+        ]
+        labelled = [sum(known(row[k]) for row in y) for k in range(self.m)]
+        return sorted(
+            range(self.m), key=lambda k: (-round(level[k], 12), -labelled[k], price[k], k)
         )
+
+    def single(self, y: list) -> int:
+        return self.order(y)[0]
+
+    def alone(self, k: int, measure: str | None = None) -> list:
+        """Who answers each question when only model k is asked: the next best where it cannot."""
+        return [
+            next(
+                j
+                for j in (k, *self.order(self.train_y))
+                if known(self.y[q][j]) and (measure is None or known(self.cost[measure][q][j]))
+            )
+            for q in range(self.n)
+        ]
 
     @property
     def deployed(self) -> int:
@@ -87,7 +108,9 @@ class Case:
         return [row[k] for row in table]
 
     def level(self, table: list, k: int) -> float | None:
-        return mean(self.column(table, k))
+        """Mean of the test scores or costs when only model k is asked."""
+        measure = next((name for name, cost in self.cost.items() if cost is table), None)
+        return mean(table[q][j] for q, j in enumerate(self.alone(k, measure)))
 
     def sweep(self, measure: str, scores: list | None = None) -> list:
         """[(mean cost, accuracy)] at every setting."""
@@ -112,6 +135,10 @@ class Case:
     def range(self, measure: str) -> tuple[int, float, float]:
         levels = [self.level(self.cost[measure], k) for k in range(self.m)]
         return levels.index(min(levels)), min(levels), max(levels)
+
+
+def levels_of(c: Case, k: int) -> list:
+    return [row[j] for row, j in zip(c.y, c.alone(k), strict=True)]
 
 
 def hits(c: Case) -> list:
@@ -151,10 +178,8 @@ def hard_share(c: Case) -> float | None:
 
 def exchanged(c: Case, kind: str) -> float | None:
     out = []
-    for q, k in enumerate(c.choice):
-        if not known(c.y[q][c.deployed]):
-            continue
-        mine, other = c.right[q][k] == 1, c.right[q][c.deployed] == 1
+    for q, (k, j) in enumerate(zip(c.choice, c.alone(c.deployed), strict=True)):
+        mine, other = c.right[q][k] == 1, c.right[q][j] == 1
         out.append(
             {"won": mine and not other, "lost": other and not mine, "changed": mine != other}[kind]
         )
@@ -184,7 +209,7 @@ def outcome(c: Case, published: bool) -> dict:
 
 
 def generalist(c: Case) -> dict:
-    same = [float(k == c.deployed) for k in c.choice]
+    same = [float(k == j) for k, j in zip(c.choice, c.alone(c.deployed), strict=True)]
     rows = {"agreement_with_generalist": mean(same)}
     if len(set(c.tasks)) > 1:
         for task in set(c.tasks):
@@ -594,11 +619,13 @@ PLAIN: dict[str, Callable[[Case], dict]] = {
     "gain_over_best_single": one(
         "gain_over_best_single",
         lambda c: mean(
-            h - row[c.deployed] for h, row in zip(hits(c), c.y, strict=True)
+            h - row[k] for h, row, k in zip(hits(c), c.y, c.alone(c.deployed), strict=True)
         ),
     ),
     "disagreement_with_best_single": one(
-        "disagreement_with_best_single", lambda c: mean(float(k != c.deployed) for k in c.choice)
+        "disagreement_with_best_single", lambda c: mean(
+            float(k != j) for k, j in zip(c.choice, c.alone(c.deployed), strict=True)
+        ),
     ),
     "won_from_best_single": one("won_from_best_single", lambda c: exchanged(c, "won")),
     "lost_to_best_single": one("lost_to_best_single", lambda c: exchanged(c, "lost")),
@@ -630,7 +657,7 @@ PLAIN: dict[str, Callable[[Case], dict]] = {
     "gain_r": one(
         "gain_r", lambda c: over(macro(c, hits(c)), macro(c, [mean(row) for row in c.y]))
     ),
-    "gain_b": one("gain_b", lambda c: over(macro(c, hits(c)), macro(c, c.column(c.y, c.best)))),
+    "gain_b": one("gain_b", lambda c: over(macro(c, hits(c)), macro(c, levels_of(c, c.best)))),
     "gap_o": one("gap_o", lambda c: over(macro(c, hits(c)), macro(c, tops(c)), -1)),
     "v_r": one("v_r", lambda c: ratio(mean(hits(c)), c.level(c.y, c.deployed))),
     "v_b": one("v_b", lambda c: ratio(mean(hits(c)), c.level(c.y, c.best))),

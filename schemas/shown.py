@@ -1,0 +1,70 @@
+"""Strangers' text where people look at it: a terminal, a Markdown table, a spreadsheet.
+
+Ids, headers, titles and answers come from files and servers of others. None may move the
+cursor, turn the text around, make markup, or be run as a formula.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+#: Control characters but line feed and tab, and signs that turn text around or hide in it.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\ud800-\udfff]"
+)
+#: What a spreadsheet takes for a formula; some also know the wide forms of these signs.
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\n]")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def visible(text: str) -> str:
+    """The text with `�` for every sign that a terminal acts on; lines and tabs stay.
+
+    >>> visible("gpt\\x1b[2J\\u202e4")
+    'gpt�[2J�4'
+    """
+    return _UNSEEN.sub("�", text)
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """`visible` on one line, cut to `most` signs."""
+    flat = visible(" ".join(text.split()))
+    return flat if most is None or len(flat) <= most else flat[: most - 1] + "…"
+
+
+def markdown(text: str) -> str:
+    """Text on one line that makes no markup, link, image or HTML of its own in Markdown.
+
+    >>> markdown("a|b <img> [x](javascript:0)")
+    'a\\\\|b \\\\<img\\\\> \\\\[x\\\\](javascript:0)'
+    """
+    return re.sub(r"([\\|<>`\[\]])", r"\\\1", one_line(text))
+
+
+def prose(text: str) -> str:
+    """Paragraphs of Markdown, links included, without HTML, images or signs that act.
+
+    >>> prose("See [us](https://example.org).\\n\\n<script> ![x](https://example.org/seen.gif)")
+    'See [us](https://example.org).\\n\\n\\\\<script> !\\\\[x](https://example.org/seen.gif)'
+    """
+    return re.sub(r"<|(?<=!)\[", lambda sign: "\\" + sign[0], visible(text))
+
+
+def spreadsheet(value: Any) -> Any:
+    """A cell of CSV for people: a text that a spreadsheet would run as a formula gets an
+    apostrophe before it; numbers stay, also when they are written as text.
+
+    >>> spreadsheet("=HYPERLINK(0)"), spreadsheet("-3.5"), spreadsheet(-3.5)
+    ("'=HYPERLINK(0)", '-3.5', -3.5)
+    """
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    if text.lstrip()[:1] in ("=", "+", "-", "@", "＝", "＋", "－", "＠") or text[:1] in (
+        "\t",
+        "\n",
+    ):
+        return text if _NUMBER.fullmatch(text) else f"'{text}"
+    return text
