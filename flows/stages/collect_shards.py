@@ -99,6 +99,9 @@ def ask_shard(
     """
     table = read(queries, "queries")
     pool, asking = share(_served(recipe.pool, model_id), recipe.collect, sharers)
+    # The bound is the benchmark's and is kept in the ledger; other models' own bounds are not ours.
+    own = {name: usd for name, usd in asking.budget.models.items() if name == model_id}
+    asking = asking.model_copy(update={"budget": asking.budget.model_copy(update={"models": own})})
     with open_ledger(Path(root)) as ledger, slots(pool):
         drawn = [_covers(table, recipe, model_id, rows)]
         planned = plan(table, pool, asking, ledger, rows=drawn, benchmark=recipe.name)
@@ -130,8 +133,6 @@ def _served(pool: Pool, model_id: str) -> Pool:
 
 def _indivisible(recipe: Recipe) -> str | None:
     """Why one process has to ask everything, if it has to."""
-    if recipe.collect.budget.is_set:
-        return "a budget is kept by one process"
     if recipe.collect.transport == "batch":
         return "batches are cut by 'collect.batch'"
     return None

@@ -31,7 +31,7 @@ from pipelines.calls.request import Request
 from pipelines.calls.store import Keeping, OnStored
 from pipelines.calls.wire.address import address_of
 from pipelines.calls.wire.body import Patience
-from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.attempt import Attempt, is_billed
 from pipelines.ledger.ledger import AnswerKey, Ledger
 from schemas.recipe.collect import Batch
 
@@ -262,7 +262,12 @@ class _Batches:
                     why = "the server gave fewer answers than asked for"
                     few = Fault("few_choices", why, status=200)
                     made += failed_rows(rest, few, origin, latency_s=None)
-            rows += [row for row in made if (row.request_hash, row.sample) not in already]
+            new = [row for row in made if (row.request_hash, row.sample) not in already]
+            failed = [row for row in new if not row.usable]
+            most = lane.unanswered_after
+            billed = request.billed + any(is_billed(row) for row in failed)
+            tally.gave_up(failed, unanswered=most is not None and request.billed < billed >= most)
+            rows += new
         await self._keep(rows, tally)
         # Only now: killed before this line, the next run imports what is not there yet.
         await self._settle(one, spent)
@@ -273,9 +278,7 @@ class _Batches:
 
     async def _keep(self, rows: list[Attempt], tally: Tally) -> None:
         """Keep and count; return when all is durable."""
-        failed = [row for row in rows if not row.usable]
-        tally.gave_up(failed)
-        tally.errors.update(row.error_class or "error" for row in failed)
+        tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
             fault = await (await self._keeping.keep(part, tally, settles=True))

@@ -13,7 +13,7 @@ from pipelines.collect.collect import acollect, collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Batch, Budget, Collect
+from schemas.recipe.collect import Batch, Budget, Collect, Unanswered
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
@@ -77,6 +77,9 @@ class Batches(Loopback):
                 row["response"] = None
                 row["error"] = {"code": "batch_expired", "message": "too late"}
                 bad.append(row)
+            elif "tools" in prompt:
+                row["response"] = {"status_code": 200, "body": completion(None)}
+                good.append(row)
             else:
                 row["response"] = {"status_code": 200, "body": completion(f"re {prompt}")}
                 good.append(row)
@@ -119,6 +122,20 @@ def test_every_line_ends_as_a_row(tmp_path: Path) -> None:
         server.asked.clear()
         collect(plan(table(PROMPTS), pool(server), settings(), ledger), ledger)
         assert sorted(server.asked) == ["late", "lost"]
+
+
+def test_a_pair_billed_too_often_is_given_up_in_the_run_that_found_out(tmp_path: Path) -> None:
+    given = settings(unanswered=Unanswered(after=3))
+    with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        for run in (1, 2, 3):
+            ended = collect(plan(table(["q0", "tools"]), pool(server), given, ledger), ledger)
+            assert ended.complete == (run == 3)
+        # Not only when the next run looks: this one may go on to a release.
+        assert ended.unanswered == {"m": 1}
+        assert server.asked.count("tools") == 3
+        again = collect(plan(table(["q0", "tools"]), pool(server), given, ledger), ledger)
+        assert (again.complete, again.unanswered) == (True, {"m": 1})
+        assert server.asked.count("tools") == 3
 
 
 def test_a_stopped_run_finds_its_batches_again(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +24,12 @@ from flows.tracking.run import start
 from flows.workspace.shares import part, sharers
 from pipelines import embed, encoders
 from pipelines.collect.plan import cuts
+from pipelines.errors import BudgetReached
 from schemas.recipe import Collect, Pool
 from schemas.recipe.collect import Limits
 from schemas.recipe.pool import Model, Provider
+from tests.calls.loopback import Loopback
+from tests.calls.test_budget import Billing
 from tests.flows.test_sharing import RECIPE
 
 ROOT = Path(__file__).parents[2]
@@ -169,6 +173,44 @@ def test_collection_in_shards_asks_every_pair_once_within_the_limit(tmp_path):
         # A single process gets the same answers: the same fingerprint.
         whole = collect(recipe, tmp_path / "one", 1)
     assert whole["fingerprint"] == sharded["fingerprint"] == again["fingerprint"]
+
+
+def billed(server):
+    return sum(server.usd.values())
+
+
+def test_shards_share_one_budget(tmp_path):
+    # A bound was kept by one process once, and shards refused it; the ledger keeps it now.
+    bill = Billing()
+    rows = "".join(json.dumps({"q": f"question {i}", "a": "1"}) + "\n" for i in range(60))
+    (tmp_path / "rows.jsonl").write_text(rows)
+    recipe = tmp_path / "recipe.yaml"
+    with Loopback(bill) as server:
+        for usd, complete in ((1.0, False), (1000.0, True)):
+            recipe.write_text(BUDGETED.format(url=server.base_url, usd=usd))
+            given = {"recipe": str(recipe), "workspace": str(tmp_path / "yard"), "jobs": 2}
+            for _ in range(2):
+                ends = nullcontext() if complete else pytest.raises(BudgetReached, match="budget")
+                with ends:
+                    start(build, **given, until="collect", shards=3)
+            assert (billed(bill) > 1.0) is complete
+        assert billed(bill) > 0.3
+
+
+BUDGETED = """name: shared
+version: "1.0.0"
+sources:
+  - {{name: one, path: rows.jsonl, scorer: exact, fields: {{question: q, references: a}}}}
+pool:
+  providers: [{{name: p, base_url: "{url}"}}]
+  models:
+    - {{model_id: m0, provider: p, price_in: 100, price_out: 1000, price_date: "2026-01-01"}}
+    - {{model_id: m1, provider: p, price_in: 100, price_out: 1000, price_date: "2026-01-01"}}
+collect:
+  max_tokens: 50
+  budget: {{usd: {usd}, models: {{m1: 1000.0}}}}
+  retry: {{attempts: 6, first_wait_s: 0.0}}
+"""
 
 
 @pytest.mark.slow

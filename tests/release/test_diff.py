@@ -52,7 +52,7 @@ def test_verdicts_are_compared_at_their_newest(write, tables):
     rows = tables["verdicts"].to_pylist()
     rows[0] |= {"outcome": "abstain", "score": None}
     rows[1] |= {"extracted": "2"}
-    rows.append({**rows[2], "scorer_version": "10", "outcome": "incorrect", "score": 0.0})
+    rows.append({**rows[2], "scorer_version": "10", "outcome": "correct", "score": 1.0})
     rows.append({**rows[3], "scorer": "human:ada"})
     gone = rows.pop(4)
     after = write({**tables, "verdicts": VERDICTS.from_rows(rows)}, recipe={"version": "1.1.0"})

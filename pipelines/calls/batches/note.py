@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import zip_longest
 
 from pipelines.calls.request import Request, Settings
 from pipelines.ledger.ledger import AnswerKey
@@ -33,6 +34,8 @@ class Submitted:
     reserved: float = 0.0
     #: Per line: what was set aside for it in the ledger.
     charges: list[str] = field(default_factory=list)
+    #: Per line: attempts before this one that were billed without an answer.
+    billed: list[int] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -61,6 +64,7 @@ class Submitted:
                 for r in requests
             ],
             charges=charges,
+            billed=[r.billed for r in requests],
         )
 
     @classmethod
@@ -91,8 +95,10 @@ class Submitted:
                 (),
                 tuple(samples),
                 request_hash,
+            ).with_billed(billed)
+            for (request_hash, samples, query_id, settings_hash), billed in zip_longest(
+                self.items, self.billed, fillvalue=0
             )
-            for request_hash, samples, query_id, settings_hash in self.items
         ]
 
 
