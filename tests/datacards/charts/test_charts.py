@@ -131,7 +131,7 @@ def test_a_model_keeps_its_colour_where_others_of_its_pool_are_not_drawn() -> No
     alone = [row for row in models if row["model_id"] == last]
     hue = colours(whole)[last][0]
     assert hue != colours([last])[last][0]
-    for svg in (accuracy_bars(alone, None, pool=whole), cost_accuracy(alone, pool=whole)):
+    for svg in (accuracy_bars(alone, pool=whole), cost_accuracy(alone, pool=whole)):
         assert f'fill="{hue}"' in svg
 
 
