@@ -1,9 +1,10 @@
 """One answer of a model against the majority of its eight, on 100 MATH questions.
 
-`small` is the first answer, `large` the majority of eight by meaning. Entropy of `small` is
-that of the eight samples; of `large`, that of which meaning wins when eight are drawn again.
-Where both answers mean the same nobody prefers either; else the reward model's mean score of the
-meaning decides for the basis `judge:reward_model`.
+`small` is one answer, labelled by the share of the eight that are right; `large` is the majority
+of eight by meaning. Entropy of `small` is that of the eight samples; of `large`, that of which
+meaning wins when eight are drawn again. Where all eight mean the same nobody prefers either; else
+the reward model's mean score, of the majority against all eight, decides for the basis
+`judge:reward_model`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.methods.written import PART, write
+from benchmarks.methods.written import write
+
+#: Split of the questions in turn: few differ, so many are tested.
+PART = ("train", "test", "train", "test", "validation")
 
 
 def math_samples(data: Path, folder: Path) -> Path:
@@ -46,12 +50,13 @@ def math_samples(data: Path, folder: Path) -> Path:
         majority = one.majority or 0
         entropy = {"small": float(one.entropies["discrete"] or 0.0)}
         entropy["large"] = _settled(clusters, generator)
-        for name, sample in (("small", 0), ("large", majority)):
-            hit = right[query, sample]
+        every = [right[query, k] for k in range(len(clusters))]
+        for name, hits in (("small", every), ("large", [every[majority]])):
+            score = float(np.mean(hits))
             labels.append(
                 {
-                    "query_id": query, "model_id": name, "score": float(hit), "correct": hit,
-                    "decided_by": "math", "contested": False, "n_samples": 1,
+                    "query_id": query, "model_id": name, "score": score, "correct": score >= 0.5,
+                    "decided_by": "math", "contested": False, "n_samples": len(hits),
                 }
             )  # fmt: skip
             entropies.append(
@@ -122,7 +127,7 @@ def _preferred(
     from pipelines.curate.preference.record import winner_by_entropy, winner_by_score
 
     same = clusters == clusters[majority]
-    judged = "tie" if same[0] else winner_by_score(float(reward[same].mean()), float(reward[0]))
+    judged = winner_by_score(float(reward[same].mean()), float(reward.mean()))
     wins = {
         "semantic_entropy": winner_by_entropy(entropy["large"], entropy["small"], 0.1),
         "judge:reward_model": judged,
