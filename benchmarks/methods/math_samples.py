@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.methods.written import write
+from pipelines.curate.preference.semantic import Measured
 
-#: Split of the questions in turn: few differ, so many are tested.
+#: Split of the questions in turn: the eight disagree on few, so many are tested.
 PART = ("train", "test", "train", "test", "validation")
 
 
@@ -44,7 +45,7 @@ def math_samples(data: Path, folder: Path) -> Path:
     preferences: list[Any] = []
     splits: list[Any] = []
     generator = np.random.default_rng(0)
-    for place, one in enumerate(sorted(found, key=lambda m: m.samples.query["query_id"])):
+    for place, one in enumerate(sorted(found, key=_order)):
         query, clusters = one.samples.query["query_id"], one.clusters
         assert clusters is not None
         majority = one.majority or 0
@@ -84,6 +85,12 @@ def math_samples(data: Path, folder: Path) -> Path:
             "splits": SPLITS.from_rows(splits),
         },
     )
+
+
+def _order(one: Measured) -> tuple[bool, str]:
+    """Questions on which the eight disagree first, so that every split has its share of them."""
+    assert one.clusters is not None
+    return bool(np.all(one.clusters == one.clusters[0])), str(one.samples.query["query_id"])
 
 
 def _read(folder: Path) -> tuple[pa.Table, pa.Table, dict[tuple[str, int], float]]:
