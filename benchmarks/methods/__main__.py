@@ -80,12 +80,14 @@ def _studies(names: Sequence[str], folder: Path, given: Any, **how: Any) -> None
 
 
 def _page(given: Any) -> None:
+    drawn = "all questions" if given.questions is None else f"{given.questions:,} questions"
     parts = [
         "# The papers' own routers\n\nMade by `python -m benchmarks.methods`, which says how its "
-        "small releases are made from recorded data. Intervals are 95 %.\n\n"
-        "- `mmlu_pro_sized`: MMLU-Pro's recorded answers of the models whose size is known; cost "
-        "is the number of parameters; descriptors are text footprints (there are no "
-        "log-probabilities).\n"
+        "small releases are made from recorded data. Intervals are 95 %, by "
+        f"{given.resamples} resamples.\n\n"
+        f"- `mmlu_pro_sized`: {drawn} of MMLU-Pro with the recorded answers of the models whose "
+        "size is known; cost is the number of parameters; descriptors are text footprints (there "
+        "are no log-probabilities); a third of the models is unseen.\n"
         "- `math_samples`: one model, eight samples of 100 MATH questions; `small` is one answer, "
         "`large` the majority of eight. The eight disagree on 12 questions, so there is little to "
         "gain: 40 questions are tested.\n"
