@@ -1,4 +1,4 @@
-"""Agreement on the smaller label data: BBH, MATH samples, HumanEval, OmnisBench, AlpacaEval.
+"""Agreement on the smaller label data: BBH, MATH samples, HumanEval, OmnisBench, and so on.
 
 Each function returns figures and the rows on which the two readings differ, as dictionaries.
 """
@@ -69,8 +69,7 @@ def math_samples(data: Path) -> Measured:
 def humaneval(data: Path) -> Measured:
     """`code` on the canonical solutions (all pass) and on a stub of each (none may)."""
     read = SCORERS.get("code").read
-    with gzip.open(data / "humaneval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as lines:
-        tasks = [json.loads(line) for line in lines]
+    tasks = _tasks(data)
     differing = []
     for task in tasks:
         asked = Asked(
@@ -83,11 +82,18 @@ def humaneval(data: Path) -> Measured:
     return _figures(2 * len(tasks), differing), differing
 
 
+def _tasks(data: Path) -> list[dict[str, Any]]:
+    with gzip.open(data / "humaneval" / "HumanEval.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
 def omnisbench(data: Path) -> Measured:
     """Scorers by grader against the stored `passed` of graded items."""
     import pyarrow.parquet as pq
 
     rows = pq.read_table(data / "omnisbench" / "items.parquet").to_pylist()
+    # A HumanEval prompt may define helpers that the answer calls.
+    prompts = {task["task_id"]: task["prompt"] for task in _tasks(data)}
     scorers = {"code_unittest": "code", "numeric_match": "numeric", "livecodebench": "code"}
     differing, read_rows = [], 0
     for row in rows:
@@ -96,7 +102,8 @@ def omnisbench(data: Path) -> Measured:
         if not row["reference"]:
             continue
         reading = SCORERS.get(name).read(
-            Asked("", (row["reference"],), metadata=metadata), row["response_text"] or ""
+            Asked(prompts.get(row["item_id"], ""), (row["reference"],), metadata=metadata),
+            row["response_text"] or "",
         )
         read_rows += 1
         if (reading.outcome == "correct") != row["passed"]:
@@ -104,6 +111,47 @@ def omnisbench(data: Path) -> Measured:
                 _row(name, row["item_id"], row["passed"], "", reading, row["response_text"] or "")
             )
     return _figures(read_rows, differing) | {"without_reference": len(rows) - read_rows}, differing
+
+
+def routellm_gsm8k(data: Path) -> Measured:
+    """`numeric` against RouteLLM's stored labels of two models' answers."""
+    import pandas as pd
+
+    read = SCORERS.get("numeric").read
+    lines = (data / "gsm8k" / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    gold = [json.loads(line)["answer"].rpartition("#### ")[2] for line in lines]
+    rows: Any = pd.read_parquet(data / "routellm" / "gsm8k.parquet")
+    differing = []
+    for row in rows.itertuples():
+        reading = read(Asked(row.prompt, (gold[row.row],)), row.response)
+        if (reading.outcome == "correct") != row.correct:
+            differing.append(
+                _row("numeric", gold[row.row], bool(row.correct), "", reading, row.response)
+            )
+    return _figures(len(rows), differing), differing
+
+
+def gsm8k_as_math(data: Path) -> Measured:
+    """`math` against ZeroEval's rule, on a seeded tenth of the GSM8K responses."""
+    import pandas as pd
+
+    read = SCORERS.get("math").read
+    folder = data / "zeroeval_gsm"
+    keys = ["query_id", "model"]
+    queries: Any = pd.read_parquet(folder / "queries.parquet").set_index("query_id")
+    responses = pd.read_parquet(folder / "responses.parquet").astype(dict.fromkeys(keys, str))
+    upstream = pd.read_parquet(folder / "upstream_labels.parquet").astype(dict.fromkeys(keys, str))
+    rows: Any = responses.sample(frac=0.1, random_state=15).merge(upstream, on=keys)
+    differing = []
+    for row in rows.itertuples():
+        query = queries.loc[row.query_id]
+        gold = query.gold_answer.lstrip("# ")
+        reading = read(Asked(query.question, (gold,)), row.output)
+        if (reading.outcome == "correct") != row.correct:
+            differing.append(
+                _row("math", gold, bool(row.correct), row.extracted, reading, row.output)
+            )
+    return _figures(len(rows), differing), differing
 
 
 def alpaca(data: Path) -> Measured:
@@ -147,5 +195,7 @@ MORE = {
     "math_samples": math_samples,
     "humaneval": humaneval,
     "omnisbench": omnisbench,
+    "routellm_gsm8k": routellm_gsm8k,
+    "gsm8k_as_math": gsm8k_as_math,
     "alpaca": alpaca,
 }

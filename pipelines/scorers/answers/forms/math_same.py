@@ -9,20 +9,16 @@ from functools import lru_cache
 from pipelines.scorers.answers.agreeing import agree
 from pipelines.scorers.answers.forms.algebra import symbolically
 from pipelines.scorers.answers.forms.math_form import Form, form_of
+from pipelines.scorers.answers.forms.one_number import looks_numeric, number, spoken_number
 from pipelines.scorers.answers.numbers.number_read import numeric_answer
 from pipelines.scorers.answers.numbers.quantity import Quantity, plain, scan
 from pipelines.scorers.answers.numbers.units import Measure, measured
 from pipelines.scorers.scorer import Asked
 
-_NUMBER_ONLY = re.compile(
-    r"[-+]?\s?\$?\s?[-+]?[\d.,'_ ]*\d\.?(?:\s?\(?\d+/\d+\)?|\s?/\s?-?[\d.,]*\d)?"
-    r"(?:[eE][-+]?\d+|\s?\*\s?10\s?\^\s?\(?[-+]?\d+\)?)?\s?(?:%|percent)?"
-)
 # "60 square feet as the average": words around a number, read as `numeric` reads them.
 _PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")
 _BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
-_DOLLARS = re.compile(r"(?<!\\)\$(?=.*(?<!\\)\$)|(?<=\S)(?<!\\)\$")
 _UNITED = re.compile(r"\d.{0,12}[A-Za-z°µΩ²³]|[$€£¥₹]")
 _VARIABLE = re.compile(r"\d(?!m[²³])[A-Za-z](?![A-Za-z])")
 _COMMA = re.compile(r"-?\d+,\d+\s?(?:[€%]|EUR)?")
@@ -46,7 +42,7 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     if first is not None and second is not None:
         return agree(first, second, asked)
     for text, read, said in ((one, first, second), (other, second, first)):
-        if read is None and said is not None and (third := _spoken_number(text, asked)):
+        if read is None and said is not None and (third := spoken_number(text, asked)):
             return agree(third, said, asked)
     if bases := _bases(asked.question if asked else ""):
         one, other = _without_base(one, bases), _without_base(other, bases)
@@ -66,21 +62,6 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     if first is not None and second is not None:
         return agree(first, second, asked)
     return _same(form(one), form(other), asked)
-
-
-# "6th", "2:00 pm", "2600g": where the other answer is a bare number.
-_ORDINAL = re.compile(r"\d{1,6}(?:st|nd|rd|th)")
-_HOUR = re.compile(r"\d{1,2}:00\s?[ap]\.?m\.?", re.IGNORECASE)
-_GLUED = re.compile(r"-?[\d.,]+(g|h|L|l)")
-
-
-def _spoken_number(text: str, asked: Asked | None) -> Quantity | None:
-    """The number of an ordinal, an hour, or a quantity whose letter the question uses as unit."""
-    text = text.strip(" $.")
-    glued = _GLUED.fullmatch(text)
-    if glued and asked and re.search(rf"\d\s?{glued[1]}\b", asked.question):
-        return number(text[:-1])
-    return numeric_answer(text) if _ORDINAL.fullmatch(text) or _HOUR.fullmatch(text) else None
 
 
 @lru_cache(maxsize=65536)
@@ -268,7 +249,7 @@ def same_scalar(one: str, other: str, asked: Asked | None = None) -> bool:
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
-    if (first is None and _looks_numeric(bare)) or (second is None and _looks_numeric(also)):
+    if (first is None and looks_numeric(bare)) or (second is None and looks_numeric(also)):
         return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _BASE.fullmatch(bare) or _BASE.fullmatch(also):
         return bool(bare) and _unbraced(bare) == _unbraced(also)
@@ -281,18 +262,3 @@ def _unbraced(text: str) -> str:
 
 def _time(clock: re.Match[str]) -> tuple[int, str, str]:
     return int(clock[1]), clock[2], (clock[3] or "").lower()
-
-
-@lru_cache(maxsize=65536)
-def number(text: str) -> Quantity | None:
-    """The text as one exact number; None when anything but a number stands there."""
-    shown = plain(_DOLLARS.sub("", text)).strip()
-    if not _NUMBER_ONLY.fullmatch(shown.strip("() ")):
-        return None
-    found = scan(shown)
-    one = found[0].quantity if len(found) == 1 else None
-    return None if one is not None and one.comma else one
-
-
-def _looks_numeric(text: str) -> bool:
-    return bool(re.fullmatch(r"[-+$]*\d[\d,.']*", text))
