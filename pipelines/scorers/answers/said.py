@@ -32,6 +32,7 @@ _LABEL = re.compile(
 )
 # "not 5/6 but 1/10": what is rejected goes.
 _NOT_BUT = re.compile(r"^not\s[^\n;]{1,80}?,?\sbut\s(?:rather\s)?", re.IGNORECASE)
+_FUNCTION = re.compile(r"(?:arc)?(?:sin|cos|tan|log|ln|exp|sqrt|det|lim|max|min|cot|sec|csc)h?")
 _JOIN = re.compile(r"[\s,;]{0,4}(?:and|or|,|;)?[\s,;]{0,4}")
 
 
@@ -52,7 +53,7 @@ def said(text: str) -> str:
         shown = shown[: sentence.start()]
         formulas = [one for one in formulas if one.start() < sentence.start()]
     words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
-    if not words:
+    if not words or (not _MATHS.search(shown) and all(map(_FUNCTION.fullmatch, words))):
         return _joined(text, shown, formulas, 0, len(shown))
     start, stop = 0, len(shown)
     for verb in _VERB.finditer(shown):

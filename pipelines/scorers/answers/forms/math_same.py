@@ -21,6 +21,8 @@ _BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
 _UNITED = re.compile(r"\d.{0,12}[A-Za-z°µΩ²³]|[$€£¥₹]")
 _VARIABLE = re.compile(r"\d(?!m[²³])[A-Za-z](?![A-Za-z])")
+_NEGATED = re.compile(r"\s{0,4}[-−]\s{0,4}\(")  # -(-5 m): a calculation
+_DENIED = re.compile(r"\W{0,4}(?:\\text\s?\{\s{0,2})?not\b", re.IGNORECASE)
 _COMMA = re.compile(r"-?\d+,\d+\s?(?:[€%]|EUR)?")
 # More than three digits before, or two or four and more behind the comma: a list of two such
 # numbers is not written without a space.
@@ -38,6 +40,8 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
     """
     if " ".join(one.split()) == " ".join(other.split()):
         return True
+    if bool(_DENIED.match(one)) != bool(_DENIED.match(other)):
+        return False
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
@@ -72,7 +76,7 @@ def form(text: str) -> Form:
 
 def _measure(text: str) -> Measure | None:
     """The text as a quantity with a unit; a letter glued to a number is a variable."""
-    if not _UNITED.search(text) or _VARIABLE.search(text):
+    if not _UNITED.search(text) or _VARIABLE.search(text) or _NEGATED.match(text):
         return None
     return measured(text)
 
