@@ -132,11 +132,18 @@ def _released(recipe: str, checked: Recipe, root: Path) -> list[str]:
     stale = [row for row in status(recipe, str(root)) if row["state"] == "stale"]
     if not stale:
         return [f"{version} is released already, and nothing it is made of has changed"]
-    what = "; ".join(f"{row['stage']}: {row['why']}" for row in stale)
+    what = "; ".join(f"{row['stage']}: {_few(row['why'])}" for row in stale)
     return [
         f"{version} is released already and is never overwritten, and this build may give another "
         f"({what}): set a new 'version' in the recipe"
     ]
+
+
+def _few(why: str) -> str:
+    """The first three of many reasons; `routeyard status` lists all."""
+    reasons = why.split("; ")
+    more = len(reasons) - 3
+    return why if more <= 0 else f"{'; '.join(reasons[:3])} and {more} more"
 
 
 def show(said: dict[str, Any]) -> None:
@@ -163,7 +170,7 @@ def show(said: dict[str, Any]) -> None:
     for heading in ("wanted", "there", "calls", "tokens in", "tokens out", "USD"):
         table.add_column(heading, justify="right")
     for row in said["models"]:
-        error = row["prompt_tokens_error"]
+        error = row["prompt_tokens_error"] if row["calls"] else None
         table.add_row(
             row["model_id"],
             f"{row['wanted']:,}",

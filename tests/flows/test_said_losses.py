@@ -11,7 +11,7 @@ import pytest
 
 from flows.cli import run
 from flows.deploy import check_cron, deploy
-from flows.plan import plan_build
+from flows.plan import _few, plan_build
 from pipelines.errors import BadInput
 from tests.flows.small_recorded import RECIPE, write
 
@@ -131,3 +131,8 @@ def test_a_deployment_that_cannot_run_is_refused_in_a_line(
     monkeypatch.setattr("flows.deploy.api_configured", lambda: False)
     with pytest.raises(BadInput, match="nothing will run"):
         deploy(str(write(tmp_path)), tmp_path / "yard")
+
+
+def test_many_reasons_are_the_first_and_how_many_more() -> None:
+    assert _few("a changed; b changed; c changed") == "a changed; b changed; c changed"
+    assert _few("; ".join("abcde")) == "a; b; c and 2 more"

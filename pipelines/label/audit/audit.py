@@ -240,9 +240,8 @@ def _findings(
             )
             found.append(LabelDoubt("stored_labels_differ", row["model_id"], says))
     for row in tables.get("duplicate_conflicts", pa.table({})).to_pylist():
-        says = (
-            f"{row['questions']} near-duplicates with {row['different_references']} different "
-            "references, or with labels that contradict each other"
-        )
+        several = row["different_references"]
+        what = f"{several} different references" if several > 1 else "labels that contradict"
+        says = f"{row['questions']} near-duplicates with {what}"
         found.append(LabelDoubt("duplicate_conflict", row["group_id"], says))
     return found
