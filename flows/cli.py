@@ -44,20 +44,14 @@ def _run(words: list[str]) -> int:
         print(visible(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("stopped; what was collected is kept: run the same command to go on", file=sys.stderr)
+        print(_stopped(), file=sys.stderr)
         return 130
     except BrokenPipeError:
         return _nobody_reads()
     except OSError as error:
-        import errno
-
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if (said := _of_the_disk(error)) is None:
             raise
-        print(
-            f"error: the disk is full\n  where: {error.filename or 'the workspace'}\n"
-            "  next:  free some space and run the same command; finished stages are kept",
-            file=sys.stderr,
-        )
+        print(visible(said), file=sys.stderr)
         return 1
     except Exception as error:
         if not (server := _silent_server(error)):
@@ -71,6 +65,42 @@ def _run(words: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _stopped() -> str:
+    """What a person who pressed Ctrl-C keeps."""
+    progress = sys.modules.get("flows.show.progress")
+    said = progress.kept() if progress is not None else None
+    return (
+        f"stopped; {said or 'what was finished is kept'}\n"
+        "  next:  run the same command to go on; nothing that is kept is asked or made again"
+    )
+
+
+def _of_the_disk(error: OSError) -> str | None:
+    """What the file system refuses, in words; None where that is not what happened."""
+    import errno
+
+    full = (
+        "the disk is full",
+        "free some space and run the same command; finished stages are kept",
+    )
+    place = "give a folder that you may write to: --workspace FOLDER"
+    known = {
+        errno.ENOSPC: full,
+        errno.EDQUOT: full,
+        errno.EROFS: ("the file system is read-only", place),
+        errno.EACCES: ("there is no permission to read or write", place),
+        errno.EPERM: ("it is not permitted", place),
+        errno.ENAMETOOLONG: ("a name is longer than the file system takes", "shorten it"),
+        errno.ELOOP: ("symbolic links lead in a circle", "remove the circle"),
+        errno.EIO: ("the disk cannot be read or written", "look after the disk, then run it again"),
+    }
+    full_or_named = error.errno in (errno.ENOSPC, errno.EDQUOT) or error.filename
+    if error.errno not in known or not full_or_named:
+        return None
+    says, then = known[error.errno]
+    return f"error: {says}\n  where: {error.filename or 'the workspace'}\n  next:  {then}"
 
 
 def _nobody_reads() -> int:

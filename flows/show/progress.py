@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pipelines.calls.progress import LaneView, Snapshot
 
 _EVERY_S = 10.0
+#: What the latest run of this process had when it was last shown: for Ctrl-C.
+_last: Snapshot | None = None
 
 
 @contextmanager
@@ -33,12 +35,31 @@ def collecting(
     """
     console = console or Said(stderr=True)
     if not console.is_terminal:
-        yield _Lines(console, also)
+        yield _noting(_Lines(console, also))
         return
     from rich.live import Live
 
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield lambda now: live.update(table(now))
+        yield _noting(lambda now: live.update(table(now)))
+
+
+def _noting(show: Callable[[Snapshot], None]) -> Callable[[Snapshot], None]:
+    def noting(now: Snapshot) -> None:
+        global _last
+        _last = now
+        show(now)
+
+    return noting
+
+
+def kept() -> str | None:
+    """What a run that is stopped now leaves in the ledger; None where nothing was asked."""
+    if _last is None:
+        return None
+    said = f"{_last.done:,} of {_last.wanted:,} answers are kept in the ledger"
+    paid = sum(lane.spent_usd for lane in _last.lanes)
+    unknown = "+?" if any(lane.unpriced for lane in _last.lanes) else ""
+    return f"{said} (${paid:,.4f}{unknown} spent in this run)"
 
 
 def table(now: Snapshot) -> Table:
