@@ -124,7 +124,7 @@ def test_a_study_writes_parquet_markdown_html_and_svg(tmp_path: Path) -> None:
     cells = pq.read_table(out / "dominance.parquet").to_pylist()
     assert {"row", "column", "value", "low", "high", "printed"} <= cells[0].keys()
     text = (out / "dominance.md").read_text(encoding="utf-8")
-    assert "| strong | 1.500 [" in text
+    assert r"| strong | 1.500 \[" in text
     page = (out / "dominance.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "<script src" not in page
