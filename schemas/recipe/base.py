@@ -41,6 +41,8 @@ class Strict(BaseModel):
         extra="forbid",
         frozen=True,
         validate_default=True,
+        # A budget without end is none.
+        allow_inf_nan=False,
         # What stands in the wrong place may be a key.
         hide_input_in_errors=True,
     )

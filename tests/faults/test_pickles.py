@@ -15,6 +15,7 @@ import pandas as pd
 ROOT = Path(__file__).parents[2]
 _READ = """
 import json, sys, time
+import encodings.raw_unicode_escape  # Python's own, for a text of protocol 0
 from pathlib import Path
 from pipelines.errors import RouteyardError
 from pipelines.ingest.pickles import load
@@ -22,8 +23,6 @@ from pipelines.ingest.pickles import load
 def watch(event, arguments):
     # Whatever a pickle could ask for goes through one of these.
     if event.split(".")[0] in ("os", "subprocess", "socket", "ctypes", "shutil", "pty", "exec"):
-        if event == "exec" and Path(arguments[0].co_filename).is_file():
-            return  # NumPy imports some of its modules when they are first needed
         if event not in ("os.listdir", "os.scandir"):
             print(json.dumps({"reached": event}), flush=True)
 

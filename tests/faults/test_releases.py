@@ -392,7 +392,7 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
 }
 
 #: Every one of them in the full suite, each fifth in every run.
-FULL = os.environ.get("ROUTEYARD_FAULTS") == "full"
+FULL = bool(os.environ.get("ROUTEYARD_FAULTS"))
 TRIED = list(CORRUPTIONS) if FULL else list(CORRUPTIONS)[::5]
 
 

@@ -60,6 +60,18 @@ def test_bad_recipes_say_where_and_what_to_do(
     assert caught.value.where
 
 
+@pytest.mark.parametrize("value", [".inf", "-.inf", ".nan"])
+@pytest.mark.parametrize(
+    "section", ["collect: {budget: {usd: %s}}", "collect: {deadline_s: %s}", "split: {train: %s}"]
+)
+def test_numbers_have_an_end(tmp_path: Path, section: str, value: str) -> None:
+    # A budget of `.inf` was none, and a deadline of it no deadline.
+    text = yaml.safe_dump(MINIMAL) + section % value + "\n"
+    with pytest.raises(RecipeError) as caught:
+        load(write(tmp_path, text))
+    assert caught.value.where
+
+
 def test_an_unknown_scorer_is_named(tmp_path: Path) -> None:
     source = MINIMAL["sources"][0] | {"scorer": "numerik"}
     with pytest.raises(RouteyardError, match="did you mean 'numeric'"):

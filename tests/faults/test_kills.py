@@ -1,0 +1,73 @@
+"""kill -9 in every stage, as often in each: nothing acknowledged is lost, nothing is invented.
+
+Moments are chosen by stage, not by time, else all of them fall into the longest one: in turn the
+n-th change of a file within the stage, and a random part of the time that the stage takes. What
+is released after the kills has the bytes of a release that was never disturbed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from datacards.card import render
+from pipelines.release import verify_release
+from tests.calls.loopback import Loopback
+from tests.faults.attacks import Row
+from tests.faults.yard import CONCURRENCY, MODELS, STAGES, Builder, Yard, behave, bytes_of
+
+#: Calls that may be on their way when a stage is killed: what can be paid twice at most.
+IN_FLIGHT = {"collect": CONCURRENCY * len(MODELS), "label": CONCURRENCY}
+
+
+def moment(stage: str, files: bool, right: Yard, chance: random.Random) -> dict[str, Any]:
+    """The n-th change of a file in a stage, or so many seconds into it."""
+    events, seconds, _ = right.took[stage]
+    if files:
+        return {"stage": stage, "event": chance.randint(1, int(events))}
+    return {"stage": stage, "after": chance.uniform(0, seconds)}
+
+
+def test_kills_in_every_stage(
+    right: Yard,
+    builder: Builder,
+    tmp_path: Path,
+    row: Callable[[str], Row],
+    size: Callable[[int, int], int],
+    full: bool,
+) -> None:
+    stages = STAGES if full else ("collect", "label", "certify", "release")
+    rows = {stage: row(f"kill -9 in {stage}") for stage in stages}
+    for stage in IN_FLIGHT:
+        rows[stage].paid_twice = rows[stage].paid_twice or 0
+    for chain in range(size(1, 12)):
+        chance = random.Random(chain)
+        with Loopback(behave) as server:
+            yard = Yard(tmp_path / str(chain), builder, server)
+            killed, kept = [], yard.kept()
+            for turn, stage in enumerate(stages, chain):
+                done = yard.run(kill=moment(stage, turn % 2 == 0, right, chance))
+                assert done["code"] in (-9, 0), yard.said[-3000:]
+                assert done["stage"] == stage or done["code"] == -9, done
+                killed.append(stage)
+                now = yard.kept()
+                rows[stage].tried += 1
+                rows[stage].lost += sum(now.get(key) != text for key, text in kept.items())
+                rows[stage].in_flight += IN_FLIGHT.get(stage, 0)
+                kept = now
+            yard.whole()
+            assert set(yard.kept().items()) >= set(kept.items())
+            rows["collect"].paid_twice += yard.paid_twice(*MODELS)
+            rows["label"].paid_twice += yard.paid_twice("j")
+            rows["release"].invented += yard.invented()
+            # The same bytes, nothing half-written, and its own checks find nothing.
+            assert bytes_of(yard.release) == bytes_of(right.release)
+            assert verify_release(yard.release, render_card=render) == []
+            assert yard.left_over() == []
+            for stage in killed:
+                rows[stage].held += 1
+    for found in rows.values():
+        assert found.lost == found.invented == 0
+        assert (found.paid_twice or 0) <= found.in_flight

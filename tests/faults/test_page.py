@@ -1,0 +1,52 @@
+"""docs/FAULTS.md: its tables hold every attack, and the tests that it names are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from tests.faults.attacks import ATTACKS, Row, read, table
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/FAULTS.md").read_text(encoding="utf-8")
+
+
+def test_every_attack_has_a_file_that_counts_it() -> None:
+    folder = Path(__file__).parent
+    for attack, (_, file) in ATTACKS.items():
+        text = (folder / file).read_text(encoding="utf-8")
+        assert attack in text or "kill -9 in" in attack, (attack, file)
+
+
+def test_the_tables_are_whole_and_nothing_is_lost() -> None:
+    for who in ("root", "ordinary user"):
+        part = re.search(rf"<!-- {who} -->(.*?)<!-- end -->", PAGE, re.S)
+        assert part, who
+        rows = read(part[1])
+        # What was not run on this code stands in no table.
+        assert list(rows) == [attack for attack in ATTACKS if attack in rows], who
+        for name, found in rows.items():
+            assert found.tried == found.held > 0, (who, name)
+            assert (found.lost, found.invented) == (0, 0), (who, name)
+            assert (found.paid_twice or 0) <= found.in_flight, (who, name)
+
+
+def test_the_tests_it_names_are_there() -> None:
+    for name in re.findall(r"`(tests/[\w./]+?)(?:::(\w+))?`", PAGE):
+        path, function = ROOT / name[0], name[1]
+        assert path.exists(), name
+        if function:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            assert function in {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+
+
+def test_rows_of_two_processes_are_added() -> None:
+    one, other = Row("a", tried=2, held=2), Row("a", tried=1, held=1, paid_twice=1, in_flight=4)
+    one.add(other)
+    assert (one.tried, one.paid_twice) == (3, 1)
+    assert "| a | 3 | 3 | 0 | 0 | 1 of 4 |" in table({"a": one})
+    assert read(table({"a": one, "b": Row("b", tried=2_000)})) == {
+        "a": one,
+        "b": Row("b", tried=2_000),
+    }
