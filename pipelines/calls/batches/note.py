@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import zip_longest
+from itertools import chain, repeat
 
 from pipelines.calls.request import Request, Settings
 from pipelines.ledger.ledger import AnswerKey
@@ -96,8 +96,10 @@ class Submitted:
                 tuple(samples),
                 request_hash,
             ).with_billed(billed)
-            for (request_hash, samples, query_id, settings_hash), billed in zip_longest(
-                self.items, self.billed, fillvalue=0
+            for (request_hash, samples, query_id, settings_hash), billed in zip(
+                self.items,
+                chain(self.billed, repeat(0)),  # a note of an older version has none
+                strict=False,
             )
         ]
 
