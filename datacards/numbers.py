@@ -26,9 +26,12 @@ FROM models m LEFT JOIN (labels JOIN asked USING (query_id)) l USING (model_id) 
 ORDER BY accuracy DESC NULLS LAST, m.model_id
 """
 _TASKS = """
-SELECT q.task, q.domain, any_value(q.scorer) AS scorer, count(DISTINCT q.query_id) AS queries,
-       count(l.score) AS labelled, avg(l.score) AS accuracy
-FROM queries q LEFT JOIN labels l USING (query_id) GROUP BY q.task, q.domain ORDER BY ALL
+WITH judged AS (SELECT question, count(score) AS labelled, sum(score) AS total
+                FROM cells GROUP BY question)
+SELECT q.task, q.domain, any_value(q.scorer) AS scorer, count(*) AS queries,
+       coalesce(sum(labelled), 0)::BIGINT AS labelled,
+       sum(total) / nullif(sum(labelled), 0) AS accuracy
+FROM asked q LEFT JOIN judged USING (question) GROUP BY q.task, q.domain ORDER BY ALL
 """
 #: The model to deploy if there were only one, over `labels`: the one that is furthest above
 #: the mean of the questions it was asked, and the oracle on those same questions. Without
@@ -45,9 +48,9 @@ FROM labels JOIN asked USING (query_id) WHERE score IS NOT NULL GROUP BY model_i
 ORDER BY round(sum(score - middle), 9) DESC, labelled DESC, model_id LIMIT 1
 """
 _ORACLE = """
-WITH best AS (SELECT query_id, max(score) AS top, bool_or(correct) AS solvable,
-              bool_and(correct) AS every FROM labels
-              WHERE score IS NOT NULL GROUP BY query_id)
+WITH best AS (SELECT question, max(score) AS top, bool_or(correct) AS solvable,
+              bool_and(correct) AS every FROM cells
+              WHERE score IS NOT NULL GROUP BY question)
 SELECT avg(top) AS oracle, avg(CAST(NOT solvable AS INT)) AS unsolved,
        avg(CAST(every AS INT)) AS solved_by_all, count(*) AS judged FROM best
 """
@@ -109,6 +112,16 @@ def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
                 connection.execute(
                     "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
                 )
+        # Labels of a question lie together in outcomes, under a number: no text is compared.
+        if "outcomes" in tables:
+            cells = "SELECT query_no AS question, score, correct FROM outcomes"
+            asked = "SELECT row_number() OVER () - 1 AS question, * FROM queries"
+        else:
+            correct = "correct" if "labels" in tables else "NULL::BOOLEAN AS correct"
+            cells = f"SELECT query_id AS question, score, {correct} FROM labels"
+            asked = "SELECT query_id AS question, * FROM queries"
+        connection.execute(f"CREATE TEMP VIEW cells AS {cells}")
+        connection.execute(f"CREATE TEMP VIEW asked AS {asked}")
         queries = {"models": _MODELS, "tasks": _TASKS, "sources": _SOURCES}
         for table, of_table in _QUERIES.items():
             if table in tables:
