@@ -132,6 +132,7 @@ OWN = [
 ]
 
 
+@cache
 def cells_of(name: str) -> dict[tuple[str, str], Cell]:
     study: Study = STUDIES.get(name)
     one = given(study.paper in PAIRED)
@@ -146,9 +147,10 @@ def cells_of(name: str) -> dict[tuple[str, str], Cell]:
     return cells
 
 
-#: One row of settings after another by the code that `cscr_penalty` runs as well.
+#: One row of settings after another by the code that other studies run as well.
 LIKE_PENALTY = ("cscr_band_count", "cscr_banded", "cscr_neighbours", "cscr_slope", "cscr_size",
-                "cscr_least_temperature", "probe_scale")  # fmt: skip
+                "cscr_least_temperature", "cscr_loss", "probe_scale", "probe_width",
+                "confidence_sizes")  # fmt: skip
 
 
 @pytest.mark.parametrize(
