@@ -17,7 +17,8 @@ from pipelines.routers.references.uniform import UniformRandom
 
 #: Modules of the room that hold no router.
 SHARED = {
-    "base", "gradient", "queries", "saved", "networks.mess_stream", "networks.trained", "pairs.battles", "trees.forest",
+    "base", "gradient", "queries", "saved", "networks.mess_stream", "networks.trained",
+    "pairs.battles", "trees.forest",
     "contrastive.bank", "contrastive.losses", "contrastive.space", "probes.probe",
 }  # fmt: skip
 LEARNERS = ("kmeans", "knn", "mf", "mlp")
