@@ -226,3 +226,25 @@ def test_summaries_that_were_changed_are_found(release):
     (release / "tiny.duckdb.sha256").write_text(f"{digest}  tiny.duckdb\n")
     found = verify_release(release, render_card=render)
     assert [f.says for f in found] == ["its numbered.per_query does not add up"]
+
+
+def test_a_summary_that_was_sealed_with_another_figure_is_found(write, tables):
+    path = write(with_gaps(tables)).path
+    file = path / "numbered/per_query.parquet"
+    rows = pq.read_table(file)
+    at = rows.schema.get_field_index("solved_by")
+    more = pa.array([n + 1 for n in rows.column("solved_by").to_pylist()], pa.int32())
+    pq.write_table(rows.set_column(at, "solved_by", more), file)
+    told = json.loads((path / "manifest.json").read_text())
+    data = file.read_bytes()
+    told["files"]["numbered/per_query.parquet"] = {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "size": len(data),
+    }
+    (path / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
+    found = verify_release(path, render_card=render)
+    assert ("numbered/per_query.parquet", "does not add up") in {(f.where, f.says) for f in found}
+    # A release asked before it is verified answers from what was sealed, and from nothing else.
+    file.write_bytes(data[:-1])
+    with pytest.raises(SourceError, match="per_query"):
+        open_release(path)
