@@ -185,7 +185,7 @@ class Collect(Strict):
     system: str | None = None
     samples: int = Field(default=1, ge=1, le=1000)
     temperature: float | None = Field(default=None, ge=0)
-    max_tokens: int | None = Field(default=None, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
     seed: int = 0
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)

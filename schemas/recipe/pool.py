@@ -78,6 +78,9 @@ class Provider(Strict):
     def _no_secrets(cls, url: str) -> str:
         if url.startswith("$"):  # read from the environment when the pool is asked
             return url
+        # Python takes line breaks out of an address before it looks at it.
+        if any(sign.isspace() or not sign.isprintable() for sign in url):
+            raise ValueError("'base_url' is one line without spaces, like https://host/v1")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("'base_url' must look like https://host/v1")

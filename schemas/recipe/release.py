@@ -45,6 +45,8 @@ class Split(Strict):
         sizes = (self.train, self.validation, self.test)
         if max(sizes) > 1 and any(size != int(size) for size in sizes):
             raise ValueError("a split is in shares (0 to 1) or in whole counts, not in both")
+        if max(sizes) <= 1 and not self.sources and sum(sizes) > 1 + 1e-9:
+            raise ValueError(f"the shares of a split add up to {sum(sizes):g}, more than the whole")
         return self
 
 

@@ -293,9 +293,9 @@ def main() -> None:
         except BaseException as error:
             import traceback
 
-            last = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__}: {str(error)[:300]}"
-            at = f"{Path(last.filename).name}:{last.lineno}"
+            frames = traceback.extract_tb(error.__traceback__)
+            at = [f"{Path(one.filename).name}:{one.lineno}" for one in frames[-6:]]
             print(json.dumps({"number": number, "said": said, "at": at}), flush=True)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)

@@ -72,7 +72,7 @@ def test_every_kind_as_one_of_the_pool(
             providers=[provider(server)],
         )
         # A lane each: some kinds stop the lane in which they come.
-        for number, name in enumerate(list(KINDS)[:: 1 if full else 6]):
+        for number, name in enumerate(list(KINDS)[:: 1 if full else 12]):
             settings = Collect(
                 retry=RETRY, deadline_s=2.0, wire=Wire(first_byte_s=1.0, idle_s=0.5), seed=number
             )
@@ -100,7 +100,7 @@ def test_every_kind_as_a_judge(tmp_path: Path, row: Callable[[str], Row], full: 
     names = list(KINDS)
     # One of the fast; those that only wait are tried above.
     names = [name for name in names if "slow" not in name and "never" not in name]
-    names = names[:: 1 if full else 9]
+    names = names[:: 1 if full else 12]
     now = [""]
 
     def behave(body: dict[str, Any], seen: int) -> Do:

@@ -48,6 +48,12 @@ def test_a_minimal_recipe_loads_and_paths_start_at_its_folder(tmp_path: Path) ->
         ({"pool": {"models": [{"model_id": "m"}, {"model_id": "m"}]}}, "twice"),
         ({"pool": {"models": [{"model_id": "m", "price_in": 1.0}]}}, "price_date"),
         ({"pool": {"file": "nowhere.yaml"}}, "no pool file"),
+        ({"split": {"train": 0.9, "validation": 0.9, "test": 0.9}}, "more than the whole"),
+        ({"collect": {"max_tokens": 10**30}}, "max_tokens"),
+        (
+            {"pool": {"models": [], "providers": [{"name": "p", "base_url": "http://a/\r\nX: 1"}]}},
+            "one line",
+        ),
     ],
 )
 def test_bad_recipes_say_where_and_what_to_do(

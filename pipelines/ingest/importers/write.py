@@ -113,14 +113,7 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
         yield
     except RouteyardError:
         raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as e:
+    except _SURPRISES as e:
         said = f"{type(e).__name__}: {str(e)[:300]!r}"
         raise SourceError(
             f"the source holds a value that the format does not: {said}",
