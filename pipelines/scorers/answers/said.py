@@ -32,7 +32,7 @@ _LABEL = re.compile(
 )
 # "not 5/6 but 1/10": what is rejected goes.
 _NOT_BUT = re.compile(r"^not\s[^\n;]{1,80}?,?\sbut\s(?:rather\s)?", re.IGNORECASE)
-_FUNCTION = re.compile(r"(?:arc)?(?:sin|cos|tan|log|ln|exp|sqrt|det|lim|max|min|cot|sec|csc)h?")
+_FUNCTION = re.compile(r"(?:arc)?(?:pi|sin|cos|tan|log|ln|exp|sqrt|det|lim|max|min|cot|sec|csc)h?")
 _JOIN = re.compile(r"[\s,;]{0,4}(?:and|or|,|;)?[\s,;]{0,4}")
 
 
