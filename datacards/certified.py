@@ -18,7 +18,8 @@ class Said:
 
 
 #: figure → (short name, kind of number, sentence). `share` is read as per cent, `points` as
-#: percentage points (a difference of two shares), `number` as it stands.
+#: percentage points (a difference of two shares), `size` as points without a sign, `number`
+#: as it stands.
 FIGURES: dict[str, tuple[str, str, str]] = {
     "best_single": ("best single model", "share",
         "Asking one model for everything gets this share right; a router has to beat it."),
@@ -54,8 +55,8 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "uniform_random": ("model at random", "share",
         "Choosing a model at random for each question gets this share right."),
     "hard_share": ("hard questions", "share",
-        "Of the questions any model gets right, the share that a single model gets right, or that "
-        "few do and the best single model does not."),
+        "Of the questions any model gets right, the share that exactly one model gets right, "
+        "or that few do and the best single model does not."),
     "all_right_share": ("all models right", "share",
         "Share of questions that every model with a label answers right: here the cheapest should "
         "be asked."),
@@ -70,10 +71,10 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "specialist_stability": ("stability of specialists", "number",
         "How well what each model is better at repeats between two halves of the questions "
         "(1: fully, 0: not at all)."),
-    "resolvable_difference": ("smallest difference seen", "points",
+    "resolvable_difference": ("smallest difference seen", "size",
         "A paired test on the test questions finds a difference of this size between two of the "
         "best models four times in five; smaller ones it misses more often."),
-    "resolvable_difference_crossfitted": ("smallest difference seen on all", "points",
+    "resolvable_difference_crossfitted": ("smallest difference seen on all", "size",
         "The same where routers are cross-fitted, so that all questions are test questions."),
     "contested_share": ("contested labels", "share",
         "Share of labels that are in doubt: verdicts disagree, or the answer's text commits to "
@@ -110,4 +111,6 @@ def number(value: float, kind: str) -> str:
         return f"{100 * value:.1f} %"
     if kind == "points":
         return f"{100 * value:+.1f} points"
+    if kind == "size":
+        return f"{100 * value:.1f} points"
     return f"{value:.2f}"
