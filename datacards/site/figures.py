@@ -65,12 +65,12 @@ def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(one row per task, one cell per task and model)."""
     cells = book.rows(_TASKS)
     rows = book.rows(_QUERIES)
-    of_health = {row["task"]: row for row in _rows(book, "tasks")}
+    scored = {row["task"]: row for row in of_health(book, "tasks")}
     for row in rows:
         own = [c for c in cells if c["task"] == row["task"] and c["accuracy"] is not None]
         # Above the others on the questions it was asked, not by the mean of its own questions.
         top = max(own, key=lambda c: c["lead"] or 0.0, default=None)
-        told = of_health.get(row["task"]) or {}
+        told = scored.get(row["task"]) or {}
         row["mean"] = sum(c["accuracy"] for c in own) / len(own) if own else None
         row["best_model"] = top["model_id"] if top else None
         row["best"] = top["accuracy"] if top else None
@@ -78,7 +78,8 @@ def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return rows, cells
 
 
-def _rows(book: Book, table: str) -> list[dict[str, Any]]:
+def of_health(book: Book, table: str) -> list[dict[str, Any]]:
+    """Rows of a table of the health report; none where it was not made."""
     found = book.health.get(table)
     return [] if found is None else found.to_pylist()
 

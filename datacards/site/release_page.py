@@ -27,6 +27,7 @@ def content(book: Book) -> dict[str, Any]:
         "counts": figures.counts(book),
         "models": models,
         "tasks": tasks,
+        "budgeted": any(row["budgeted"] for row in figures.of_health(book, "facts")),
         "duplicates": figures.duplicates(book),
         "looked": any(r.get("rule") == "dedup" for r in book.manifest.recipe.get("curate") or ()),
         "removed": removed,

@@ -151,6 +151,8 @@ def _book(release: Any, looked: Sequence[Path]) -> Book:
 def _health(release: Any) -> dict[str, pa.Table]:
     """Tables of the health report, without the texts and embeddings that it does not show."""
     from pipelines.curate.health import health
+    from pipelines.curate.tasks import model_costs
+    from schemas import MODELS
 
     wanted = {
         "queries": "SELECT query_id, source, task, domain FROM queries ORDER BY query_id",
@@ -159,12 +161,19 @@ def _health(release: Any) -> dict[str, pa.Table]:
         "responses": "SELECT query_id, model_id, sample, cost_usd FROM responses",
     }
     tables = {name: release.sql(sql) for name, sql in wanted.items() if name in release.tables}
+    if None in model_costs(tables).values():
+        # Within budgets a model without a cost has no place, and the scores would be about the
+        # others alone: without budgets all models are compared.
+        nothing = dict.fromkeys(("price_in", "price_out", "params_b", "price_date"))
+        rows = [row | nothing for row in tables["models"].to_pylist()]
+        tables = {**tables, "models": MODELS.from_rows(rows)}
+        tables.pop("responses", None)
     try:
         made = health(tables)
     except (BadInput, ValueError) as error:
         line("site", f"no health figures of {release.manifest.name}: {error}")
         return {}
-    return dict(made.tables)
+    return {**made.tables, "facts": pa.table({"budgeted": [not made.facts["unlimited_budget"]]})}
 
 
 def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:

@@ -127,6 +127,25 @@ def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path
     assert "No cost is known" in page
 
 
+def test_where_a_cost_is_not_known_specialists_are_told_over_all_models(
+    write: Any, tmp_path: Path
+) -> None:
+    tables = dict(_MODULE.tiny_tables())
+    responses = tables["responses"].to_pylist()
+    for row in responses:
+        # Only m1 and m2 have a cost; m0, right everywhere, must still be who is compared with.
+        if row["model_id"] == "m0":
+            row["cost_usd"] = row["cost_source"] = None
+    tables["responses"] = CONTRACTS["responses"].from_rows(responses)
+    index = write_site([write(tables).path], tmp_path / "site")
+    page = next(index.parent.glob("*/*/index.html")).read_text(encoding="utf-8")
+    assert "No budgets are set here" in page
+    row = re.search(r">even</a></th>.*?</tr>", page)
+    assert row is not None
+    # m1 is as good as m0 on even questions: nobody gains, and nobody loses.
+    assert ">+0.0</td><td>no</td>" in row[0]
+
+
 def test_a_workspace_shows_all_its_versions(write: Any, tmp_path: Path) -> None:
     write(root=tmp_path / "yard" / "releases")
     index = write_site([tmp_path / "yard"], tmp_path / "site")
