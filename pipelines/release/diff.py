@@ -55,35 +55,6 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
              ON a.query_id = b.query_id AND a.model_id = b.model_id
            WHERE a.score IS DISTINCT FROM b.score OR a.correct IS DISTINCT FROM b.correct""",
     ),
-    # Why a label moved: what each scorer said of its responses before and after.
-    "reasons": (
-        ("labels", "verdicts"),
-        """WITH moved AS (
-               SELECT query_id, model_id FROM a_labels a JOIN b_labels b USING (query_id, model_id)
-               WHERE a.score IS DISTINCT FROM b.score OR a.correct IS DISTINCT FROM b.correct
-                  OR a.decided_by IS DISTINCT FROM b.decided_by OR a.contested <> b.contested)
-           SELECT query_id, model_id, sample, scorer,
-                  a.scorer_version AS version_before, b.scorer_version AS version_after,
-                  a.outcome AS outcome_before, b.outcome AS outcome_after,
-                  a.extracted AS extracted_before, b.extracted AS extracted_after,
-                  a.reason AS reason_before, b.reason AS reason_after
-           FROM a_newest a FULL JOIN b_newest b USING (query_id, model_id, sample, scorer)
-           JOIN moved USING (query_id, model_id)
-           WHERE (a.outcome, a.score, a.extracted, a.conflict)
-                 IS DISTINCT FROM (b.outcome, b.score, b.extracted, b.conflict)""",
-    ),
-    "scorers": (
-        ("verdicts",),
-        """SELECT scorer, a.versions AS versions_before, b.versions AS versions_after,
-                  a.verdicts AS verdicts_before, b.verdicts AS verdicts_after
-           FROM (SELECT scorer, string_agg(DISTINCT scorer_version, ', ' ORDER BY scorer_version)
-                        AS versions, count(*) AS verdicts FROM a_verdicts GROUP BY scorer) a
-           FULL JOIN (SELECT scorer, string_agg(DISTINCT scorer_version, ', '
-                             ORDER BY scorer_version) AS versions, count(*) AS verdicts
-                      FROM b_verdicts GROUP BY scorer) b USING (scorer)
-           WHERE a.versions IS DISTINCT FROM b.versions
-              OR a.verdicts IS DISTINCT FROM b.verdicts""",
-    ),
     "deciders": (
         ("labels",),
         """SELECT query_id, model_id, a.decided_by AS decided_by_before,
@@ -124,7 +95,8 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
                   a.outcome AS outcome_before, b.outcome AS outcome_after,
                   a.score AS score_before, b.score AS score_after,
                   a.extracted AS extracted_before, b.extracted AS extracted_after,
-                  a.scorer_version AS version_before, b.scorer_version AS version_after
+                  a.scorer_version AS version_before, b.scorer_version AS version_after,
+                  a.reason AS reason_before, b.reason AS reason_after
            FROM (FROM newest WHERE side = 'a') a FULL JOIN (FROM newest WHERE side = 'b') b
              USING (query_id, model_id, sample, scorer)""",
     ),
@@ -211,9 +183,6 @@ def diff_releases(before: Path, after: Path) -> Diff:
                     file = manifest.tables[name].file
                     path = sealed(folders[side], file, manifest.files.get(file))
                     _view(connection, f"{side}_{name}", path)
-        for side in manifests:
-            if "verdicts" in held[side]:
-                _newest(connection, side)
         for name, (needs, sql) in _DIFFERENCES.items():
             if all(need in held["a"] and need in held["b"] for need in needs):
                 found[name] = _difference(connection, name, sql)
@@ -257,16 +226,6 @@ def _by_model(connection: Any, sql: str) -> Iterator[pa.Table]:
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def _newest(connection: object, side: str) -> None:
-    """A view of the last version of each scorer's verdict; 10 is later than 9."""
-    connection.execute(  # type: ignore[attr-defined]
-        f"""CREATE VIEW {side}_newest AS SELECT * FROM {side}_verdicts
-            QUALIFY row_number() OVER (
-                PARTITION BY query_id, model_id, sample, scorer
-                ORDER BY length(scorer_version) DESC, scorer_version DESC) = 1"""
-    )
 
 
 def _view(connection: Any, name: str, path: Path) -> None:

