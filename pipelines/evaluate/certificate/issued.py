@@ -33,7 +33,8 @@ class Certificate:
     best_covers, dominated_share, redundancy, contested_share,
     unreadable_share, resolvable_difference (of the test questions) and
     resolvable_difference_crossfitted (of all questions, as the reference
-    routers are tried). They are over the `n_compared` questions on which the
+    routers are tried).
+    They are over the `n_compared` questions on which the
     best single model has a label, so that they can be compared.
     """
 
