@@ -27,7 +27,7 @@ def read(asked: Asked, output: str) -> Reading:
 
 SCORER = Scorer(
     "f1",
-    "3",
+    "4",
     read,
     threshold=THRESHOLD,
     instruction=(

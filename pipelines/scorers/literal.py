@@ -227,7 +227,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "2",
+    "3",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "
