@@ -187,7 +187,15 @@ def test_no_page_asks_for_anything_but_the_site_and_nothing_hostile_runs(
     assert [u for u in tab.asked if not u.startswith((site.as_uri() + "/", "data:,"))] == []
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 390),
+        pytest.param("light", 390, marks=pytest.mark.slow),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_and_no_page_is_wider_than_its_window(
     site: Path, chromium: Browser, scheme: Any, width: int
 ) -> None:
