@@ -97,7 +97,9 @@ def test_studies_and_recipes_name_places_of_their_paper() -> None:
     wrong, total = [], 0
     for name in STUDIES.targets:
         study = STUDIES.get(name)
-        papers = [PAPERS[STUDIED[one.strip()]] for one in study.paper.split(",")]
+        named = [one.strip() for one in study.paper.split(",")]
+        # A study of our own names no place of a paper: `papers` is empty, and any place is wrong.
+        papers = [PAPERS[STUDIED[one]] for one in named if one != "routeyard"]
         for kind, number in PLACE.findall(study.item):
             total += 1
             if not any(known(one, kind.lower().rstrip("s"), number) for one in papers):

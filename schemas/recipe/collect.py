@@ -127,6 +127,7 @@ class Informative(Strict):
     growth: float = Field(default=1.3, ge=1, le=4)
     #: Pairs of question and model that are asked at most, over all rounds.
     calls: int | None = Field(default=None, ge=1)
+    #: Seed of the pilot and of what each round asks.
     seed: int = 0
 
 

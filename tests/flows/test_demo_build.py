@@ -124,6 +124,7 @@ def test_a_second_build_changes_nothing_and_asks_nothing(demo_yard: Path, call) 
     assert attempts() == before
 
 
+@pytest.mark.slow
 def test_another_workspace_with_the_same_ledger_gives_the_same_bytes(
     demo_yard: Path, demo_release: Path, tmp_path: Path, call
 ) -> None:

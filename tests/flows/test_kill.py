@@ -60,9 +60,9 @@ def tables(release: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(
-    "kills", [3, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])]
-)
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kills", [3, 10])
 def test_kill_9_loses_nothing_and_repeats_nothing(
     tmp_path: Path, demo_yard: Path, demo_release: Path, kills: int
 ) -> None:

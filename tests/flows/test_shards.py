@@ -179,6 +179,7 @@ def billed(server):
     return sum(server.usd.values())
 
 
+@pytest.mark.slow
 def test_shards_share_one_budget(tmp_path):
     # A bound was kept by one process once, and shards refused it; the ledger keeps it now.
     bill = Billing()

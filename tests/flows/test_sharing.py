@@ -94,6 +94,7 @@ def runs(ledger: str) -> int:
     return int(row[0])
 
 
+@pytest.mark.slow
 def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgres, tmp_path):
     # Two hosts: nothing is shared but the database and the provider.
     bank = write(tmp_path / "bank.jsonl")
