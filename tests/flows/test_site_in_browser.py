@@ -190,7 +190,7 @@ def test_no_page_asks_for_anything_but_the_site_and_nothing_hostile_runs(
 @pytest.mark.parametrize(
     ("scheme", "width"),
     [
-        ("light", 1280),
+        pytest.param("light", 1280, marks=pytest.mark.slow),
         ("dark", 390),
         pytest.param("light", 390, marks=pytest.mark.slow),
         pytest.param("dark", 1280, marks=pytest.mark.slow),
