@@ -147,7 +147,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "4",
+    "5",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

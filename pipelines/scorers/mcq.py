@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from pipelines.scorers.answers.commitment import breaks_off
 from pipelines.scorers.answers.marks import HEAD, MOST_READ, after_draft
-from pipelines.scorers.answers.option_marks import Choice, Options, commitments
+from pipelines.scorers.answers.option_marks import Choice, Options, commitments, spelled_out
 from pipelines.scorers.answers.plain import option
 from pipelines.scorers.answers.plain_option import plainly
 from pipelines.scorers.answers.run_on import end_of_answer
@@ -40,6 +40,12 @@ _BARE = re.compile(
 )
 _DENIED = re.compile(
     r"(?:is|was|would be|seems) (?:wrong|incorrect|false|not|unlikely)|isnt|and|or\b"
+)
+# "The answer is not among the options": the option said to come closest is no answer.
+_NONE = re.compile(
+    r"\banswer (?:is|was) not (?:among|one of|any of|listed|included|present|given|in) "
+    r"[^.\n]{0,30}(?:options|choices)",
+    re.IGNORECASE,
 )
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
@@ -68,8 +74,10 @@ def read(asked: Asked, output: str) -> Reading:
     found = commitments(output, end, allowed, options) or _bare_output(
         output, end, allowed, options
     )
+    if found and not found[-1].firm and _NONE.search(output, found[-1].end, end):
+        return Reading("abstain", reason="says that no option is the answer")
     if not found and not breaks_off(output, truncated=asked.truncated):
-        found = _plain(output, end, allowed)
+        found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:
         return Reading("abstain", reason="no option is named")
     last = _before_summary(found, output) if len(found) > 1 else found[0]
@@ -153,8 +161,10 @@ def _bare(
         rest = normalise(text[bare.end() : stop])
         content = dict(options).get(letter, "")
         listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
-        listed = listed and not _DENIED.match(rest)
-        if not rest or listed or (content and rest.startswith(content)):
+        behind = rest.removeprefix(content).lstrip()
+        listed = listed and not (_DENIED.match(rest) or _DENIED.match(behind))
+        repeated = content and rest.startswith(content) and not _DENIED.match(behind)
+        if not rest or listed or repeated:
             return Choice(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
@@ -179,7 +189,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "4",
+    "5",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

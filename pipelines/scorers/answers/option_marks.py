@@ -91,7 +91,7 @@ _ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
 _NOT = re.compile(r"\s{0,2}(?:not\b|n't\b|neither\b|isn't)", re.IGNORECASE)
 # The letter behind its filler, brackets, boxes and emphasis, and what closes them.
 _OPTION = re.compile(
-    r"[\s:：]{0,4}(?:(?:therefore|thus|simply|then|likely|probably|indeed|most|clearly|definitely|"
+    r"[\s:：]{0,4}(?:\}\s{0,2})?(?:(?:therefore|thus|simply|then|likely|probably|indeed|most|clearly|definitely|"
     r"either|both|the|an|option|choice|letter|statement|number|answer|is|part)\b[\s:：]{0,4}){0,6}"
     r"(?P<open>(?:[*_`$\"'“‘「【\[(（{<]|\\\(|\\boxed\s{0,2}\{|"
     r"\\(?:text|textbf|mathrm|mathbf|bf|rm)\s{0,2}\{?){0,6})\s{0,2}"
@@ -197,6 +197,42 @@ def by_content(text: str, start: int, end: int, options: Options, how: str) -> C
     stop = min(end, start + 400) if stop < 0 else stop
     letter = matching(normalise(text[start:stop]), options)
     return Choice(letter, start, stop, how + ", by content", True) if letter else None
+
+
+# "F. Individual counseling", "(F) Individual counseling": a letter in front of an option's text.
+_BEFORE_CONTENT = re.compile(
+    r"(?<![\w'’])[(\[*]{0,3}(?P<letter>[A-Z])[)\]*]{0,3}[.:)]\*{0,2}\s{1,2}"
+)
+_REFUSED = re.compile(
+    r"\b(?:not|n't|n’t|incorrect|wrong|false|eliminate\w*|rule\w* out|excluded?|unlikely)\b",
+    re.IGNORECASE,
+)
+#: A text that puts more letters in front of something than this goes through its options.
+_MOST_SPELLED = 12
+
+
+def spelled_out(text: str, end: int, options: Options) -> list[Choice]:
+    """The one option that an unmarked text names by its letter and its whole text.
+
+    A text that spells out two different ones discusses them; one that is refused nearby is none.
+    """
+    contents = {letter: content for letter, content in options if len(content) > 3}
+    found: dict[str, Choice] = {}
+    for count, one in enumerate(_BEFORE_CONTENT.finditer(text, 0, end)):
+        if count >= _MOST_SPELLED:
+            return []
+        content = contents.get(one["letter"], "")
+        stop = min(end, one.end() + 2 * len(content) + 60)
+        if not content or not (normalise(text[one.end() : stop]) + " ").startswith(content + " "):
+            continue
+        if _REFUSED.search(text, max(0, one.start() - 40), one.start()):
+            return []
+        after = one.end() + len(content)
+        if _REFUSED.search(text, min(after, end), min(after + 60, end)):
+            return []
+        start = one.start("letter")
+        found[one["letter"]] = Choice(one["letter"], start, start + 1, "letter and text", True)
+    return list(found.values()) if len(found) == 1 else []
 
 
 def matching(said: str, options: Options) -> str | None:

@@ -23,6 +23,11 @@ _QUALIFIES = re.compile(
     r"on|by|after|before|per|in order|such)\b|\.\s|;\s",
     re.IGNORECASE,
 )
+# "35%, as there are 7 of 20": the answer stands first, a clause of its own explains it.
+_EXPLAINED = re.compile(
+    r"[-−$]{0,2}(?:\d|\x00)[^,;:=\n]{0,40}(?:,\d{3}[^,;:=\n]{0,40}){0,3},\s(?=(?:which|as|since|because)\s)",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[\w)}%\]°])[.!?](?:\s|$)|(?<=\$)[.!?](?:\s|$)")
 _MATHS = re.compile(r"\d|\\[a-z]{2,}|[∞πØ∅√]|\x00")
 _LABEL = re.compile(
@@ -52,6 +57,8 @@ def said(text: str) -> str:
     if sentence := _SENTENCE.search(shown):
         shown = shown[: sentence.start()]
         formulas = [one for one in formulas if one.start() < sentence.start()]
+    if explained := _EXPLAINED.match(shown):
+        return _joined(text, shown, formulas, 0, explained.end())
     words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
     if not words or (not _MATHS.search(shown) and all(map(_FUNCTION.fullmatch, words))):
         return _joined(text, shown, formulas, 0, len(shown))

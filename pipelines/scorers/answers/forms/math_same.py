@@ -17,6 +17,8 @@ from pipelines.scorers.scorer import Asked
 
 # "60 square feet as the average": words around a number, read as `numeric` reads them.
 _PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")
+# "120 + 90 = 210; 210 / 3 = 70": steps of a calculation, the last of which is the answer.
+_STEPS = re.compile(r"[\d\s.,$\\%+*/×÷()=;−-]{5,400}")
 _BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
 _UNITED = re.compile(r"\d.{0,12}[A-Za-z°µΩ²³]|[$€£¥₹]")
@@ -59,13 +61,18 @@ def same_answer(one: str, other: str, asked: Asked | None = None) -> bool:
         return len(wanted.parts) == 1 and agree(first, wanted.parts[0][0], asked)
     if (first is None) != (second is None) and (third := _decimal_comma(one, other, asked)):
         return agree(third, first or second, asked)  # type: ignore[arg-type]
-    if _PROSE.search(one) and second is not None:
+    if second is not None and (_PROSE.search(one) or _in_steps(one)):
         first = numeric_answer(one)
-    elif _PROSE.search(other) and first is not None:
+    elif first is not None and (_PROSE.search(other) or _in_steps(other)):
         second = numeric_answer(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
     return _same(form(one), form(other), asked)
+
+
+def _in_steps(text: str) -> bool:
+    several = text.count("=") > 1 and (";" in text or ", " in text)
+    return several and bool(_STEPS.fullmatch(text))
 
 
 @lru_cache(maxsize=65536)
