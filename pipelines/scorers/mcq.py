@@ -41,6 +41,9 @@ _BARE = re.compile(
 _DENIED = re.compile(
     r"(?:is|was|would be|seems) (?:wrong|incorrect|false|not|unlikely)|isnt|and|or\b"
 )
+#: A response that broke off among more commitments than this, to three options or more, had
+#: settled on none.
+_CIRCLE = 8
 # "The answer is not among the options": the option said to come closest is no answer.
 _NONE = re.compile(
     r"\banswer (?:is|was) not (?:among|one of|any of|listed|included|present|given|in) "
@@ -82,6 +85,9 @@ def read(asked: Asked, output: str) -> Reading:
         return Reading("abstain", reason="no option is named")
     last = _before_summary(found, output) if len(found) > 1 else found[0]
     conflict = _conflicting(found, output)
+    circling = conflict and len({one.letters for one in found[-_CIRCLE:]}) > 2
+    if circling and len(found) > _CIRCLE and breaks_off(output, truncated=asked.truncated):
+        return Reading("abstain", reason="runs in circles through several options", conflict=True)
     span = (last.start + shift, last.end + shift)
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted

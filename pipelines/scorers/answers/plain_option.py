@@ -35,7 +35,7 @@ _REJECTED_AFTER = re.compile(
 )
 _CHOSEN_BEFORE = re.compile(
     r"(?:\b(?:so|thus|therefore|hence|but|be|is|it's|it’s|choose|pick|select|go(?:ing)? with|definitely|certainly|clearly|"
-    r"likely|probably|rather|choice|leaves?|leaving|say|vote for|guess|conclude|"
+    r"likely|probably|rather|choice|(?:mentioned|stated|described|listed|given) (?:in|by)|leaves?|leaving|say|vote for|guess|conclude|"
     r"es|ist|est|é|è|elijo|escolho|scelgo|choisis|wähle|sondern|sino|mais|mas|ma|это|выбираю|пожалуй|а|но)\b|[:：]|"
     r"选|是|應該|应该|는|은|は|が)"
     r"[\s,:：]{0,3}(?:it (?:must be|is) |the answer |option |choice |answer |letter |"
