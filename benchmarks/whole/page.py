@@ -55,6 +55,7 @@ def _case(case: dict[str, Any]) -> list[str]:
             continue
         low, high = number(figure["low"]), number(figure["high"])
         spread = f"{low} to {high}" if low != high else "the same each time"
+        spread = spread if figure["runs"] > 1 else "one run"
         shown = f"{number(figure['median'])} {figure['unit']}".strip()
         lines.append(f"| {figure['says']} | {shown} | {spread} |")
     if case["growth"]:
