@@ -146,7 +146,10 @@ def _touching(pairs: Any, rows: Array, n: int) -> Array:
 
 
 def _recall(found: Array, truth: Array) -> float:
-    return round(len(np.intersect1d(found, truth)) / max(1, len(truth)), 6)
+    """Share of the true pairs that were found; 1 where there is none to find."""
+    if not len(truth):
+        return 1.0
+    return round(len(np.intersect1d(found, truth)) / len(truth), 6)
 
 
 def _faiss(
