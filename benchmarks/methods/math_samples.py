@@ -32,7 +32,7 @@ def math_samples(data: Path, folder: Path) -> Path:
     from pipelines.label.rules import file_verdicts
     from schemas import ENTROPIES, LABELS, MODELS, PREFERENCES, SPLITS
 
-    queries, responses, reward = _read(data / "math_samples")
+    queries, responses, reward = recorded(data / "math_samples")
     verdicts = file_verdicts(queries, responses)
     right = {
         (row["query_id"], row["sample"]): row["outcome"] == "correct"
@@ -93,8 +93,10 @@ def _order(one: Measured) -> tuple[bool, str]:
     return bool(np.all(one.clusters == one.clusters[0])), str(one.samples.query["query_id"])
 
 
-def _read(folder: Path) -> tuple[pa.Table, pa.Table, dict[tuple[str, int], float]]:
-    """Queries, responses of `small` and the reward model's scores by (query, sample)."""
+def recorded(
+    folder: Path, model: str = "small"
+) -> tuple[pa.Table, pa.Table, dict[tuple[str, int], float]]:
+    """Queries, responses of `model` and the reward model's scores by (query, sample)."""
     from schemas import QUERIES, RESPONSES
 
     questions = pq.read_table(folder / "queries.parquet").to_pylist()
@@ -114,7 +116,7 @@ def _read(folder: Path) -> tuple[pa.Table, pa.Table, dict[tuple[str, int], float
     )  # fmt: skip
     responses = RESPONSES.from_rows(
         {
-            "query_id": ids[row["query_id"]], "model_id": "small", "sample": row["sample"],
+            "query_id": ids[row["query_id"]], "model_id": model, "sample": row["sample"],
             "text": row["output"], "status": "ok", "attempts": 1,
         }
         for row in samples

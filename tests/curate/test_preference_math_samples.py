@@ -7,11 +7,11 @@ import hashlib
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.methods.math_samples import recorded
 from flows.stages.entailment import scorer_equivalence
 from pipelines.curate.preference.samples import gather
 from pipelines.curate.preference.semantic import measure, predictive_power
 from pipelines.label.rules import file_verdicts
-from schemas import QUERIES, RESPONSES
 
 pytestmark = pytest.mark.data
 
@@ -25,22 +25,7 @@ def measured(data):
         row["query_id"]: "q" + hashlib.sha256(row["query_id"].encode()).hexdigest()[:20]
         for row in questions
     }
-    queries = QUERIES.from_rows(
-        {
-            "query_id": id_of[row["query_id"]], "source": "math", "source_id": row["query_id"],
-            "task": "math", "domain": "math", "question": row["question"],
-            "prompt": row["question"], "choices": [], "references": [row["answer"]],
-            "scorer": "math", "metadata": "{}",
-        }
-        for row in questions
-    )  # fmt: skip
-    responses = RESPONSES.from_rows(
-        {
-            "query_id": id_of[row["query_id"]], "model_id": "m", "sample": row["sample"],
-            "text": row["output"], "status": "ok", "attempts": 1,
-        }
-        for row in samples
-    )  # fmt: skip
+    queries, responses, _ = recorded(folder, "m")
     verdicts = file_verdicts(queries, responses)
     tables = {"queries": queries, "responses": responses, "verdicts": verdicts}
     found, clustering = measure(gather(tables, ["m"]), scorer_equivalence())

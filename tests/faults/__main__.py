@@ -42,12 +42,12 @@ def as_user(user: str, words: list[str], home: Path) -> list[str]:
     real = Path(os.path.realpath(sys.executable))
     closed = Path.home()
     if closed in real.parents:
-        inner = real.relative_to(closed).parts[0]
+        inner, shown = real.relative_to(closed).parts[0], home / "shown"
         lines += [
-            f"mkdir -p {home}/root/{inner}",
-            f"mount --rbind {closed / inner} {home}/root/{inner}",
-            f"chmod 755 {home}/root",
-            f"mount --rbind {home}/root {closed}",
+            f"mkdir -p {shown / inner}",
+            f"mount --rbind {closed / inner} {shown / inner}",
+            f"chmod 755 {shown}",
+            f"mount --rbind {shown} {closed}",
         ]
     lines.append(f"exec setpriv --reuid {user} --regid {user} --init-groups {shlex.join(words)}")
     return ["unshare", "-m", "sh", "-c", "\n".join(lines)]

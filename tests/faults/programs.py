@@ -39,7 +39,9 @@ PROGRAMS: dict[str, str] = {
     "reads_the_kernels_log": tried("open('/dev/kmsg', 'rb').read(1)"),
     "writes_a_kernel_setting": tried("open('/proc/sys/kernel/core_pattern', 'w').write('|/x')"),
     "triggers_the_kernel": tried("open('/proc/sysrq-trigger', 'w').write('h')"),
-    "reads_ssh_keys": tried("import glob\nopen(glob.glob('/root/.ssh/*')[0]).read()"),
+    "reads_ssh_keys": tried(
+        "import glob, os\nopen(glob.glob(os.path.expanduser('~root/.ssh/*'))[0]).read()"
+    ),
     "reads_through_a_link": tried(
         "import os\nos.symlink('/etc/shadow', 'x')\nopen('x').read()"
     ),

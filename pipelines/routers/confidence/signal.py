@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from pipelines.routers.probes.probe import PAPER
 FEW = 10
 
 
-class Confidence:
+class Confidence(ABC):
     """Score = a signal brought to [0, 1] by a fixed function that rises with confidence.
 
     Nothing is trained: what is learnt from train is only what stands where a signal is
@@ -32,9 +33,9 @@ class Confidence:
     def __init__(self, calibrated: bool = False):
         self.calibrated = calibrated
 
+    @abstractmethod
     def confidence(self, queries: Queries) -> Floats:
         """(n, m) in [0, 1]; NaN where the signal is missing."""
-        raise NotImplementedError
 
     def fit(self, train: Examples) -> Any:
         train = usable(train)

@@ -9,6 +9,7 @@ arXiv 2606.07587, appendix E.4); of equals, the one with the lower loss.
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -40,7 +41,7 @@ class Batch:
     noise: Any = None
 
 
-class Trained:
+class Trained(ABC):
     """Base of the gradient routers. Subclasses set `defaults` and write three methods."""
 
     name: ClassVar[str]
@@ -68,13 +69,13 @@ class Trained:
 
     # What a router writes.
 
+    @abstractmethod
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         """A torch module; called under the seed. `start`: (m,) logits of the models' means."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, network: Any, batch: Batch) -> Any:
         """Scalar loss of a batch."""
-        raise NotImplementedError
 
     def read(self, network: Any, x: Any) -> Any:
         """(b, m) scores of questions; sigmoid of the network's logits unless said otherwise."""

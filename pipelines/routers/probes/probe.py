@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -85,9 +86,9 @@ class Probe(Trained):
 
         return Network()
 
+    @abstractmethod
     def weigher(self, layers: int, width: int) -> Any:
         """A module: states (b, L, d), a generator or None → weights of layers (b, L), sum 1."""
-        raise NotImplementedError
 
     def loss(self, network: Any, batch: Batch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
