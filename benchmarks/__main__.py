@@ -14,6 +14,7 @@ import sys
 #: name → one line for people; the module has the same name.
 BENCHMARKS: dict[str, str] = {
     "agreement": "our labels beside the stored ones, response by response, on recorded outputs",
+    "weak": "what is labelled correct of weak, cut-off and wrong answers, to be read by hand",
     "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup": "exact near-duplicates against brute force, FAISS and SemHash",
@@ -24,10 +25,13 @@ BENCHMARKS: dict[str, str] = {
     "prune": "similarities of a large pool and its greedy pruning order",
     "bootstrap": "Paired bootstrap of deferral areas against a loop over resamples.",
     "release": "a release of N labels and its saved queries against pandas and plain CSV",
-    "growth": "how build, verify, diff and reading of a release grow with its labels",
+    "informative": "calls that rounds save, with settings from another release",
+    "growth": "how build, verify, diff, evaluation and site of a release grow with its labels",
     "zoo": "all routers on RouterDC's, BBH's, MMLU-Pro's or GSM8K's outcomes, full protocol",
     "zoo.cost": "seconds and memory of each router on a planted matrix of any size",
+    "routerbench_plus": "the recipe on MMLU-Pro, or on 112 x 35,673 planted outcomes, whole",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
+    "site": "the site of a planted release: time, memory and size",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",
@@ -35,6 +39,8 @@ BENCHMARKS: dict[str, str] = {
 }
 #: Benchmarks whose module lies in a folder of its own.
 ELSEWHERE = {
+    "informative": "benchmarks.studies.informative",
+    "routerbench_plus": "benchmarks.studies.routerbench_plus",
     "filters": "benchmarks.peers.filters",
     "peers": "benchmarks.peers.install",
     "all": "benchmarks.whole.all",

@@ -32,6 +32,7 @@ Array = np.ndarray[Any, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n", type=int, default=30_000)
+    parser.add_argument("--copies", type=int, help="copies of each question, at any n")
     parser.add_argument("--threshold", type=float, default=0.999)
     parser.add_argument("--vectors", type=Path, help="Parquet with a column `vector`")
     parser.add_argument("--seed", type=int, default=0)
@@ -101,7 +102,9 @@ def _mapped(arguments: argparse.Namespace, path: Path) -> tuple[Array, int]:
         return np.memmap(path, dtype=np.float32, mode="w+", shape=shape)
 
     n, seed = arguments.n, arguments.seed
-    vectors, real = make_vectors(arguments.vectors, n, seed, arguments.threshold, allocate)
+    vectors, real = make_vectors(
+        arguments.vectors, n, seed, arguments.threshold, allocate, arguments.copies
+    )
     draw = np.random.default_rng(seed + 1)
     again = real + draw.choice(n - real, (n - real) // 100, replace=False)
     origin = draw.integers(0, n, len(again))

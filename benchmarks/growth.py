@@ -1,25 +1,28 @@
 """How each stage over a release grows with its labels: CPU-seconds, memory, and the exponent.
 
 `python -m benchmarks growth --labels 300000,1000000,3000000 --json` builds a release of each
-size, then verifies it, compares it with itself, and reads it as an evaluation does. Each stage
-runs in a process of its own; the exponent is the slope of CPU-seconds over labels, both as
-logarithms, between the first and the last size.
+size, then verifies it, compares it with itself, reads it as an evaluation does, evaluates the
+routers that need no embeddings, and writes its site. Each stage runs in a process of its own,
+and processes it starts are counted; the exponent is the slope of CPU-seconds over labels, both
+as logarithms, fitted to all sizes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from benchmarks.release_pandas import timed
 
 _ROOT = Path(__file__).parents[1]
 
@@ -38,7 +41,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="growth-", dir=arguments.folder) as folder:
             for name in stages:
-                found[name].append(_apart(name, Path(folder), size, arguments.models))
+                taken = _apart(name, Path(folder), size, arguments.models)
+                print(f"{name} of {size:,} labels: {taken}", file=sys.stderr, flush=True)
+                found[name].append(taken)
     out: dict[str, Any] = {"labels": sizes, "models": arguments.models}
     for name, taken in found.items():
         seconds = [one["cpu_s"] for one in taken]
@@ -53,7 +58,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _slope(sizes: list[int], seconds: list[float]) -> float | None:
     if len(sizes) < 2:
         return None
-    return round(math.log(seconds[-1] / seconds[0]) / math.log(sizes[-1] / sizes[0]), 3)
+    return round(float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), 3)
 
 
 def _apart(stage: str, folder: Path, labels: int, models: int) -> dict[str, Any]:
@@ -107,12 +112,29 @@ def _read(folder: Path, labels: int, models: int) -> None:
         raise AssertionError(core.labels.shape)
 
 
+def _evaluate(folder: Path, labels: int, models: int) -> None:
+    from flows.actions.evaluate import evaluate
+
+    made = evaluate(_release(folder), ["best-generalist", "random"], resamples=200)
+    if not made.metrics.num_rows:
+        raise AssertionError("an evaluation without figures")
+
+
+def _site(folder: Path, labels: int, models: int) -> None:
+    from flows.actions.site import write
+
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        write([_release(folder)], Path(out) / "site")
+
+
 #: Stage → what it does with the release in a folder.
 STAGES: dict[str, Callable[[Path, int, int], None]] = {
     "build": _build,
     "verify": _verify,
     "diff": _diff,
     "evaluate_reads": _read,
+    "evaluate": _evaluate,
+    "site": _site,
 }
 
 
@@ -122,12 +144,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=folder) as small:
         for name in ("build", stage) if stage != "build" else ("build",):
             STAGES[name](Path(small), 60, 3)
-    before = time.process_time()
-    STAGES[stage](folder, labels, models)
-    taken = time.process_time() - before
+    taken, _ = timed(lambda: STAGES[stage](folder, labels, models))
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, children) // 1024
-    print(json.dumps({"cpu_s": round(taken, 3), "peak_rss_mb": peak}))
+    print(json.dumps({"cpu_s": taken, "peak_rss_mb": peak}))
 
 
 if __name__ == "__main__":

@@ -16,9 +16,11 @@ from schemas.stored import Stored, register
 #: One row per cause: cause, scorer, questions, models, pairs, example.
 #: A scorer's error comes before an abstention: it is what there is to mend.
 _CAUSES = """
-WITH pairs AS (
+WITH short AS ({short}
+), pairs AS (
     SELECT q.query_id, m.model_id, q.scorer AS rule
-    FROM queries q CROSS JOIN models m LEFT JOIN labels l USING (query_id, model_id)
+    FROM (FROM queries SEMI JOIN short USING (query_id)) q CROSS JOIN models m
+    LEFT JOIN (FROM labels SEMI JOIN short USING (query_id)) l USING (query_id, model_id)
     WHERE l.score IS NULL AND m.kind = 'real'
 ), answers AS (
     SELECT query_id, model_id, bool_or(status <> 'error') AS answered
@@ -48,6 +50,17 @@ SELECT cause, scorer, count(DISTINCT query_id) AS questions, count(DISTINCT mode
        min(query_id) AS query_id
 FROM told GROUP BY cause, scorer ORDER BY pairs DESC, cause, scorer
 """
+#: Questions with a pair that lacks a label: of most, all pairs have one, and none is listed.
+_SHORT = """
+    SELECT query_id FROM queries ANTI JOIN (
+        SELECT query_id FROM labels WHERE score IS NOT NULL GROUP BY query_id
+        HAVING count(*) = (SELECT count(*) FROM models)) USING (query_id)"""
+#: The same without comparing text: outcomes carry row numbers of `queries`.
+_SHORT_BY_NUMBER = """
+    SELECT query_id
+    FROM (SELECT row_number() OVER () - 1 AS query_no, query_id FROM queries) ANTI JOIN (
+        SELECT query_no FROM outcomes WHERE score IS NOT NULL GROUP BY query_no
+        HAVING count(*) = (SELECT count(*) FROM models)) USING (query_no)"""
 _NEEDED = ("queries", "models", "labels", "responses", "verdicts")
 _NEXT = {
     "scorer error": "mend the references or choose another scorer, then build again: no model "
@@ -74,10 +87,12 @@ def causes(tables: Mapping[str, pa.Table | Stored]) -> list[dict[str, Any]]:
         return []
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as connection:
-        for name in _NEEDED:
+    numbered = "outcomes" in tables
+    sql = _CAUSES.format(short=_SHORT_BY_NUMBER if numbered else _SHORT)
+    with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
+        for name in (*_NEEDED, *(["outcomes"] if numbered else [])):
             register(connection, name, tables[name])
-        found: list[dict[str, Any]] = connection.sql(_CAUSES).to_arrow_table().to_pylist()
+        found: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
     for row in found:
         row["example"] = " ".join(row["example"].split())[:160]
         row["next"] = _NEXT[row["cause"]]

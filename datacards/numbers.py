@@ -17,42 +17,48 @@ SELECT count(*) AS pairs, count(score) AS labelled,
        avg(score) AS mean_score
 FROM labels
 """
+#: What the labels of one question say together, once for all that asks for it.
+_PER_QUESTION = """
+CREATE TEMP TABLE of_question AS
+SELECT question, count(score) AS labelled, sum(score) AS total, max(score) AS top,
+       bool_or(correct) FILTER (score IS NOT NULL) AS solvable,
+       bool_and(correct) FILTER (score IS NOT NULL) AS every
+FROM cells GROUP BY question
+"""
+#: `lead`: how far a model is above the mean of the questions it was asked, added up.
+_PER_MODEL = """
+CREATE TEMP TABLE of_model AS
+SELECT model, count(score) AS labelled, avg(score) AS accuracy,
+       avg(top) FILTER (score IS NOT NULL) AS oracle,
+       round(sum(score - total / labelled), 9) AS lead
+FROM cells JOIN of_question USING (question) GROUP BY model
+"""
 _MODELS = """
-WITH asked AS (SELECT query_id, max(score) AS top FROM labels GROUP BY query_id)
 SELECT m.model_id, m.provider, m.params_b, m.price_in, m.price_out, m.kind, m.simulated,
-       count(l.score) AS labelled, avg(l.score) AS accuracy,
-       avg(top) FILTER (l.score IS NOT NULL) AS oracle
-FROM models m LEFT JOIN (labels JOIN asked USING (query_id)) l USING (model_id) GROUP BY ALL
+       coalesce(labelled, 0) AS labelled, accuracy, oracle
+FROM pool m LEFT JOIN of_model USING (model)
 ORDER BY accuracy DESC NULLS LAST, m.model_id
 """
 _TASKS = """
-WITH judged AS (SELECT question, count(score) AS labelled, sum(score) AS total
-                FROM cells GROUP BY question)
 SELECT q.task, q.domain, any_value(q.scorer) AS scorer, count(*) AS queries,
        coalesce(sum(labelled), 0)::BIGINT AS labelled,
        sum(total) / nullif(sum(labelled), 0) AS accuracy
-FROM asked q LEFT JOIN judged USING (question) GROUP BY q.task, q.domain ORDER BY ALL
+FROM asked q LEFT JOIN of_question USING (question) GROUP BY q.task, q.domain ORDER BY ALL
 """
-#: The model to deploy if there were only one, over `labels`: the one that is furthest above
-#: the mean of the questions it was asked, and the oracle on those same questions. Without
-#: missing labels it is the most accurate; with some, who was asked easy questions only does
-#: not lead, and no model stands above an oracle of other questions.
-BEST_SINGLE = """
-WITH asked AS (
-    SELECT query_id, avg(score) AS middle, max(score) AS top FROM labels
-    WHERE score IS NOT NULL GROUP BY query_id
-)
-SELECT model_id, avg(score) AS accuracy, avg(top) AS oracle, count(*) AS labelled,
-       (SELECT count(*) FROM asked) AS judged
-FROM labels JOIN asked USING (query_id) WHERE score IS NOT NULL GROUP BY model_id
-ORDER BY round(sum(score - middle), 9) DESC, labelled DESC, model_id LIMIT 1
+#: The model to deploy if there were only one: the one that is furthest above the mean of the
+#: questions it was asked, and the oracle on those same questions. Without missing labels it
+#: is the most accurate; with some, who was asked easy questions only does not lead, and no
+#: model stands above an oracle of other questions.
+_BEST_SINGLE = """
+SELECT model_id, accuracy, oracle, labelled,
+       (SELECT count(*) FROM of_question WHERE labelled > 0) AS judged
+FROM of_model JOIN pool USING (model) WHERE labelled > 0
+ORDER BY lead DESC, labelled DESC, model_id LIMIT 1
 """
 _ORACLE = """
-WITH best AS (SELECT question, max(score) AS top, bool_or(correct) AS solvable,
-              bool_and(correct) AS every FROM cells
-              WHERE score IS NOT NULL GROUP BY question)
 SELECT avg(top) AS oracle, avg(CAST(NOT solvable AS INT)) AS unsolved,
-       avg(CAST(every AS INT)) AS solved_by_all, count(*) AS judged FROM best
+       avg(CAST(every AS INT)) AS solved_by_all, count(*) AS judged
+FROM of_question WHERE labelled > 0
 """
 _DECIDED = """
 SELECT coalesce(decided_by, 'undecided') AS decided_by, count(*) AS labels
@@ -83,7 +89,7 @@ _QUERIES = {
     "labels": {
         "counts": _COUNTS,
         "oracle": _ORACLE,
-        "best_single": BEST_SINGLE,
+        "best_single": _BEST_SINGLE,
         "decided": _DECIDED,
     },
     "responses": {"cost": _COST, "status": _STATUS},
@@ -104,24 +110,10 @@ def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
     import duckdb
 
     found: dict[str, Any] = dict.fromkeys(_ONE_ROW)
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
         for name, table in tables.items():
             register(connection, name, table)
-        for table in ("labels",):
-            if table not in tables:
-                connection.execute(
-                    "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
-                )
-        # Labels of a question lie together in outcomes, under a number: no text is compared.
-        if "outcomes" in tables:
-            cells = "SELECT query_no AS question, score, correct FROM outcomes"
-            asked = "SELECT row_number() OVER () - 1 AS question, * FROM queries"
-        else:
-            correct = "correct" if "labels" in tables else "NULL::BOOLEAN AS correct"
-            cells = f"SELECT query_id AS question, score, {correct} FROM labels"
-            asked = "SELECT query_id AS question, * FROM queries"
-        connection.execute(f"CREATE TEMP VIEW cells AS {cells}")
-        connection.execute(f"CREATE TEMP VIEW asked AS {asked}")
+        _count(connection, tables)
         queries = {"models": _MODELS, "tasks": _TASKS, "sources": _SOURCES}
         for table, of_table in _QUERIES.items():
             if table in tables:
@@ -134,3 +126,24 @@ def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
     found["rows"] = {name: table.num_rows for name, table in tables.items()}
     found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
     return found
+
+
+def _count(connection: Any, tables: Mapping[str, pa.Table | Stored]) -> None:
+    """`of_question` and `of_model`, over labels under whatever names a question and a model."""
+    if "labels" not in tables:
+        connection.execute(
+            "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
+        )
+    # Labels of a question lie together in outcomes, under a number: no text is compared.
+    if "outcomes" in tables:
+        cells = "SELECT query_no AS question, model_no AS model, score, correct FROM outcomes"
+        question = model = "row_number() OVER () - 1"
+    else:
+        correct = "correct" if "labels" in tables else "NULL::BOOLEAN AS correct"
+        cells = f"SELECT query_id AS question, model_id AS model, score, {correct} FROM labels"
+        question, model = "query_id", "model_id"
+    connection.execute(f"CREATE TEMP VIEW cells AS {cells}")
+    connection.execute(f"CREATE TEMP VIEW asked AS SELECT {question} AS question, * FROM queries")
+    connection.execute(f"CREATE TEMP VIEW pool AS SELECT {model} AS model, * FROM models")
+    connection.execute(_PER_QUESTION)
+    connection.execute(_PER_MODEL)

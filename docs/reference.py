@@ -1,8 +1,13 @@
-"""Makes the reference pages and the tour from code while MkDocs builds: none is typed twice."""
+"""Makes the reference pages, the tour and the pages that lie in their rooms while MkDocs builds.
+
+None is typed twice: references come from code, and what a room keeps beside its code
+(operations, scale, results) is shown as it stands there.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,16 @@ def on_files(files: Files, config: Any) -> Files:
         text = "\n".join(page())
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     files.append(File.generated(config, "tour.md", content="\n".join(tour())))
+    for page, path in CARRIED.items():
+        files.append(File.generated(config, page, content=carried(ROOT / path)))
     return files
+
+
+def carried(path: Path) -> str:
+    """A page of a room; its links lead into the repository, so here only their words stay."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"^!\[.*?\]\([^)]*\)\n", "", text, flags=re.M)
+    return re.sub(r"(?<!\!)\[([^\]\n]+)\]\((?!https?:|#)[^)\n]*\)", r"\1", text)
 
 
 def tour() -> Iterator[str]:
@@ -169,6 +183,25 @@ def _words(module: Any) -> str:
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
+
+ROOT = Path(__file__).parents[1]
+#: Page of the documentation → where it lies in the repository.
+CARRIED = {
+    "operations.md": "flows/MAINTENANCE.md",
+    "scale.md": "flows/SCALE.md",
+    "security.md": "SECURITY.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "architecture.md": "ARCHITECTURE.md",
+    "changelog.md": "CHANGELOG.md",
+    "results/benchmarks.md": "benchmarks/RESULTS.md",
+    "results/papers.md": "pipelines/studies/README.md",
+    "results/studies.md": "pipelines/studies/RESULTS.md",
+    "results/methods.md": "pipelines/studies/METHODS.md",
+    **{
+        f"results/zoo_{path.stem}.md": str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "pipelines/zoo/results").glob("*.md"))
+    },
+}
 
 PAGES = {
     page.__name__: page

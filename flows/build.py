@@ -124,7 +124,7 @@ def _stages(
     if until == "curate":
         return _summary(done)
 
-    audited = call(audit_task, recipe=checked, root=str(root), curated=curated)
+    audited = call(audit_task, recipe=checked, root=str(root), curated=curated, collected=collected)
     finished("audit", audited, _audit_words(audited))
     for waiver in checked.release.waivers:
         console.line("waived", f"{waiver.gate}: {waiver.reason}")

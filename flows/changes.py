@@ -125,7 +125,7 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
     rows: list[dict[str, str]] = []
     retired: list[str] = []
     now: Listed = {}
-    asked = [(model, provider_of(model, pool)) for model in pool.models]
+    asked = [(m, provider_of(m, pool)) for m in pool.models if m.relay is None]
     for provider in pool.providers:
         found = listed(provider)
         if found.models is None:
@@ -169,6 +169,8 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
             rows.append(_row("pool", "unknown", f"prices of {provider.name!r}: {error.what}"))
             continue
         for model in pool.models:
+            if model.relay is not None:
+                continue
             price = table.find(model.endpoint_model, model.model_id)
             if price is None or provider_of(model, pool).name != provider.name:
                 continue

@@ -10,7 +10,7 @@ from typing import Any
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.stages.ingest import ingest_task, pool_task
-from flows.stated import is_stated, stated_plan, summary
+from flows.stated import agent_plan, is_stated, stated_plan, summary
 from flows.tracking.run import call
 from flows.workspace.ledgers import ledger_exists
 from flows.workspace.shares import open_ledger
@@ -58,6 +58,14 @@ def plan_build(
         said["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
         return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
+
+    if checked.collect.agent is not None:
+        said["notes"].append(
+            f"an agent takes up to {checked.collect.agent.steps} calls for an answer: calls and "
+            "cost are the most that all can take, and what the ledger holds is not taken off"
+        )
+        most = agent_plan(checked, table.num_rows)
+        return {**said, **most, "estimated_usd": most["cost_usd"]}
 
     def planned(ledger: Ledger | None) -> dict[str, Any]:
         made = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)

@@ -197,6 +197,7 @@ def _check_names(recipe: Recipe, path: Path) -> Recipe:
     """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
     from flows.recipe_faults import line_of
     from pipelines.curate import RULES
+    from pipelines.metering.audit import check_gate
     from pipelines.scorers import SCORERS
 
     for number, rule in enumerate(recipe.curate):
@@ -206,4 +207,7 @@ def _check_names(recipe: Recipe, path: Path) -> Recipe:
         if source.scorer not in (None, "none"):
             line = line_of(path, ("sources", number, "scorer"))
             SCORERS.get(source.scorer, where=f"{path}:{line}: source {source.name!r}, scorer")
+    for number, waiver in enumerate(recipe.release.waivers):
+        line = line_of(path, ("release", "waivers", number))
+        check_gate(waiver.gate, where=f"{path}:{line}: release.waivers")
     return recipe

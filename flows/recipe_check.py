@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flows.recipe import find, merged_pool, read_yaml
+from flows.recipe import find, load, merged_pool, read_yaml
 from flows.recipe_faults import Fault, line_of, of_validation, words_of
+from pipelines.collect.settings import provider_of
 from pipelines.environment import expanded
 from pipelines.errors import BadInput
 from schemas.recipe import Pool, Recipe, Source
@@ -36,9 +37,28 @@ def faults(recipe: str) -> list[Fault]:
     except ValidationError as error:
         found += of_validation(error, path, content)
     found += _names(content, path)
+    found += _providers(content, path)
     with _around(content):
         found += _sources(content, path)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
+
+
+def _providers(content: dict[str, Any], path: Path) -> Iterator[Fault]:
+    """Models that somebody must be asked for, and whom nobody serves."""
+    try:
+        checked, _ = load(path)
+    except BadInput:
+        return  # said elsewhere
+    if checked.collect.provider != "openai":
+        return
+    for number, model in enumerate(checked.pool.models):
+        try:
+            if model.relay is None:
+                provider_of(model, checked.pool)
+        except BadInput as error:
+            listed = isinstance((content.get("pool") or {}).get("models"), list)
+            at = ("pool", "models", number) if listed else ("pool",)
+            yield _of(error, path, at, content)
 
 
 @contextmanager
@@ -81,6 +101,7 @@ def _pool_file(content: dict[str, Any], path: Path) -> Iterator[Fault]:
 def _names(content: dict[str, Any], path: Path) -> Iterator[Fault]:
     """Rules and scorers that exist, and parameters that a rule has."""
     from pipelines.curate import RULES
+    from pipelines.metering.audit import check_gate
     from pipelines.scorers import SCORERS
 
     for number, rule in enumerate(_entries(content, "curate")):
@@ -99,6 +120,14 @@ def _names(content: dict[str, Any], path: Path) -> Iterator[Fault]:
                 SCORERS.get(source["scorer"])
             except BadInput as error:
                 yield _of(error, path, ("sources", number, "scorer"), content)
+    release = content.get("release")
+    for number, waiver in enumerate(
+        _entries(release, "waivers") if isinstance(release, dict) else ()
+    ):
+        try:
+            check_gate(str(waiver.get("gate")))
+        except BadInput as error:
+            yield _of(error, path, ("release", "waivers", number), content)
 
 
 def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:

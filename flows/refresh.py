@@ -22,6 +22,7 @@ from flows.tracking.run import publish_markdown, start
 from flows.tracking.runners import Runner, on
 from pipelines.errors import GateFailed, RouteyardError, VersionExists
 from schemas.recipe import Recipe
+from schemas.shown import fenced
 
 _HOUR = 3600.0
 
@@ -76,7 +77,7 @@ def refresh(
             if isinstance(error, GateFailed):
                 events.emit(events.GATE_FAILED, checked.name, says=str(error), where=error.where)
             publish_markdown(
-                checked.name, "stopped", f"# {checked.name}: {kind}\n\n```\n{error}\n```", kind
+                checked.name, "stopped", f"# {checked.name}: {kind}\n\n{fenced(str(error))}", kind
             )
             tell(notify or [], f"Routeyard: {checked.name} {kind}", str(error))
             raise

@@ -142,6 +142,9 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
     models = []
     for model in recipe.pool.models:
+        if model.relay is not None:
+            models.append(model.model_copy(update={"simulated": True}))
+            continue
         price_in, price_out = prices(model.model_id)
         stated = {
             "endpoint_model": None, "provider": "rehearsal", "simulated": True,

@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from pipelines.environment import expanded
-from schemas.recipe import Recipe, Source
+from schemas.recipe import Model, Recipe, Source
 
 #: Tokens a prompt is taken to have where no question can be read.
 ASSUMED_PROMPT_TOKENS = 400
@@ -147,23 +147,24 @@ def _models(recipe: Recipe, asked: list[int]) -> list[dict[str, Any]]:
     if recipe.collect.provider == "recorded":
         return []
     limit = recipe.collect.max_tokens
-    samples = recipe.collect.samples
+    prompt = ASSUMED_PROMPT_TOKENS + _read_of_an_agent(recipe)
+    whole = {model.model_id: model for model in recipe.pool.models}
     rows = []
-    for model, questions in zip(recipe.pool.models, asked, strict=True):
-        answers = questions * samples
+    for member, questions in zip(recipe.pool.models, asked, strict=True):
+        # A relay's own calls are those of the model that takes over.
+        model = member if member.relay is None else whole[member.relay.then]
+        answers = questions * (member.samples or recipe.collect.samples) * steps_of(member, recipe)
         known = None not in (model.price_in, model.price_out, limit)
-        each = (
-            ASSUMED_PROMPT_TOKENS * (model.price_in or 0) + (limit or 0) * (model.price_out or 0)
-        ) / 1e6
+        each = (prompt * (model.price_in or 0) + (limit or 0) * (model.price_out or 0)) / 1e6
         rows.append(
             {
-                "model_id": model.model_id,
+                "model_id": member.model_id,
                 "provider": model.provider,
                 "wanted": answers,
                 "settled": 0,
                 "missing": answers,
                 "calls": answers,
-                "prompt_tokens": answers * ASSUMED_PROMPT_TOKENS,
+                "prompt_tokens": answers * prompt,
                 "prompt_tokens_error": None,
                 "prompt_tokens_source": "assumed",
                 "completion_tokens": None if limit is None else limit * answers,
@@ -174,6 +175,40 @@ def _models(recipe: Recipe, asked: list[int]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def agent_plan(recipe: Recipe, questions: int) -> dict[str, Any]:
+    """The most that agents can ask of so many questions, and what that costs.
+
+    What the ledger holds already is not taken off: which steps follow is not known before.
+    """
+    models = _models(recipe, [questions] * len(recipe.pool.models))
+    calls, costs = sum(row["calls"] for row in models), [row["cost_usd"] for row in models]
+    cost = None if None in costs else sum(costs)
+    return {
+        "wanted": calls, "settled": 0, "missing": calls, "calls": calls, "models": models,
+        "cost_usd": cost, "worst_cost_usd": None,
+    }  # fmt: skip
+
+
+def _read_of_an_agent(recipe: Recipe) -> int:
+    """Tokens that a step reads beside the question, on average: what earlier steps found and said.
+
+    Four characters a token, passages as long as they may be.
+    """
+    agent = recipe.collect.agent
+    if agent is None:
+        return 0
+    each = agent.search.results * agent.search.longest // 4 + (recipe.collect.max_tokens or 0)
+    return each * (agent.steps - 1) // 2
+
+
+def steps_of(model: Model, recipe: Recipe) -> int:
+    """Calls that one answer of a model takes at most; what a relay shares is another's."""
+    if recipe.collect.agent is None:
+        return 1
+    shared = 0 if model.relay is None else model.relay.steps
+    return max(0, recipe.collect.agent.steps - shared)
 
 
 def _at_hand(source: Source, base: Path) -> bool:

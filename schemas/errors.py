@@ -9,6 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from schemas.shown import visible
+
 
 class RouteyardError(Exception):
     """Base of every error that is meant for a person.
@@ -36,7 +38,8 @@ class RouteyardError(Exception):
             lines.append(f"  where: {self.where}")
         if self.next_step:
             lines.append(f"  next:  {self.next_step}")
-        return "\n".join(lines)
+        # Terminals, logs and Prefect's pages show this, and files and servers of others name it.
+        return visible("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (labelling and sandbox workers).

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+
+#: What Python's `\\s` and `str.strip` take as space in ASCII text.
+_ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
 
 #: One row per split scheme.
 LEAKS_SCHEMA = pa.schema(
@@ -56,6 +60,28 @@ def group_of(duplicates: pa.Table) -> dict[str, str]:
     return {name[2:]: root(name) for name in list(parent) if name.startswith("q|")}
 
 
+def words_of(texts: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Numbers that are equal where `same_words` are; a null is as empty text."""
+    texts = pc.fill_null(_whole(texts), "")
+    words = pc.ascii_lower(pc.replace_substring_regex(texts, _ASCII_SPACE, " "))
+    words = pc.ascii_trim(words, " ")
+    foreign = pc.invert(pc.string_is_ascii(texts))
+    if pc.any(foreign).as_py():
+        read = [same_words(text) for text in texts.filter(foreign).to_pylist()]
+        words = pc.replace_with_mask(words, foreign, pa.array(read, words.type))
+    codes: np.ndarray[Any, Any] = words.dictionary_encode().indices.to_numpy()
+    return codes
+
+
+def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array, which may hold more than 2 GB of text."""
+    if isinstance(texts, pa.Array):
+        return texts.cast(pa.large_string())
+    return pa.concat_arrays(
+        texts.cast(pa.large_string()).chunks or [pa.array([], pa.large_string())]
+    )
+
+
 def leaked_tests(
     queries: pa.Table, splits: pa.Table, groups: Mapping[str, str] | None
 ) -> list[dict[str, Any]]:
@@ -69,31 +95,32 @@ def leaked_tests(
         Rows of `LEAKS_SCHEMA`. `verbatim` counts test questions with the same
         words as a train question; `near_duplicates` those in a group with one.
     """
-    words = dict(
-        zip(
-            queries.column("query_id").to_pylist(),
-            map(same_words, queries.column("prompt").to_pylist()),
-            strict=True,
-        )
-    )
-    sides: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for row in splits.to_pylist():
-        if row["query_id"] in words:
-            sides[row["scheme"]][row["split"]].append(row["query_id"])
+    words = words_of(queries.column("prompt"))
+    ids = _whole(queries.column("query_id"))
+    asked = splits.column("query_id").cast(ids.type)
+    at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()
     found = []
-    for scheme in sorted(sides):
-        test, train = sides[scheme]["test"], sides[scheme]["train"]
-        seen = {words[query] for query in train}
+    for scheme in sorted(splits.column("scheme").unique().to_pylist()):
+        here = pc.equal(splits.column("scheme"), scheme).to_numpy() & (at >= 0)
+        if not here.any():
+            continue
+        side = splits.column("split")
+        test, train = (at[here & pc.equal(side, name).to_numpy()] for name in ("test", "train"))
         near = None
         if groups is not None:
-            there = {groups[query] for query in train if query in groups}
-            near = sum(groups.get(query) in there for query in test)
+            there = {groups[query] for query in _named(ids, train) if query in groups}
+            near = sum(groups.get(query) in there for query in _named(ids, test))
         found.append(
             {
                 "scheme": scheme,
                 "test": len(test),
-                "verbatim": sum(words[query] in seen for query in test),
+                "verbatim": int(np.isin(words[test], words[train]).sum()),
                 "near_duplicates": near,
             }
         )
     return found
+
+
+def _named(ids: pa.Array, rows: np.ndarray[Any, Any]) -> list[str]:
+    names: list[str] = ids.take(pa.array(rows)).to_pylist()
+    return names

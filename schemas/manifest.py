@@ -14,6 +14,10 @@ from schemas.recipe.release import Waiver
 #: Columns that a clock wrote: they differ between two runs that are otherwise equal.
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 
+#: Format of the releases that are written now. 2: outcomes, and the database by numbers.
+#: 3: the summaries as Parquet, under `numbered/`.
+FORMAT = 3
+
 
 class FileEntry(Strict):
     """One file of the release."""
@@ -60,8 +64,7 @@ class DatabaseEntry(Strict):
 class Manifest(Strict):
     """`manifest.json`. It holds no time and no path outside the release."""
 
-    #: 2: outcomes, and the database by numbers. 3: the summaries as Parquet, under `numbered/`.
-    format: int = 3
+    format: int = FORMAT
     name: str
     version: str
     #: Name, version, recipe, words of the card and content: equal means the same release.

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from schemas.contract import Column, Contract, Rule
+from schemas.labels import LABELS
 
 _OF_THIS = "of this release only: another release numbers anew"
+
+#: Columns of `labels` by name: three stand here as they stand there.
+_LABEL = {column.name: column for column in LABELS.columns}
 
 OUTCOMES = Contract(
     name="outcomes",
@@ -17,24 +21,9 @@ OUTCOMES = Contract(
         Column("model_no", pa.int16(), f"0-based row of the model in `models`, {_OF_THIS}"),
         Column("query_id", pa.string(), "question"),
         Column("model_id", pa.string(), "model"),
-        Column(
-            "score",
-            pa.float64(),
-            "mean score over samples in [0, 1]; null when undecided",
-            nullable=True,
-        ),
-        Column(
-            "correct",
-            pa.bool_(),
-            "score reaches the task's threshold; null when undecided",
-            nullable=True,
-        ),
-        Column(
-            "decided_by",
-            pa.string(),
-            "scorer that decided, `unreadable` when every scorer abstained, null when undecided",
-            nullable=True,
-        ),
+        _LABEL["score"],
+        _LABEL["correct"],
+        _LABEL["decided_by"],
         Column(
             "cost_usd",
             pa.float64(),

@@ -1,4 +1,4 @@
-"""Contract of `responses`: the newest usable answer of one model to one query."""
+"""Contracts of `responses`, answers of models, and of `steps`, the calls of agents before them."""
 
 from __future__ import annotations
 
@@ -97,5 +97,62 @@ RESPONSES = Contract(
         Rule("given_score_range", "given_score IS NULL OR given_score BETWEEN 0 AND 1"),
         Rule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
         Rule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
+    ),
+)
+
+STEPS = Contract(
+    name="steps",
+    says="One call of an agent on its way to an answer; `responses` has the whole trajectory.",
+    key=("query_id", "model_id", "sample", "step"),
+    columns=(
+        Column("query_id", pa.string(), "question"),
+        Column("model_id", pa.string(), "member of the pool whose trajectory it is"),
+        Column("sample", pa.int32(), "0-based sample number"),
+        Column("step", pa.int32(), "0-based number of the call in its trajectory"),
+        Column("acted_by", pa.string(), "model that was asked: a relay has several"),
+        Column(
+            "action",
+            pa.string(),
+            "`search`, `answer`, or `none` where neither came: an error, a refusal, a cut answer, "
+            "or one more search when the steps were used up",
+        ),
+        Column(
+            "said",
+            pa.string(),
+            "text of the reply, beside its calls of the tool; null where there is none",
+            nullable=True,
+        ),
+        Column("queries", pa.list_(pa.string()), "what it searched for, verbatim"),
+        Column("found", pa.list_(pa.string()), "what the tool gave back, query by query"),
+        Column("status", pa.string(), "`ok`, `truncated`, `refused`, `error` or `unanswered`"),
+        Column("served_model", pa.string(), "model the server says it used", nullable=True),
+        Column("prompt_tokens", pa.int64(), "metered prompt", unit="tokens", nullable=True),
+        Column("completion_tokens", pa.int64(), "metered reply", unit="tokens", nullable=True),
+        Column(
+            "reasoning_tokens", pa.int64(), "metered hidden reasoning", unit="tokens", nullable=True
+        ),
+        Column(
+            "cost_usd",
+            pa.float64(),
+            "cost of the call, also where another trajectory shares and paid for it; null when "
+            "unknown",
+            unit="USD",
+            nullable=True,
+        ),
+        Column("cost_source", pa.string(), "`provider`, `price_table`, or null", nullable=True),
+        Column("latency_s", pa.float64(), "request sent to last byte", unit="s", nullable=True),
+        Column("attempts", pa.int32(), "attempts made, this one included"),
+        Column("requested_at", pa.string(), "ISO 8601 UTC", nullable=True),
+        Column("request_hash", pa.string(), "hash of model, endpoint, parameters and messages"),
+        Column("error", pa.string(), "error class and message for status `error`", nullable=True),
+    ),
+    rules=(
+        Rule("action_known", "action IN ('search', 'answer', 'none')"),
+        Rule("status_known", "status IN ('ok', 'truncated', 'refused', 'error', 'unanswered')"),
+        Rule("a_search_finds", "(action = 'search') = (len(found) > 0)"),
+        Rule("found_for_each_query", "len(found) = 0 OR len(found) = len(queries)"),
+        Rule("step_not_negative", "step >= 0 AND sample >= 0"),
+        Rule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
+        Rule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
     ),
 )

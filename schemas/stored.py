@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,6 +33,13 @@ class Stored:
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The table, or some of its columns, in memory."""
         return pq.read_table(self.path, columns=list(columns) if columns else None)
+
+
+@runtime_checkable
+class Stores(Protocol):
+    """Tables by name, some of which can be had as where they lie."""
+
+    def stored(self, name: str) -> Stored | None: ...
 
 
 def register(connection: Any, name: str, table: pa.Table | Stored) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pipelines.routers
 from pipelines.registry import Registry
+from pipelines.routers import PAIR_ROUTERS, ROUTERS
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,3 +80,31 @@ def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None
     assert f"`{name}`" in page.read_text() or family in page.read_text(), (
         f"{page.relative_to(ROOT)} does not explain {name!r}: add a row to its table"
     )
+
+
+#: Modules of the routers' room that hold no router.
+SHARED = {
+    "base", "gradient", "queries", "saved", "networks.mess_stream", "networks.trained",
+    "neighbours.wins", "pairs.battles", "trees.boosted", "trees.forest",
+    "contrastive.bank", "contrastive.losses", "contrastive.space", "probes.probe",
+}  # fmt: skip
+
+
+def test_every_router_is_listed_by_its_own_name_and_says_its_traits() -> None:
+    prefix = "pipelines.routers."
+    found = pkgutil.walk_packages(pipelines.routers.__path__, prefix)
+    modules = {one.name.removeprefix(prefix) for one in found if not one.ispkg} - SHARED
+    targets = {**ROUTERS.builtin, **PAIR_ROUTERS.builtin}
+    listed = {t.partition(":")[0].removeprefix(prefix) for t in targets.values()}
+    assert not modules - listed, (
+        f"list {sorted(modules - listed)} in ROUTERS in pipelines/routers/__init__.py, or as a "
+        "module without a router in SHARED here"
+    )
+    assert not listed - modules, f"{sorted(listed - modules)} are listed and not there"
+    for registry in (ROUTERS, PAIR_ROUTERS):
+        for name in registry.builtin:
+            made = registry.get(name)
+            assert made.name == name, f"{registry.builtin[name]} calls itself {made.name!r}"
+            if registry is ROUTERS:
+                assert hasattr(made, "traits"), f"{name}: say `traits = Traits(…)` (base.py)"
+                assert made.traits.cost, f"{name}: say in `traits` what a fit costs (base.py)"

@@ -161,6 +161,17 @@ CASES: tuple[Case, ...] = (
         Growth("--labels", (300_000, 900_000, 2_700_000), "build_cpu_s", ("--no-pandas",)),
     ),
     Case(
+        "site",
+        "The site of a release",
+        ("--labels", "300000"),
+        (
+            Figure("cpu_s", "11,111 questions × 27 models", "CPU-s"),
+            Figure("peak_mb", "peak memory", "MiB"),
+            Figure("site_mb", "all pages and their data", "MB"),
+        ),
+        Growth("--labels", (100_000, 300_000, 900_000), "cpu_s"),
+    ),
+    Case(
         "entropy",
         "Meaning clusters of samples",
         ("--prompts", "3000"),

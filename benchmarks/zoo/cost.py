@@ -14,7 +14,9 @@ those two show (at least 1, at most 2), memory likewise above what the process h
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from pathlib import Path
 from time import perf_counter, thread_time
 from typing import Any
 
@@ -32,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measured", type=int, help="fit at this size and extrapolate")
     parser.add_argument("--small", type=int, default=2_000)
     parser.add_argument("--routers", default="all")
+    parser.add_argument("--kept", type=Path, help="JSON file of rows: those there are kept")
+    parser.add_argument("--page", type=Path, help="Markdown file for the table")
 
 
 def planted(n: int, m: int, *, seed: int = 0) -> Core:
@@ -49,6 +53,8 @@ def planted(n: int, m: int, *, seed: int = 0) -> Core:
     level = np.linspace(-1.0, 1.0, m)
     logits = level + 0.4 * rng.normal(size=(40, m))[task] + 0.3 * hidden @ rng.normal(size=(8, m))
     labels = (rng.random((n, m)) < 1 / (1 + np.exp(-logits - rng.normal(size=(n, 1))))) * 1.0
+    about = rng.random((m, 256))
+    norms = np.linalg.norm(about, axis=1, keepdims=True)
     split = rng.permutation(
         np.repeat(["train", "validation", "test"], [7, 1, 2]).repeat(-(-n // 10))
     )
@@ -62,6 +68,7 @@ def planted(n: int, m: int, *, seed: int = 0) -> Core:
         splits={"dense": split[:n]},
         groups=np.arange(n),
         embeddings=vectors.astype(np.float32),
+        descriptors={"text_footprint": (about / norms).astype(np.float32)},
     )
 
 
@@ -74,7 +81,7 @@ def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
 
     entrant = registered([router])[0]
     # The peak is that of the process: the benchmark runs big cells in fresh ones.
-    with threadpool_limits(limits=1), cell._peak() as peak:
+    with threadpool_limits(limits=1), cell.peak_memory() as peak:
         clock, used = perf_counter(), thread_time()
         fitted = made(entrant, setting, 42)
         fitted.fit(core.training("dense"))
@@ -125,14 +132,22 @@ def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) 
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
+    from pipelines.errors import BadInput
     from pipelines.zoo.entrants import architectures, registered, traits
 
     names = None if given.routers == "all" else given.routers.split(",")
     little = planted(given.small, given.models)
-    rows: dict[str, dict[str, float]] = {}
+    kept = given.kept if given.kept is not None and given.kept.is_file() else None
+    rows: dict[str, dict[str, Any]] = json.loads(kept.read_text()) if kept else {}
     for entrant in registered(names):
+        if entrant.name in rows:
+            continue
         settings = [dict(one) for one in architectures(entrant)]
-        once(little, entrant.name, settings[0])  # imports, and libraries that start slowly
+        try:
+            once(little, entrant.name, settings[0])  # imports, and libraries that start slowly
+        except BadInput as why:
+            rows[entrant.name] = {"refused": why.args[0]}
+            continue
         small = [once(little, entrant.name, one)["cpu_s"] for one in settings]
         times = cells_in_first_settings(small, traits(entrant).stochastic)
         found = _apart(given.measured or given.questions, given.models, entrant.name, settings[0])
@@ -145,15 +160,47 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
             "protocol_cpu_s": round(times * found["cpu_s"], 1),
         }
         print(entrant.name, rows[entrant.name], file=sys.stderr, flush=True)
-    total = sum(row["protocol_cpu_s"] for row in rows.values())
-    return {
+        if given.kept is not None:
+            given.kept.write_text(json.dumps(rows, indent=1) + "\n")
+    total = sum(row.get("protocol_cpu_s", 0.0) for row in rows.values())
+    done = {
         "questions": given.questions,
         "models": given.models,
         "measured_at": given.measured or given.questions,
         "cpu_hours": round(total / 3600, 3),
         "two_core_hours": round(total / 7200, 3),
-        "routers": dict(sorted(rows.items(), key=lambda row: -row[1]["protocol_cpu_s"])),
+        "routers": dict(sorted(rows.items(), key=lambda row: -row[1].get("protocol_cpu_s", 0.0))),
     }
+    if given.page is not None:
+        given.page.write_text(page(done, given.small), encoding="utf-8")
+    return done
+
+
+def page(found: dict[str, Any], small: int) -> str:
+    """The table: what one fit takes, and what the protocol's cells take by it."""
+    size = f"{found['questions']:,} × {found['models']}"
+    lines = [
+        f"# What the zoo costs at {size}", "",
+        f"Made by `python -m benchmarks zoo.cost --questions {found['questions']} --models "
+        f"{found['models']} --small {small} --page FILE`, on planted outcomes.", "",
+        f"Measured: one fit and reading of each router at {found['measured_at']:,} questions, with "
+        "its first setting, in a process of its own with one thread. Multiplied: its protocol, by "
+        f"what its settings cost at {small:,} questions against the first, the dearest five of "
+        "them for four more seeds.",
+        "", f"All routers: {found['cpu_hours']:.2f} hours of one core, "
+        f"{found['two_core_hours']:.2f} of two.", "",
+        "| router | s of one fit (CPU) | peak MB | cells | CPU s of the protocol |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for name, row in found["routers"].items():
+        if "refused" in row:
+            lines.append(f"| {name} | refused: {row['refused']} | – | – | – |")
+            continue
+        lines.append(
+            f"| {name} | {row['cpu_s']:.1f} | {row['peak_mb']:.0f} | {row['cells']:.0f} | "
+            f"{row['protocol_cpu_s']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _apart(n: int, m: int, router: str, setting: dict[str, Any]) -> dict[str, float]:

@@ -6,12 +6,14 @@ RouterDC, BBH of the Open LLM Leaderboard v2, MMLU-Pro and GSM8K, from ROUTEYARD
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from pipelines.evaluate.core import Core
 
@@ -95,7 +97,10 @@ def bbh(data: Path, seed: int) -> tuple[Core, pa.Table]:
 
 
 def mmlu_pro(data: Path, seed: int) -> tuple[Core, pa.Table]:
-    """MMLU-Pro: 12,032 questions, 29 models; the stored letter against the answer of its run."""
+    """MMLU-Pro: 12,032 questions, 29 models; the stored letter against the answer of its run.
+
+    Models are described by text footprints of what they answered to validation questions.
+    """
     asked = pq.read_table(data / "mmlu_pro" / "queries.parquet").to_pandas()
     given = pq.read_table(
         data / "mmlu_pro" / "responses.parquet",
@@ -106,7 +111,28 @@ def mmlu_pro(data: Path, seed: int) -> tuple[Core, pa.Table]:
     labels = wide.reindex(asked.question_id).to_numpy()
     ids, tasks = [str(i) for i in asked.question_id], asked.category.astype(str).tolist()
     core = core_of(ids, [str(c) for c in wide.columns], labels, tasks, drawn(len(ids), tasks, seed))
+    found = footprints(data / "mmlu_pro" / "responses.parquet", core)
+    core = replace(core, descriptors={"text_footprint": found})
     return core, questions(ids, asked.question.tolist(), [list(o) for o in asked.options])
+
+
+def footprints(responses: Path, core: Core, probes: int = 192) -> NDArray[np.float32]:
+    """(m, 256) text footprints of the core's models on validation questions, seed 0."""
+    import pyarrow.compute as pc
+
+    from pipelines.evaluate.shown import descriptors_of
+    from pipelines.signals.text_footprint import KIND, text_footprints
+
+    held = np.array(core.query_ids)[core.rows("dense", "validation")]
+    chosen = sorted(np.random.default_rng(0).permutation(held)[:probes].tolist())
+    columns = ["question_id", "model", "output"]
+    asked = pa.array([int(one) for one in chosen], pa.int64())
+    rows = pq.read_table(responses, columns=columns)
+    rows = rows.filter(pc.is_in(pc.cast(rows.column("question_id"), pa.int64()), asked))
+    given = {(row["model"], str(row["question_id"])): row["output"] for row in rows.to_pylist()}
+    texts = {name: [given.get((name, one)) for one in chosen] for name in core.model_ids}
+    table = text_footprints(texts, chosen)
+    return descriptors_of(table, pa.array(core.model_ids, pa.string()))[KIND]
 
 
 def gsm8k(data: Path, seed: int) -> tuple[Core, pa.Table]:

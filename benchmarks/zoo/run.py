@@ -38,6 +38,36 @@ def macro(core: Core, done: Any, bench: Any, out: Path, encoder: str) -> list[tu
     return sorted(found, key=lambda row: -row[1])
 
 
+def first_to_fifth(
+    core: Core, done: Any, bench: Any, out: Path, encoder: str
+) -> dict[str, float] | None:
+    """What this split's test questions say of the first and the fifth of its winners.
+
+    Points between them, the paired standard error of that, the share of questions on
+    which they do not do equally well, and the number of questions; None below five.
+    """
+    from pipelines.evaluate.selection import at_choice, best
+    from pipelines.zoo.run import scores
+
+    test = core.take(core.rows(bench.scheme, "test"))
+    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    can, free = ~np.isnan(test.labels), np.zeros(core.n_models)
+    hits = [
+        at_choice(test.labels, best(kept.astype(np.float64), can, free))
+        for kept in scores(bench, done, out / "cells", encoder).values()
+    ]
+    if len(hits) < 5:
+        return None
+    ranked = sorted(hits, key=lambda hit: -float(hit.mean()))
+    gap = ranked[0] - ranked[4]
+    return {
+        "points": 100 * float(gap.mean()),
+        "error": 100 * float(gap.std(ddof=1) / np.sqrt(len(gap))),
+        "differ": float(np.mean(gap != 0)),
+        "questions": len(gap),
+    }
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("matrix", choices=sorted(MATRICES))
     parser.add_argument("--out", type=Path, required=True)
@@ -65,6 +95,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     if given.splits > 1:
         references = [figures["references"] for figures in found]
         page = over_splits(f"Zoo: {given.matrix}", _command(given), ranks, references)
+        page += resolution([figures["first_to_fifth"] for figures in found])
         (given.out / "table.md").write_text(page, encoding="utf-8")
     if given.page is not None:
         given.page.parent.mkdir(parents=True, exist_ok=True)
@@ -103,8 +134,12 @@ def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any]
         "cells_cpu_s": round(sum(r.cpu_s for r in done.results), 1),
         "routers": {r: round(100 * value, 2) for r, value in means.items()},
         "seconds": {r: _seconds(done, r) for r in ranked},
+        "peak_mb": {r: round(max(s.peak_mb for k, s in done.standings.items() if k[0] == r))
+                    for r in ranked},
+        "refused": {router: why for (router, _), why in sorted(done.refused.items())},
         "references": {k: round(100 * v, 2) for k, v in done.references.items()},
-    }
+    }  # fmt: skip
+    found["first_to_fifth"] = first_to_fifth(core, done, bench, out, names[0])
     if given.matrix == "routerdc":
         found["single"] = single_rows(data)
         page = (out / "table.md").read_text(encoding="utf-8")
@@ -164,6 +199,30 @@ def over_splits(
         values = [one[name] for one in references]
         lines.append(f"| {name} | {np.mean(values):.2f} ± {np.std(values, ddof=1):.2f} |")
     return "\n".join(lines) + "\n"
+
+
+def resolution(found: Sequence[Mapping[str, float] | None], asked: float = 0.6) -> str:
+    """Whether a split of this size can tell routers apart that differ by `asked` points.
+
+    Two routers that do not do equally well on a share d of n questions differ by a mean with
+    a standard error of at most √(d/n).
+    """
+    known = [one for one in found if one is not None]
+    if not known:
+        return ""
+    each = "; ".join(f"{one['points']:.2f} ± {one['error']:.2f}" for one in known)
+    error = float(np.mean([one["error"] for one in known]))
+    differ = float(np.mean([one["differ"] for one in known]))
+    n = known[0]["questions"]
+    need = (1.96 * 100 / asked) ** 2 * differ
+    can = "can" if asked >= 1.96 * error else "cannot"
+    return (
+        f"\nFrom the first to the fifth within each split of {n:,} test questions: {each} points "
+        f"(paired standard error). {asked} points are {asked / error:.1f} standard errors: one "
+        f"split {can} tell them from none. The two do not do equally well on {differ:.0%} of the "
+        f"questions; to resolve {asked} points at 95 % takes about {round(need, -2):,.0f} test "
+        "questions.\n"
+    )
 
 
 def _seconds(done: Any, router: str) -> float:

@@ -9,21 +9,24 @@ from datacards.charts.models import frontier
 from datacards.site.book import Book
 
 _MODELS = """
-WITH asked AS (SELECT query_id, max(score) AS top FROM outcomes GROUP BY query_id), o AS (
+WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (
     SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
            avg(top) FILTER (score IS NOT NULL) AS oracle,
            count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
            median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
-    FROM outcomes JOIN asked USING (query_id) GROUP BY model_id
+    FROM outcomes JOIN asked USING (query_no) GROUP BY model_id
 )
 SELECT m.*, o.* EXCLUDE (model_id) FROM models m LEFT JOIN o USING (model_id)
 ORDER BY accuracy DESC NULLS LAST, m.model_id
 """
 _TASKS = """
-WITH asked AS (SELECT query_id, avg(score) AS middle FROM outcomes GROUP BY query_id)
+WITH asked AS (
+    SELECT query_no, any_value(query_id) AS query_id, avg(score) AS middle
+    FROM outcomes GROUP BY query_no
+), named AS (SELECT query_no, middle, task FROM asked JOIN queries USING (query_id))
 SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled,
-       round(sum(o.score - middle), 9) AS lead
-FROM outcomes o JOIN queries q USING (query_id) JOIN asked USING (query_id)
+       round(sum(o.score - q.middle), 9) AS lead
+FROM outcomes o JOIN named q USING (query_no)
 GROUP BY q.task, o.model_id ORDER BY q.task, o.model_id
 """
 _QUERIES = """

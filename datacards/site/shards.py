@@ -15,24 +15,32 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from datacards.site.book import Book
 
-#: Questions per index shard and per answers shard; questions read at once.
+#: Questions per index shard and per answers shard; questions put together at once.
 INDEXED, ANSWERED, AT_ONCE = 5_000, 40, 2_000
+#: Questions whose answers are read together: they lie by model, so each read passes over more.
+READ = 10_000
+#: Questions in one site, which a browser has to search: the first by id, which is a hash.
+MOST = 100_000
 #: Characters of answers in one site, the longest answer, and the longest question.
 BUDGET, LONGEST, LONGEST_PROMPT = 1_500_000_000, 6_000, 20_000
 EXCERPT = 180
 
 _INDEX = """
-WITH o AS (
+WITH q AS (SELECT query_id, task, question FROM queries ORDER BY query_id LIMIT {most}
+), o AS (
     SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS total,
            count(*) FILTER (contested) AS contested
-    FROM outcomes GROUP BY query_id
+    FROM outcomes WHERE query_id <= (SELECT max(query_id) FROM q) GROUP BY query_id
 )
 SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
        coalesce(o.judged, 0) AS judged, o.total, coalesce(o.contested, 0) AS contested,
        {group} AS duplicate_group
-FROM queries q LEFT JOIN o USING (query_id) {join}
+FROM q LEFT JOIN o USING (query_id) {join}
 ORDER BY q.query_id
 """
 
@@ -82,6 +90,7 @@ def write_shards(book: Book, out: Path) -> dict[str, Any]:
         "models": models,
         "tasks": tasks,
         "questions": len(index),
+        "of": book.manifest.tables["queries"].rows,
         "indexed": INDEXED,
         "answered": ANSWERED,
         "longest": longest,
@@ -96,47 +105,70 @@ def _index(book: Book) -> list[dict[str, Any]]:
             "LEFT JOIN (SELECT query_id, min(group_id) AS group_id FROM duplicates "
             "GROUP BY query_id) d USING (query_id)"
         )
-    return book.rows(_INDEX.format(excerpt=EXCERPT, group=group, join=join))
+    return book.rows(_INDEX.format(most=MOST, excerpt=EXCERPT, group=group, join=join))
 
 
 def _questions(
     book: Book, ids: Sequence[str], place: dict[str, int], longest: int
 ) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(ids), AT_ONCE):
-        part = ids[start : start + AT_ONCE]
-        within = f"query_id BETWEEN {_quoted(part[0])} AND {_quoted(part[-1])}"
-        cells: dict[tuple[str, str], dict[str, Any]] = {}
-        for row in book.rows(
-            "SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd, "
-            f"prompt_tokens, completion_tokens, latency_s FROM outcomes WHERE {within}"
-        ):
-            cells[row["query_id"], row["model_id"]] = {
-                "score": row["score"],
-                "correct": row["correct"],
-                "by": row["decided_by"],
-                "contested": row["contested"],
-                "cost": row["cost_usd"],
-                "in": row["prompt_tokens"],
-                "out": row["completion_tokens"],
-                "latency": None if row["latency_s"] is None else round(row["latency_s"], 3),
-                "samples": {},
-            }
-        verdicts = _verdicts(book, within)
-        _answers(book, within, cells, verdicts, longest)
-        by_query: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
-        for (query, model), cell in cells.items():
-            if model in place:
-                cell["samples"] = [cell["samples"][k] for k in sorted(cell["samples"])]
-                by_query[query].append((place[model], cell))
-        for row in book.rows(
-            f"SELECT query_id, task, domain, source, left(prompt, {LONGEST_PROMPT}) AS prompt, "
-            f'length(prompt) AS length, choices, "references", scorer FROM queries WHERE {within} '
-            "ORDER BY query_id"
-        ):
-            row["cells"] = [
-                {"model": k, **cell} for k, cell in sorted(by_query[row["query_id"]], key=_first)
-            ]
-            yield row
+    for first in range(0, len(ids), READ):
+        near = ids[first : first + READ]
+        answers = _answers(book, near)
+        for start in range(0, len(near), AT_ONCE):
+            yield from _together(book, near[start : start + AT_ONCE], answers, place, longest)
+
+
+def _together(
+    book: Book,
+    ids: Sequence[str],
+    answers: pa.Table | None,
+    place: dict[str, int],
+    longest: int,
+) -> Iterator[dict[str, Any]]:
+    """Questions with what each model said of them."""
+    within = _within(ids)
+    cells: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in book.rows(
+        "SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd, "
+        f"prompt_tokens, completion_tokens, latency_s FROM outcomes WHERE {within}"
+    ):
+        cells[row["query_id"], row["model_id"]] = {
+            "score": row["score"],
+            "correct": row["correct"],
+            "by": row["decided_by"],
+            "contested": row["contested"],
+            "cost": row["cost_usd"],
+            "in": row["prompt_tokens"],
+            "out": row["completion_tokens"],
+            "latency": None if row["latency_s"] is None else round(row["latency_s"], 3),
+            "samples": {},
+        }
+    if answers is not None:
+        _add(cells, _part(answers, ids), _verdicts(book, within), longest)
+    by_query: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for (query, model), cell in cells.items():
+        if model in place:
+            cell["samples"] = [cell["samples"][k] for k in sorted(cell["samples"])]
+            by_query[query].append((place[model], cell))
+    for row in book.rows(
+        f"SELECT query_id, task, domain, source, left(prompt, {LONGEST_PROMPT}) AS prompt, "
+        f'length(prompt) AS length, choices, "references", scorer FROM queries WHERE {within} '
+        "ORDER BY query_id"
+    ):
+        row["cells"] = [
+            {"model": k, **cell} for k, cell in sorted(by_query[row["query_id"]], key=_first)
+        ]
+        yield row
+
+
+def _within(ids: Sequence[str]) -> str:
+    return f"query_id BETWEEN {_quoted(ids[0])} AND {_quoted(ids[-1])}"
+
+
+def _part(table: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """Rows of some questions that follow each other."""
+    column = table.column("query_id")
+    return table.filter(pc.and_(pc.greater_equal(column, ids[0]), pc.less_equal(column, ids[-1])))
 
 
 def _first(pair: tuple[int, dict[str, Any]]) -> int:
@@ -156,18 +188,21 @@ def _verdicts(book: Book, within: str) -> dict[tuple[str, str, int], list[dict[s
     return found
 
 
-def _answers(
-    book: Book,
-    within: str,
+def _answers(book: Book, ids: Sequence[str]) -> pa.Table | None:
+    if "responses" not in book.manifest.tables:
+        return None
+    return book.ask(
+        f"SELECT query_id, model_id, sample, status, text FROM responses WHERE {_within(ids)}"
+    )
+
+
+def _add(
     cells: dict[tuple[str, str], dict[str, Any]],
+    table: pa.Table,
     verdicts: dict[tuple[str, str, int], list[dict[str, Any]]],
     longest: int,
 ) -> None:
-    if "responses" not in book.manifest.tables:
-        return
-    table = book.ask(
-        f"SELECT query_id, model_id, sample, status, text FROM responses WHERE {within}"
-    )
+    """Put each answer into its cell."""
     for batch in table.to_batches():
         for row in batch.to_pylist():
             cell = cells.get((row["query_id"], row["model_id"]))

@@ -36,7 +36,7 @@ def examine(workspace: Path) -> list[Row]:
     looks: tuple[tuple[str, Callable[[Path], list[Row]]], ...] = (
         ("python", _python), ("packages", _packages), ("keys", _keys), ("encoder", _encoder),
         ("prefect", _prefect), ("workspace", _workspace), ("ledger", _ledger), ("disk", _disk),
-        ("sandbox", _sandbox),
+        ("sandbox", _sandbox), ("parts", _parts),
     )  # fmt: skip
     found: list[Row] = []
     for what, look in looks:
@@ -74,6 +74,15 @@ def _packages(workspace: Path) -> list[Row]:
         return [_row("routeyard", "ok", ours), *rows]
     except importlib.metadata.PackageNotFoundError:
         return [_row("routeyard", "note", "not installed, run from its folder"), *rows]
+
+
+def _parts(workspace: Path) -> list[Row]:
+    """What other packages add; no row where none does."""
+    from flows.actions.doctor_parts import added
+
+    works, wrong = added()
+    rows = [_row("parts", "ok", ", ".join(works))] if works else []
+    return rows + [_row("parts", "note", one) for one in wrong]
 
 
 def _keys(workspace: Path) -> list[Row]:

@@ -78,11 +78,19 @@ def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
     This runs that module. It is reached only through a flag that names it.
 
     Raises:
-        BadInput: not `module:Class`, not importable, or not a router.
+        BadInput: neither `module:Class` nor `file.py:Class`, not importable, or not a router.
     """
     module, _, attribute = target.partition(":")
     if not module or not attribute:
-        raise BadInput(f"{target!r} does not name a class", next_step="write it as module:Class")
+        raise BadInput(
+            f"{target!r} does not name a class",
+            next_step="write it as module:Class or file.py:Class",
+        )
+    if module.endswith(".py"):
+        from pipelines.zoo.entrants import class_of, own
+
+        theirs = class_of(own(target))
+        return getattr(theirs, "name", attribute), lambda seed: theirs()
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

@@ -50,7 +50,7 @@ def evaluate(
         routers: Names of registered routers, or name → router (class or object with
             `fit(train)` and `scores(queries)`, or the name of a registered one); by
             default the reference routers.
-        router_from: `module:Class` of routers of your own; this runs that module.
+        router_from: `module:Class` or `file.py:Class` of your own routers; this runs it.
         predictions: CSV or Parquet files with query_id, model_id[, score].
         embeddings: Parquet with query_id and vector, in place of the release's.
         embed: Compute embeddings that the release lacks, with `encoder`.

@@ -27,10 +27,17 @@ def write_evaluation(
     from datacards.report_lookup import lookup
     from datacards.report_plots import plot_all
     from datacards.site.evaluation import Measured
+    from pipelines.release.manifest import MANIFEST, read_manifest
     from pipelines.staging import write_json
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
-    write_json(folder / "evaluation.json", {"facts": done.facts, "ranking": done.ranking})
+    told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
+    if (release / MANIFEST).is_file():
+        # Beside the figures, so that no page shows them under another version.
+        sealed = read_manifest(release)
+        told["release"] = {"name": sealed.name, "version": sealed.version}
+        told["release"]["fingerprint"] = sealed.fingerprint
+    write_json(folder / "evaluation.json", told)
     one = Measured(
         title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
         metrics=done.metrics,

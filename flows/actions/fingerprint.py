@@ -84,7 +84,7 @@ def footprint_table(
         "logprobs": True,
         "top_logprobs": probing.top_logprobs,
     }
-    for name, answers in ask_pool(recipe, root, models, prompts, parameters).items():
+    for name, answers in ask_pool(recipe, root, models, probes, parameters).items():
         found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
         traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
     for name, folder in local.items():
@@ -116,8 +116,7 @@ def perplexity_table(
         texts = released_answers(release, ids, models)
     else:
         parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
-        prompts = probes.column("prompt").to_pylist()
-        asked = ask_pool(recipe, root, models, prompts, parameters)
+        asked = ask_pool(recipe, root, models, probes, parameters)
         texts = {
             name: [None if one is None else one.text for one in answers]
             for name, answers in asked.items()
@@ -173,18 +172,30 @@ def ask_pool(
     recipe: Recipe | None,
     root: Path,
     models: Sequence[str],
-    prompts: Sequence[str],
+    probes: pa.Table,
     parameters: Mapping[str, Any],
 ) -> dict[str, list[Attempt | None]]:
-    """Greedy answers of pool models, through the workspace's ledger; nothing without a recipe."""
+    """Greedy answers of pool models, through the workspace's ledger; nothing without a recipe.
+
+    Each is asked the probes in its own frame (`prompt` in the pool).
+    """
     if recipe is None:
         return {}
     from flows.workspace.prompts import ask_prompts, model_to_ask
+    from pipelines.collect.asked import Asked
 
-    asked = [model_to_ask(recipe, name) for name in models] or recipe.pool.models
+    asked = [model_to_ask(recipe, name) for name in models] or [
+        one for one in recipe.pool.models if one.relay is None
+    ]
+    framed = {one.model_id: Asked(probes, one, recipe.collect) for one in asked}
     return {
         model.model_id: ask_prompts(
-            recipe, root, model, prompts, purpose="fingerprint", parameters=parameters
+            recipe,
+            root,
+            model,
+            [framed[model.model_id].prompt(row) for row in range(probes.num_rows)],
+            purpose="fingerprint",
+            parameters=parameters,
         )
         for model in asked
     }

@@ -12,26 +12,39 @@ import pyarrow.parquet as pq
 
 from flows.show.console import counter
 from pipelines.errors import BadInput
-from schemas import CONTRACTS
+from pipelines.tuning.choices import TUNED
+from schemas import CONTRACTS, Contract, Stored
 from schemas.leaks import looked_for_duplicates
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
     "queries", "models", "labels", "outcomes", "responses", "verdicts", "embeddings",
     "duplicates", "splits", "model_splits", "preferences", "signals", "entropies",
-    "descriptors", "hidden_states",
+    "descriptors", "hidden_states", "steps",
 )  # fmt: skip
 
 #: Tables that may come from files beside a release (`--also`).
-BESIDE = ("preferences", "signals", "entropies", "descriptors", "hidden_states")
+BESIDE: Mapping[str, Contract] = {
+    **{n: CONTRACTS[n] for n in ("preferences", "signals", "entropies", "descriptors",
+                                 "hidden_states")},
+    TUNED.name: TUNED,
+}  # fmt: skip
 
 
 class Tables(Mapping[str, pa.Table]):
     """Tables by name, each read when it is first asked for: texts of answers may never be."""
 
-    def __init__(self, readers: Mapping[str, Callable[[], pa.Table]]) -> None:
-        self._readers = dict(readers)
+    def __init__(
+        self,
+        readers: Mapping[str, Callable[[], pa.Table]],
+        files: Mapping[str, Path] | None = None,
+    ) -> None:
+        self._readers, self._files = dict(readers), dict(files or {})
         self._held: dict[str, pa.Table] = {}
+
+    def stored(self, name: str) -> Stored | None:
+        """Where a table lies as one file; None when it does not, or was given in another way."""
+        return Stored(self._files[name]) if name in self._files else None
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._held:
@@ -46,12 +59,14 @@ class Tables(Mapping[str, pa.Table]):
 
     def also(self, name: str, table: pa.Table) -> Tables:
         """These tables and one more, or another in its place."""
-        found = Tables({**self._readers, name: partial(_same, table)})
+        files = {key: file for key, file in self._files.items() if key != name}
+        found = Tables({**self._readers, name: partial(_same, table)}, files)
         found._held = {key: value for key, value in self._held.items() if key != name}
         return found
 
     def without(self, name: str) -> Tables:
-        found = Tables({key: read for key, read in self._readers.items() if key != name})
+        files = {key: file for key, file in self._files.items() if key != name}
+        found = Tables({k: read for k, read in self._readers.items() if k != name}, files)
         found._held = {key: value for key, value in self._held.items() if key != name}
         return found
 
@@ -67,11 +82,14 @@ def read_release(release: Path) -> Tables:
     """
     folder = release / "data" if (release / "data").is_dir() else release
     found: dict[str, Callable[[], pa.Table]] = {}
+    files: dict[str, Path] = {}
     for name in TABLES:
         path = folder / f"{name}.parquet"
         parts = [path] if path.is_file() else sorted((folder / name).glob("*.parquet"))
         if parts:
             found[name] = partial(_read, name, parts)
+            if len(parts) == 1:
+                files[name] = parts[0]
     manifest = release / "manifest.json"
     if "duplicates" in found and manifest.is_file():
         recipe = json.loads(manifest.read_text(encoding="utf-8")).get("recipe") or {}
@@ -84,7 +102,7 @@ def read_release(release: Path) -> Tables:
                 where=str(folder / f"{name}.parquet"),
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
-    return Tables(found)
+    return Tables(found, files)
 
 
 def _same(table: pa.Table) -> pa.Table:
@@ -115,7 +133,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
         for file in files:
             table = pq.read_table(file)
             name = next(
-                (n for n in BESIDE if set(CONTRACTS[n].column_names) <= set(table.column_names)),
+                (n for n, c in BESIDE.items() if set(c.column_names) <= set(table.column_names)),
                 None,
             )
             if name is None:
@@ -125,7 +143,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
                     where=str(file),
                     next_step=f"known: {', '.join(BESIDE)}",
                 )
-            contract = CONTRACTS[name]
+            contract = BESIDE[name]
             own = table.select(contract.column_names)
             found.setdefault(name, []).append(contract.conform(own, where=str(file)))
     if not isinstance(tables, Tables):
@@ -134,7 +152,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
         before = [tables[name]] if name in tables else []
         where = ", ".join(map(str, also))
         joined = pa.concat_tables([*before, *parts])
-        tables = tables.also(name, CONTRACTS[name].conform(joined, where=where))
+        tables = tables.also(name, BESIDE[name].conform(joined, where=where))
     return tables
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,39 @@ from schemas.recipe import Recipe
 _FOLDER = "reviews"
 
 
+class Judged(ABC):
+    """What can be audited: questions, answers, verdicts and labels of one benchmark."""
+
+    name: str
+    recipe: Recipe | None
+
+    @abstractmethod
+    def table(self, stage: str, table: str) -> pa.Table:
+        """A table that a stage made."""
+
+    @property
+    def queries(self) -> pa.Table:
+        return self.table("ingest", "queries")
+
+    @property
+    @abstractmethod
+    def responses(self) -> pa.Table: ...
+
+    @property
+    def verdicts(self) -> pa.Table:
+        return self.table("label", "verdicts")
+
+    @property
+    def labels(self) -> pa.Table:
+        return self.table("label", "labels")
+
+    @property
+    @abstractmethod
+    def duplicates(self) -> pa.Table | None: ...
+
+
 @dataclass(frozen=True)
-class Built:
+class Built(Judged):
     """What the last build of a benchmark stored, up to its labels."""
 
     name: str
@@ -33,21 +66,9 @@ class Built:
         return read_shards([self.folders[stage] / f"{table}.parquet"], table)
 
     @property
-    def queries(self) -> pa.Table:
-        return self.table("ingest", "queries")
-
-    @property
     def responses(self) -> pa.Table:
         files = sorted((self.folders["collect"] / "responses").glob("*.parquet"))
         return read_shards(files, "responses")
-
-    @property
-    def verdicts(self) -> pa.Table:
-        return self.table("label", "verdicts")
-
-    @property
-    def labels(self) -> pa.Table:
-        return self.table("label", "labels")
 
     @property
     def released_labels(self) -> pa.Table:
@@ -65,6 +86,49 @@ class Built:
         folder = self.folders.get("curate")
         path = folder / "duplicates.parquet" if folder else None
         return read_shards([path], "duplicates") if path and path.is_file() else None
+
+
+@dataclass(frozen=True)
+class Sealed(Judged):
+    """A release, anybody's; nothing of a workspace is read."""
+
+    name: str
+    recipe: Recipe | None
+    tables: Mapping[str, pa.Table]
+
+    def table(self, stage: str, table: str) -> pa.Table:
+        if table not in self.tables:
+            raise BadInput(
+                f"the release has no table {table!r}, which the stage {stage!r} makes",
+                next_step="name a build of this workspace, which keeps all of them",
+            )
+        return self.tables[table]
+
+    @property
+    def responses(self) -> pa.Table:
+        return self.table("collect", "responses")
+
+    @property
+    def duplicates(self) -> pa.Table | None:
+        return self.tables.get("duplicates")
+
+
+def sealed(release: Path) -> Sealed:
+    """A release folder, anybody's.
+
+    Raises:
+        BadInput: it lacks a table, or its manifest cannot be read.
+        ContractError: a table breaks its contract.
+    """
+    from flows.actions.released import read_release
+    from pipelines.release.manifest import read_manifest
+
+    manifest = read_manifest(release)
+    try:
+        recipe: Recipe | None = Recipe.model_validate(manifest.recipe)
+    except ValueError:
+        recipe = None  # of another version of Routeyard, or not made by it
+    return Sealed(manifest.name, recipe, read_release(release))
 
 
 def built(benchmark: str, workspace: Path) -> Built:

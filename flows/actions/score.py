@@ -135,7 +135,7 @@ def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
     name = scorer or fields.get("scorer")
     if not isinstance(name, str) or not name:
         raise _bad(row, "names no scorer", "add a field `scorer`, or give --scorer NAME")
-    found = SCORERS.get(name, where=row.where)
+    found = SCORERS.get(name, where="--scorer" if row.where == "--output" else row.where)
     output = fields.get("output")
     if not isinstance(output, str):
         raise _bad(row, "has no text in `output`", "give the model's answer as `output`")

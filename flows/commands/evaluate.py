@@ -35,7 +35,7 @@ def command(
     ] = None,
     router_from: Annotated[
         list[str] | None,
-        typer.Option(help="module:Class of your own router. This RUNS that module."),
+        typer.Option(help="module:Class or file.py:Class, a router of your own. This RUNS it."),
     ] = None,
     predictions: Annotated[
         list[Path] | None,

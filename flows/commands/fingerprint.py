@@ -48,6 +48,9 @@ def command(
         str | None, typer.Option(help="Split scheme whose validation queries are probed.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what it takes: memory, time, USD; and stop.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Describe models by how they answer probe prompts.
@@ -79,6 +82,7 @@ def command(
         probe_queries,
         text_table,
     )
+    from flows.actions.fingerprint_plan import takes
     from flows.recipe import load
     from flows.show.results import print_result
     from flows.workspace.stage_folders import write_table
@@ -88,6 +92,13 @@ def command(
     checked = load(recipe)[0] if recipe else None
     folders = dict(_named(entry) for entry in local or [])
     chosen = probe_queries(release, probing)
+    taken = takes(
+        kind.value, chosen, probing, release=release, recipe=checked, models=model or [],
+        local=folders, language_model=language_model, device=device,
+    )  # fmt: skip
+    if plan:
+        print_result(taken, as_json)
+        return
     if kind is Kind.text_footprint:
         table = text_table(chosen, probing, release=release, models=model or [])
     elif kind is Kind.logit_footprint:

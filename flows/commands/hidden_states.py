@@ -27,11 +27,14 @@ def command(
         int | None, typer.Option(min=1, help="Cut prompts at so many tokens.")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what it takes, and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write the mean-pooled hidden state of every layer for each query.
 
         routeyard hidden-states yard/releases/demo/1.0.0 --model models/small --out states
+
+    Parameters, memory and time are said before weights are loaded; --plan stops there.
 
     Stop it at any moment: finished files are kept and the same command goes on. Read the
     result with `SELECT * FROM 'states/part-*.parquet'`; layer 0 is the embedding layer.
@@ -40,6 +43,7 @@ def command(
 
     import pyarrow.compute as pc
 
+    from flows.actions.local_models import say
     from flows.show import console
     from flows.show.results import print_result
     from pipelines.errors import BadInput
@@ -59,6 +63,13 @@ def command(
             where=str(release),
             next_step="use train, validation or test",
         )
+    found = say(
+        model, queries.column("prompt").to_pylist(), dtype=dtype, device=device,
+        max_length=max_length, at_once=batch_size,
+    )  # fmt: skip
+    if plan:
+        print_result(found, as_json)
+        return
     with console.counter("hidden states", "shards") as count:
         written = write_hidden_states(
             queries,

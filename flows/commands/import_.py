@@ -25,8 +25,8 @@ def command(
 
         routeyard query yard/releases/routellm/1.0.0 @oracle
 
-    What the source does not record stays unknown and is named. Pickles are read
-    with a list of allowed types; nothing in them is run.
+    What the source does not record stays unknown and is named. Pickles are parsed
+    into plain values, never unpickled: nothing in them is run.
     """
     from flows.show.results import print_result
     from pipelines.errors import BadInput
@@ -58,6 +58,12 @@ def command(
         print(f"left out: {reason}: {count:,}")
     if done.lacks:
         print(f"not recorded by the source: {', '.join(done.lacks)}")
+    if rule := done.read_as:
+        print(
+            f"grades are the source's own; `{rule.scorer}` agrees on {rule.agrees:,} of "
+            f"{rule.tried:,} answers"
+        )
+        print(f"(to label them here, set `scorer: {rule.scorer}` in recipe.yaml)")
     print(f"next: routeyard build {done.recipe} --workspace {workspace}")
 
 

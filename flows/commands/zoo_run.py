@@ -33,7 +33,8 @@ def command(
         list[str] | None,
         typer.Option(
             help="Also read the winners under a selection rule: utility:0.3, query-budget:USD, "
-            "mean-budget:USD, batch-budget:USD, threshold:SHARE, similarity:0.3. Again for more."
+            "sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE, similarity:0.3. "
+            "Again for more."
         ),
     ] = None,
     runner: Annotated[str, typer.Option(help="threads or dask.")] = "threads",

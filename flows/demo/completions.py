@@ -86,6 +86,10 @@ class SimulatedPool:
         wait = (model.first_token_ms + model.token_ms * spoken) * jitter / 1000 * self.latency
         return Reply(200, body, (), wait, key)
 
+    def models(self) -> dict[str, Any]:
+        """What is served, with prices."""
+        return price_list()
+
     def counts(self) -> dict[str, Any]:
         """Requests and answers so far, per model, question and seed."""
 

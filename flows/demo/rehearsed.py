@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flows.demo.agents import act, calls
 from flows.demo.answers import Answer, uniform
 from flows.demo.completions import Reply, SimulatedPool, _last_user_message, _refuse
 from flows.demo.models import SimulatedModel
-from flows.demo.server import _watch_parent, serve, serving
+from flows.demo.server import serve, serving, watch_parent
 
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
 
@@ -44,11 +45,31 @@ class RehearsedPool(SimulatedPool):
         model = str(request.get("model"))
         n = int(request.get("n") or 1)
         seed = request.get("seed") or 0
+        if request.get("tools"):
+            return self._step(model, request, int(seed))
         row = self._known(prompt)
         key = (model, prompt[:200], int(seed))
         self.asked[key] += 1
         said = [Answer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)]
         body = self._body(_simulated(model), key, said, prompt, request)
+        return Reply(200, {**body, "model": model}, (), 0.0, key)
+
+    def _step(self, model: str, request: Mapping[str, Any], seed: int) -> Reply:
+        """A step of an agent: a search, or an answer. `tool_choice: none` leaves it no search."""
+        messages = request["messages"]
+        asked = next((m["content"] for m in messages if m.get("role") == "user"), "")
+        query, text = act(model, self._known(str(asked)), messages, seed)
+        if request.get("tool_choice") == "none" and text is None:
+            query, text = None, "I do not know"
+        told = "\n".join(str(m.get("content")) for m in messages)
+        key = (model, f"{len(messages)}:{asked}"[:200], seed)
+        self.asked[key] += 1
+        said = [Answer(query or text, "stop")]
+        body = self._body(_simulated(model), key, said, told, request)
+        if query is not None:
+            choice = body["choices"][0]
+            choice["message"] |= {"content": None, "tool_calls": calls(query)}
+            choice["finish_reason"] = "tool_calls"
         return Reply(200, {**body, "model": model}, (), 0.0, key)
 
     def _known(self, prompt: str) -> Mapping[str, Any] | None:
@@ -120,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The server of a rehearsal.")
     parser.add_argument("--bank", type=Path, required=True, help="JSONL of fixture questions")
     given = parser.parse_args()
-    _watch_parent()
+    watch_parent()
     rows = [json.loads(line) for line in given.bank.read_text(encoding="utf-8").splitlines()]
     asyncio.run(serve(RehearsedPool(bank=rows, faults=0.0, latency=0.0), 0))
 

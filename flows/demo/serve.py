@@ -1,4 +1,4 @@
-"""What the `demo` recipe names: the question bank on disk and the simulated pool's address."""
+"""What `demo` and `agent_demo` name: questions on disk, addresses of simulated pools."""
 
 from __future__ import annotations
 
@@ -21,4 +21,22 @@ def served_pool(root: Path) -> Iterator[str]:
     from flows.demo.server import running
 
     with running() as base_url:
+        yield base_url
+
+
+@contextmanager
+def hops_file(root: Path) -> Iterator[str]:
+    """The questions of `agent_demo`, written into the workspace."""
+    from flows.demo.hops import write
+
+    yield str(write(root / "demo" / "hops")[0])
+
+
+@contextmanager
+def served_agents(root: Path) -> Iterator[str]:
+    """Address of the simulated agents, which are served while they are needed."""
+    from flows.demo.hops import write
+    from flows.demo.rehearsed import running
+
+    with running(write(root / "demo" / "hops")[1]) as base_url:
         yield base_url

@@ -18,12 +18,29 @@ from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from flows.demo.answers import tokens
-from flows.demo.completions import Reply, SimulatedPool, price_list
+from flows.demo.completions import Reply, SimulatedPool
 
 _MOST_BYTES = 4_000_000
+
+
+class Served(Protocol):
+    """Who answers behind the server."""
+
+    at_once: int
+    most_at_once: int
+    answered: dict[tuple[str, str, int], int]
+
+    def complete(self, request: Any) -> Reply | asyncio.Future[Reply]:
+        """One chat completion, now or when it is made."""
+
+    def models(self) -> dict[str, Any]:
+        """What `/v1/models` says."""
+
+    def counts(self) -> dict[str, Any]:
+        """What `/counts` says."""
 
 
 class Connection(asyncio.Protocol):
@@ -33,7 +50,7 @@ class Connection(asyncio.Protocol):
     machine to the client that is being shown.
     """
 
-    def __init__(self, served: SimulatedPool) -> None:
+    def __init__(self, served: Served) -> None:
         self.served = served
         self.buffer = bytearray()
         self.busy = False
@@ -84,7 +101,7 @@ class Connection(asyncio.Protocol):
             case "POST", "/v1/chat/completions":
                 self._complete(body)
             case "GET", "/v1/models":
-                self._send(200, price_list())
+                self._send(200, self.served.models())
             case "GET", "/counts":
                 self._send(200, self.served.counts())
             case "GET", "/health":
@@ -100,6 +117,19 @@ class Connection(asyncio.Protocol):
         reply = self.served.complete(request)
         self.served.at_once += 1
         self.served.most_at_once = max(self.served.most_at_once, self.served.at_once)
+        if isinstance(reply, asyncio.Future):
+            reply.add_done_callback(partial(self._made, request))
+        else:
+            self._wait(reply, request)
+
+    def _made(self, request: Any, made: asyncio.Future[Reply]) -> None:
+        if fault := made.exception():
+            error = {"message": f"{type(fault).__name__}: {fault}"}
+            self._wait(Reply(500, {"error": error}), request)
+        else:
+            self._wait(made.result(), request)
+
+    def _wait(self, reply: Reply, request: Any) -> None:
         send = partial(self._answer, reply, request)
         if reply.wait_s > 0:
             asyncio.get_running_loop().call_later(reply.wait_s, send)
@@ -177,7 +207,7 @@ def _events(reply: Reply, include_usage: bool) -> bytes:
     return ("".join(lines) + "data: [DONE]\n\n").encode()
 
 
-async def serve(served: SimulatedPool, port: int) -> None:
+async def serve(served: Served, port: int) -> None:
     """Serve until cancelled; the first line on the standard output is the base URL."""
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(lambda: Connection(served), "127.0.0.1", port)
@@ -225,7 +255,7 @@ def serving(command: Sequence[str]) -> Iterator[str]:
                 stream.close()
 
 
-def _watch_parent() -> None:
+def watch_parent() -> None:
     """End when the parent's end of the pipe closes, also when it was killed."""
     import os
     import threading
@@ -247,7 +277,7 @@ def main() -> None:
     parser.add_argument("--with-parent", action="store_true", help="end when stdin closes")
     given = parser.parse_args()
     if given.with_parent:
-        _watch_parent()
+        watch_parent()
     served = SimulatedPool(seed=given.seed, faults=given.faults, latency=given.latency)
     try:
         asyncio.run(serve(served, given.port))

@@ -15,8 +15,8 @@ Embeddings = Annotated[Path | None, typer.Option(help="Parquet with query_id and
 Also = Annotated[
     list[Path] | None,
     typer.Option(
-        help="File or folder of descriptors, hidden_states, signals, entropies or preferences "
-        "beside the release; again for more."
+        help="File or folder of descriptors, hidden_states, signals, entropies, preferences or "
+        "tuned beside the release; again for more."
     ),
 ]
 Embed = Annotated[bool, typer.Option("--embed", help="Compute embeddings that the release lacks.")]

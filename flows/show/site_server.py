@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 
 class SiteServer:
@@ -31,6 +32,9 @@ class _Handler(SimpleHTTPRequestHandler):
         host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
         if host not in ("127.0.0.1", "localhost"):
             self.send_error(403, "only this machine may ask")
+            return None
+        if "\0" in unquote(self.path):
+            self.send_error(404, "there is no such page")
             return None
         return super().send_head()
 

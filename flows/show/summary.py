@@ -9,16 +9,23 @@ from typing import Any
 from rich.table import Table
 
 from datacards.losses import causes, sentence
-from datacards.numbers import BEST_SINGLE
 from schemas import shown
 from schemas.leaks import looked_for_duplicates
+from schemas.stored import Stored
 
 ACCURACY = """
-WITH asked AS (SELECT query_id, avg(score) AS middle FROM labels GROUP BY query_id)
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
-       round(sum(score - middle), 9) AS lead
-FROM labels JOIN queries USING (query_id) JOIN asked USING (query_id)
+       round(sum(score - total / judged), 9) AS lead
+FROM numbered.labels JOIN numbered.per_query USING (query_no)
+JOIN numbered.queries USING (query_no) JOIN numbered.models USING (model_no)
 GROUP BY model_id, task ORDER BY model_id, task
+"""
+#: The model furthest above the mean of the questions it was asked, and the oracle on them.
+BEST_SINGLE = """
+SELECT model_id, avg(score), avg(top)
+FROM numbered.labels JOIN numbered.per_query USING (query_no)
+JOIN numbered.models USING (model_no) WHERE score IS NOT NULL GROUP BY model_id
+ORDER BY round(sum(score - total / judged), 9) DESC, count(*) DESC, model_id LIMIT 1
 """
 
 #: Questions worth asking of any release, shown at the end of a build.
@@ -99,19 +106,9 @@ def _duplicates(release: Path, connection: Any) -> dict[str, int] | None:
 
 def _losses(release: Path) -> list[dict[str, Any]]:
     """Why pairs have no label, counted over the release's own tables."""
-    import pyarrow.parquet as pq
-
-    names = ("queries", "models", "labels", "responses", "verdicts")
-    columns = {"responses": ["query_id", "model_id", "status"]}
-    columns["verdicts"] = ["query_id", "model_id", "scorer", "outcome", "reason"]
+    names = ("queries", "models", "labels", "responses", "verdicts", "outcomes")
     files = {name: release / "data" / f"{name}.parquet" for name in names}
-    return causes(
-        {
-            name: pq.read_table(path, columns=columns.get(name))
-            for name, path in files.items()
-            if path.is_file()
-        }
-    )
+    return causes({name: Stored(path) for name, path in files.items() if path.is_file()})
 
 
 def _notes(release: Path) -> list[str]:

@@ -42,6 +42,12 @@ def collect_stage(
             queries=queries,
             pool=pool,
         )
+    if recipe.collect.agent is not None:
+        from flows.stages.agent import agent_task
+
+        return call(  # type: ignore[no-any-return]
+            agent_task, recipe=recipe, base=str(base), root=str(root), queries=queries, pool=pool
+        )
     if recipe.collect.strategy == "informative":
         from flows.stages.informative import ask_in_rounds
 
@@ -83,7 +89,7 @@ def ask_task(
                 collected = collect(planned, ledger, on_progress=show)
             _check_complete(recipe, root, collected)
         responses = responses_table(planned, ledger)
-    _check_answered(recipe, root, responses)
+    check_answered(recipe, root, responses)
 
     def make(folder: Path) -> Mapping[str, Any]:
         write_by_model(responses, folder)
@@ -129,7 +135,7 @@ def _check_complete(recipe: Recipe, root: str, collected: Any) -> None:
     )
 
 
-def _check_answered(recipe: Recipe, root: str, responses: Any) -> None:
+def check_answered(recipe: Recipe, root: str, responses: Any) -> None:
     """Say which pairs were given up, and stop where the recipe wants none of them."""
     import pyarrow.compute as pc
 

@@ -21,12 +21,13 @@ _ADD_ONS = frozenset({"embeddings"})
 
 
 @task(name="metering audit", persist_result=True)
-def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
+def audit_task(recipe: Recipe, root: str, curated: Done, collected: Done) -> Done:
     """Metering audit over the responses that are to be released, and what the recipe waives."""
     import pyarrow.compute as pc
 
     from flows.actions.metering import canaries, known_of
     from pipelines.metering.audit import apply_waivers, audit
+    from pipelines.metering.steps import as_answers
 
     known = known_of(recipe.pool)
     drift = canaries(recipe, Path(root))
@@ -36,8 +37,12 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
         # Answers of injected models were stated by the recipe; nobody metered them.
         real = tables["models"].filter(pc.equal(tables["models"].column("kind"), "real"))
         metered = pc.is_in(tables["responses"].column("model_id"), real.column("model_id"))
+        answers = tables["responses"].filter(metered)
+        if recipe.collect.agent is not None:
+            # What was metered are calls, not trajectories.
+            answers = as_answers(read(collected, "steps"))
         found = audit(
-            tables["responses"].filter(metered),
+            answers,
             tables["models"],
             recipe.collect.metering,
             queries=tables["queries"],
@@ -62,7 +67,8 @@ def audit_task(recipe: Recipe, root: str, curated: Done) -> Done:
             "known": known,
             "canaries": [] if drift is None else drift.to_pylist(),
         },
-        inputs={"curated": curated.fingerprint},
+        inputs={"curated": curated.fingerprint}
+        | ({} if recipe.collect.agent is None else {"steps": collected.fingerprint}),
         make=make,
         benchmark=recipe.name,
     )
@@ -135,6 +141,10 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings and "embed" in stages:
         tables["embeddings"] = read(stages["embed"], "embeddings")
+    if recipe.collect.agent is not None and "collect" in stages:
+        from flows.stages.agent import kept_steps
+
+        tables["steps"] = kept_steps(stages["collect"], tables)
     if recipe.release.zoo is not None:
         check_zoo(recipe.release.zoo, tables)
     ingested = stages["ingest"].figures

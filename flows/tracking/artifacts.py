@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.tracking.run import artifact_key, tracked
+from schemas.shown import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
 
@@ -113,7 +114,17 @@ def publish(benchmark: str, key: str, rows: Rows, description: str) -> None:
     if rows and tracked():
         from prefect.artifacts import create_table_artifact
 
-        create_table_artifact(key=artifact_key(benchmark, key), table=rows, description=description)
+        shown = [{name: cell(value) for name, value in row.items()} for row in rows]
+        create_table_artifact(
+            key=artifact_key(benchmark, key), table=shown, description=description
+        )
+
+
+def cell(value: Any) -> Any:
+    """A value of a table as a page may show it: pages make links of `[text](address)`."""
+    if not isinstance(value, str):
+        return value
+    return markdown(value) if "](" in value or "<" in value else one_line(value)
 
 
 def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
@@ -131,7 +142,7 @@ def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
     else:
         from prefect.artifacts import create_markdown_artifact
 
-        text = f"{description}:\n\n```\n{to}\n```"
+        text = f"{description}:\n\n{fenced(to)}"
         create_markdown_artifact(key=name, markdown=text, description=description)
 
 

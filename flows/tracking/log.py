@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import RouteyardError
+from schemas.shown import visible
 
 
 def log(
@@ -37,7 +38,7 @@ def log(
         return
     part = f" {shard[0]}/{shard[1]}" if shard else ""
     level = logging.ERROR if error else logging.INFO
-    logger.log(level, "[%s %s%s] %s", benchmark, stage, part, text)
+    logger.log(level, "[%s %s%s] %s", benchmark, stage, part, visible(text))
 
 
 def counts(figures: Mapping[str, Any]) -> str:

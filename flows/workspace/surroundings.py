@@ -23,6 +23,9 @@ MAKERS = Registry(
     builtin={
         "ROUTEYARD_DEMO_BANK": "flows.demo.serve:bank_file",
         "ROUTEYARD_DEMO_URL": "flows.demo.serve:served_pool",
+        "ROUTEYARD_HOPS": "flows.demo.serve:hops_file",
+        "ROUTEYARD_HOPS_URL": "flows.demo.serve:served_agents",
+        "ROUTEYARD_REAL_URL": "flows.demo.real.served:served_model",
     },
 )
 

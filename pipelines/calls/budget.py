@@ -209,6 +209,8 @@ def worst_case(request: Request, price: Price, max_tokens: int | None) -> float:
     if not max_tokens:
         return float("inf")
     prompt = sum(_bytes(message) + TEMPLATE_TOKENS for message in request.messages)
+    # Declared tools are read with the prompt.
+    prompt += _bytes(request.settings.parameters.get("tools", ""))
     cost = price.of(prompt, max_tokens * len(request.samples))
     return float("inf") if cost is None else cost
 

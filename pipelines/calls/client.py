@@ -97,7 +97,8 @@ class Client:
         else:
             content = await self._guarded(self._content(self._post(path, body)))
             data = decoded(content, self.secret)
-        return Sent(completion(data, self.secret), time.perf_counter() - sent, first)
+        reply = completion(data, self.secret, tools=bool(body.get("tools")))
+        return Sent(reply, time.perf_counter() - sent, first)
 
     async def get(self, path: str) -> dict[str, Any]:
         """The JSON object behind a GET, e.g. `/batches/<id>`."""

@@ -1,10 +1,17 @@
-"""What a call costs: the provider's own figure, else tokens × price, else unknown."""
+"""What a call costs: the provider's own figure where it can be believed, else tokens × price.
+
+A figure below what the price table makes of the tokens is not believed, in the tables as in the
+budget; a figure of 0 from a model that has a price is none. Otherwise the cost is unknown.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pipelines.calls.reply import Usage
+
+#: Providers round what they bill: so much below the table is not below it.
+_ROUNDED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,12 @@ class Price:
 
 def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
     """(USD, source) of one call; source is `provider`, `price_table` or null."""
-    if usage.cost_usd is not None:
-        return usage.cost_usd, "provider"
-    cost = price.of(usage.prompt_tokens, usage.completion_tokens)
-    return cost, None if cost is None else "price_table"
+    by_table = price.of(usage.prompt_tokens, usage.completion_tokens)
+    told = usage.cost_usd
+    if told is not None and by_table is not None and told >= by_table * (1 - _ROUNDED):
+        return told, "provider"
+    if by_table is not None:
+        return by_table, "price_table"
+    if told is None or (told == 0 and price.known and (price.input or price.output)):
+        return None, None
+    return told, "provider"

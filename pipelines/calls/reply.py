@@ -11,13 +11,15 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation", "prohibited_content"})
 _TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_TOKENS = 2**40
+#: Finish reason of an answer whose text is what `called_tools` gives, and how many calls it reads.
+TOOL_CALLS, MOST_CALLS = "tool_calls", 8
 
 
 class Fault(Exception):
@@ -96,15 +98,6 @@ class Reply:
     system_fingerprint: str | None
 
 
-def read_reply(body: bytes) -> Reply:
-    """Read a chat completion.
-
-    Raises:
-        Fault: the body is empty, is no JSON, carries an error, or has no answer.
-    """
-    return reply_from(read_json(body))
-
-
 def read_json(body: bytes) -> dict[str, Any]:
     """A JSON object, or a `Fault` that says what stood there instead."""
     if not body.strip():
@@ -118,8 +111,15 @@ def read_json(body: bytes) -> dict[str, Any]:
     return data
 
 
-def reply_from(data: Mapping[str, Any]) -> Reply:
-    """As `read_reply`, from the decoded object."""
+def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> Reply:
+    """The reply in a decoded chat completion.
+
+    Args:
+        tools: The request declared tools, so that calls of them are an answer (`tool_calls`).
+
+    Raises:
+        Fault: it carries an error, or has no answer.
+    """
     error = data.get("error")
     if error:
         raise _error_in_body(error)
@@ -132,11 +132,13 @@ def reply_from(data: Mapping[str, Any]) -> Reply:
             raise _error_in_body(item.get("error"))
         index = _count(item.get("index"))
         # The first choice of an index stands; a repeat is not another sample.
-        choices.setdefault(position if index is None else index, _choice(item))
+        choices.setdefault(position if index is None else index, _choice(item, tools))
     found = tuple(choices[index] for index in sorted(choices))
     if not found:
         raise Fault("no_choices", "the server answered 200 without a choice", status=200)
     usage = _usage(data.get("usage"))
+    if usage.completion_tokens == 0 and any(choice.text for choice in found):
+        usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
     if all(choice.text is None and choice.status == "ok" for choice in found):
         why = "the answer has neither text nor refusal"
         raise Fault("no_content", why, status=200, usage=usage)
@@ -149,10 +151,11 @@ def reply_from(data: Mapping[str, Any]) -> Reply:
     )
 
 
-def _choice(item: Mapping[str, Any]) -> Choice:
+def _choice(item: Mapping[str, Any], tools: bool) -> Choice:
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
     text = _content(message.get("content"))
+    called = called_tools(message) if tools else None
     refusal = _content(message.get("refusal"))
     finish = _text(item.get("finish_reason"))
     if refusal or (finish or "").lower() in _REFUSED:
@@ -162,7 +165,25 @@ def _choice(item: Mapping[str, Any]) -> Choice:
         status = "truncated"
     else:
         status = "ok"
+    if called is not None and status == "ok":
+        return Choice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
     return Choice(text, status, finish, _logprobs(item.get("logprobs")))
+
+
+def called_tools(message: Mapping[str, Any]) -> str | None:
+    """`{content, tool_calls: [{name, arguments}]}` as JSON; null where no tool was called."""
+    listed = message.get("tool_calls")
+    calls = []
+    for one in listed[:MOST_CALLS] if isinstance(listed, list) else []:
+        found = one.get("function") if isinstance(one, dict) else None
+        function = found if isinstance(found, dict) else {}
+        name, arguments = _text(function.get("name")), function.get("arguments")
+        if isinstance(arguments, dict):  # some servers send the object itself
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if name and (given := _text(arguments)) is not None:
+            calls.append({"name": name, "arguments": given})
+    said = {"content": _content(message.get("content")), "tool_calls": calls}
+    return json.dumps(said, ensure_ascii=False) if calls else None
 
 
 def _content(value: Any) -> str | None:
@@ -191,13 +212,8 @@ def _logprobs(value: Any) -> str | None:
             return None
         top = item.get("top_logprobs")
         pairs = [_token(entry) for entry in top] if isinstance(top, list) else []
-        rows.append(
-            {
-                "token": token,
-                "logprob": logprob,
-                "top": [[t, lp] for t, lp in pairs if t is not None],
-            }
-        )
+        likeliest = [[t, lp] for t, lp in pairs if t is not None]
+        rows.append({"token": token, "logprob": logprob, "top": likeliest})
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -213,7 +229,8 @@ def _usage(value: Any) -> Usage:
     details = value.get("completion_tokens_details")
     details = details if isinstance(details, dict) else {}
     return Usage(
-        prompt_tokens=_count(value.get("prompt_tokens")),
+        # A prompt has tokens: 0 is a server that does not count.
+        prompt_tokens=_count(value.get("prompt_tokens")) or None,
         completion_tokens=_count(value.get("completion_tokens")),
         reasoning_tokens=_count(details.get("reasoning_tokens")),
         total_tokens=_count(value.get("total_tokens")),

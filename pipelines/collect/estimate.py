@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pipelines.calls.budget import TEMPLATE_TOKENS
 from pipelines.calls.pricing import Price
 from pipelines.calls.request import Settings
+from pipelines.collect.asked import Asked
 from pipelines.errors import RecipeError
 from pipelines.ledger.attempt import Attempt
-from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -67,31 +67,35 @@ class Metered:
 
 
 def estimate(
-    queries: pa.Table,
+    asks: Asked,
     rows: np.ndarray[Any, np.dtype[np.int32]],
     missing: np.ndarray[Any, np.dtype[np.bool_]],
     model: Model,
     settings: Settings,
-    collect: Collect,
     metered: Metered | None,
 ) -> Estimate:
     """Estimate one model's missing calls.
 
     Args:
-        rows: Covered rows of `queries`, int32 [q].
+        asks: What the model is asked of each query.
+        rows: Covered rows of the queries, int32 [q].
         missing: Missing answers, bool [q, samples].
         metered: Earlier calls of this model, if there are any.
     """
-    prompts = queries.column("prompt").take(pa.array(rows))
+    prompts = asks.prompts(rows)
     characters = np.asarray(pc.utf8_length(prompts), dtype=np.float64)
-    characters += len(collect.system or "")
-    each, error, source = _prompt_tokens(prompts, characters, model, collect, metered)
+    characters += len(asks.system or "")
+    # What was metered is known by the query's own length: frame and system message are the same
+    # in every call, so they stand in the offset.
+    plain = asks.lengths(rows)
+    each, error, source = _prompt_tokens(prompts, characters, plain, model, asks.system, metered)
     answers = missing.sum(axis=1)
     prompt_tokens = int(np.ceil((each * answers).sum()))
     completion, completion_source = _completion(int(answers.sum()), settings, metered)
     price = Price(model.price_in, model.price_out)
     limit = _limit(settings) or model.context_window
     encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
+    encoded += len((asks.system or "").encode())
     most = int(((encoded + 2 * TEMPLATE_TOKENS) * answers).sum())
     return Estimate(
         prompt_tokens_each=each,
@@ -132,14 +136,15 @@ def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str
 def _prompt_tokens(
     prompts: pa.ChunkedArray,
     characters: np.ndarray[Any, np.dtype[np.float64]],
+    plain: np.ndarray[Any, np.dtype[np.float64]],
     model: Model,
-    collect: Collect,
+    system: str | None,
     metered: Metered | None,
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float | None, str]:
     if model.tokenizer is not None:
         count = tokenizer(model.tokenizer, where=f"pool.models, {model.model_id}")
-        system = count(collect.system) + TEMPLATE // 2 if collect.system else 0
-        each = [count(text) + TEMPLATE + system for text in prompts.to_pylist()]
+        told = count(system) + TEMPLATE // 2 if system else 0
+        each = [count(text) + TEMPLATE + told for text in prompts.to_pylist()]
         return np.asarray(each, dtype=np.float64), None, "tokenizer"
     if metered is not None:
         # Least squares of tokens on characters; the error is that of one call's residual.
@@ -147,7 +152,7 @@ def _prompt_tokens(
         if slope > 0 and np.ptp(metered.characters) > 0:
             residual = metered.prompt - (slope * metered.characters + offset)
             error = float(residual.std() / metered.prompt.mean())
-            return np.maximum(1.0, slope * characters + offset), error, "ledger"
+            return np.maximum(1.0, slope * plain + offset), error, "ledger"
     return characters / CHARACTERS_PER_TOKEN + TEMPLATE, CHARACTERS_ERROR, "characters"
 
 

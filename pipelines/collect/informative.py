@@ -95,6 +95,8 @@ def collect_informatively(
     answer: Callable[[Array], Array],
     *,
     always: Array | None = None,
+    apart: float = _APART,
+    floor: float = _FLOOR,
 ) -> Ranking:
     """Ask round after round until the stated difference is resolved for every pair.
 
@@ -106,6 +108,8 @@ def collect_informatively(
             scores in [0, 1], float [queries, models]; NaN where there is none. A question
             without a score counts as what was predicted of it.
         always: Questions that every model is asked, bool [queries].
+        apart: Standard errors apart at which a model is asked no more.
+        floor: Share of a round's chances that is the same for every question.
 
     The same seed and the same answers give the same rounds, so a run that was stopped asks
     on where it was.
@@ -128,7 +132,7 @@ def collect_informatively(
         wanted = min(size, left if room >= left else room - 3 * max(room, 0) ** 0.5)
         if wanted < 1:
             break
-        chance = _chances(state.spread(active), free, wanted)
+        chance = _chances(state.spread(active), free, wanted, floor)
         drawn = np.flatnonzero(random.random(n) < chance)
         while len(drawn) > room:  # once in a thousand rounds
             drawn = np.flatnonzero(random.random(n) < chance)
@@ -140,7 +144,7 @@ def collect_informatively(
         state.add(Round(active, drawn, chance, unresolved), before)
         ranking = state.ranking()
         last = number + 1 == plan.rounds or len(drawn) == left
-        open_ = ranking.unresolved(plan.resolve, Z if last else _APART)
+        open_ = ranking.unresolved(plan.resolve, Z if last else apart)
         unresolved = int(open_.sum()) // 2
         if not unresolved:
             break
@@ -151,9 +155,10 @@ def collect_informatively(
     return ranking
 
 
-def _chances(spread: Array, free: Array, wanted: float) -> Array:
+def _chances(spread: Array, free: Array, wanted: float, floor: float) -> Array:
     """Chances in proportion to the spread, none above 1, that add up to `wanted`."""
-    weight = np.where(free, _FLOOR + (1 - _FLOOR) * spread / max(spread[free].mean(), 1e-12), 0.0)
+    relative = spread / max(spread[free].mean(), 1e-12)
+    weight = np.where(free, floor + (1 - floor) * relative, 0.0)
     low, high = 0.0, wanted / max(weight[free].min(), 1e-12)
     for _ in range(60):
         middle = (low + high) / 2

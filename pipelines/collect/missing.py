@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from pipelines.calls.known import Known
 from pipelines.calls.request import Settings
-from pipelines.collect.settings import messages
+from pipelines.collect.asked import Asked
 from pipelines.ledger.ledger import Ledger, Settled
 from schemas.recipe.collect import Collect
 
@@ -36,7 +35,7 @@ class Missing:
 
 
 def missing_of(
-    queries: pa.Table,
+    asks: Asked,
     rows: np.ndarray[Any, np.dtype[np.int32]],
     settings: Settings,
     larger: Settings | None,
@@ -47,9 +46,10 @@ def missing_of(
     """Wanted minus settled, for the queries in `rows`.
 
     Args:
+        asks: What the model is asked of each query.
         larger: Settings with the larger token limit, if truncated answers are asked again.
     """
-    shape = (len(rows), collect.samples)
+    shape = (len(rows), asks.samples)
     made = Missing(
         np.ones(shape, bool),
         np.zeros(shape, bool),
@@ -60,17 +60,13 @@ def missing_of(
         return made
     known = Known(ledger, settings, benchmark)
     known_larger = Known(ledger, larger, benchmark) if larger else None
-    prompts = queries.column("prompt")
     for start in range(0, len(rows), CHUNK):
-        asked = [
-            messages(prompts[int(row)].as_py(), collect.system)
-            for row in rows[start : start + CHUNK]
-        ]
+        asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
         found = known.settled(asked)
         found_larger = known_larger.settled(asked) if known_larger else {}
         for offset, texts in enumerate(asked):
             name = settings.request_hash(texts)
-            for sample in range(collect.samples):
+            for sample in range(asks.samples):
                 row = found.get((name, sample))
                 at = (start + offset, sample)
                 if larger and row is not None and row.status == "truncated":

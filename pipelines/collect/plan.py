@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.calls.pricing import Price
-from pipelines.calls.request import Message, Request, Settings
+from pipelines.calls.request import Request, Settings
+from pipelines.collect.asked import Asked
 from pipelines.collect.bounds import check_model, check_names
 from pipelines.collect.coverage import Rows, covered
 from pipelines.collect.estimate import Estimate, estimate, metered_by_model
 from pipelines.collect.missing import missing_of
-from pipelines.collect.settings import messages, provider_of, settings_of
+from pipelines.collect.settings import provider_of, settings_of
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
@@ -35,6 +36,7 @@ class ModelPlan:
     Attributes:
         settings: What its requests say; `larger` with the larger token limit, if
             truncated answers are asked again.
+        asks: The messages that ask it each query.
         rows: Row numbers in the plan's queries that this model is asked, int32 [q].
         missing: True where an answer is missing, bool [q, samples].
         truncated: True where the larger limit is to be asked, bool [q, samples].
@@ -47,6 +49,7 @@ class ModelPlan:
     provider: Provider
     settings: Settings
     larger: Settings | None
+    asks: Asked
     rows: np.ndarray[Any, np.dtype[np.int32]]
     missing: np.ndarray[Any, np.dtype[np.bool_]]
     truncated: np.ndarray[Any, np.dtype[np.bool_]]
@@ -102,16 +105,8 @@ class Plan:
         return sum(model.calls for model in self.models)
 
     @cached_property
-    def _prompts(self) -> pa.ChunkedArray:
-        return self.queries.column("prompt")
-
-    @cached_property
     def _ids(self) -> pa.ChunkedArray:
         return self.queries.column("query_id")
-
-    def messages(self, row: int) -> list[Message]:
-        """The messages that ask the query in that row."""
-        return messages(self._prompts[row].as_py(), self.collect.system)
 
     def query_id(self, row: int) -> str:
         return str(self._ids[row].as_py())
@@ -174,7 +169,8 @@ def plan(
         larger = None
         if collect.reask_truncated is not None:
             larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
-        found = missing_of(queries, asked, settings, larger, collect, ledger, benchmark)
+        asks = Asked(queries, model, collect)
+        found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)
         missing = found.missing
         plans.append(
             ModelPlan(
@@ -182,6 +178,7 @@ def plan(
                 provider=provider,
                 settings=settings,
                 larger=larger,
+                asks=asks,
                 rows=asked,
                 missing=missing,
                 truncated=found.truncated,
@@ -189,7 +186,7 @@ def plan(
                 settled=int(missing.size - missing.sum()),
                 unanswered=int((found.unanswered & ~missing).sum()),
                 estimate=estimate(
-                    queries, asked, missing, model, settings, collect, metered.get(model.model_id)
+                    asks, asked, missing, model, settings, metered.get(model.model_id)
                 ),
             )
         )
@@ -207,7 +204,7 @@ def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
     tokens = model.estimate.prompt_tokens_each
     for index in np.flatnonzero(model.missing.any(axis=1)):
         row = int(model.rows[index])
-        asked = plan.messages(row)
+        asked = model.asks.messages(row)
         again = model.truncated[index]
         for settings, wanted in (
             (model.settings, model.missing[index] & ~again),

@@ -44,14 +44,14 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
     known = Known(ledger, model.settings, plan.benchmark)
     known_larger = Known(ledger, model.larger, plan.benchmark) if model.larger else None
     for start in range(0, len(model.rows), CHUNK):
-        asked = [plan.messages(int(row)) for row in model.rows[start : start + CHUNK]]
+        asked = [model.asks.messages(int(row)) for row in model.rows[start : start + CHUNK]]
         found = known.answered(asked)
         larger = known_larger.answered(asked) if known_larger else {}
         rows = []
         for offset, texts in enumerate(asked):
             name = model.settings.request_hash(texts)
             second = model.larger.request_hash(texts) if model.larger else ""
-            for sample in range(plan.collect.samples):
+            for sample in range(model.asks.samples):
                 answer = found.get((name, sample))
                 if answer is None:
                     continue
@@ -65,7 +65,7 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
                     # As it is asked today: an earlier version may have kept it otherwise.
                     "request_hash": second if use_again else name,
                 }
-                rows.append(row | _cost(_kept(answer, again), model.price))
+                rows.append(row | cost_by_price(_kept(answer, again), model.price))
         columns = [
             pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
         ]
@@ -76,7 +76,7 @@ _METERED = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 _SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
 
 
-def _cost(attempt: Attempt, price: Price) -> dict[str, Any]:
+def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
     """The cost by the recipe's price, which may be newer than the one at the time of asking."""
     if attempt.cost_source == "provider":
         return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}

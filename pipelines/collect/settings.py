@@ -1,19 +1,13 @@
-"""What a model is asked beside the question: provider, parameters, messages."""
+"""What a model is asked beside the question: provider and parameters."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pipelines.calls.request import Message, Settings
+from pipelines.calls.request import Settings
 from pipelines.errors import RecipeError, did_you_mean
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
-
-
-def messages(prompt: str, system: str | None) -> list[Message]:
-    """The messages that ask one prompt."""
-    asked: list[Message] = [{"role": "user", "content": prompt}]
-    return [{"role": "system", "content": system}, *asked] if system else asked
 
 
 def provider_of(model: Model, pool: Pool) -> Provider:
@@ -24,8 +18,12 @@ def provider_of(model: Model, pool: Pool) -> Provider:
     if len(known) == 1 and model.provider is None:
         return next(iter(known.values()))
     raise RecipeError(
-        f"model {model.model_id!r} is served by "
-        + (f"{model.provider!r}, which 'pool.providers' does not list" if model.provider else "?"),
+        f"model {model.model_id!r} "
+        + (
+            f"is served by {model.provider!r}, which 'pool.providers' does not list"
+            if model.provider
+            else "names no provider"
+        ),
         where=f"pool.models, {model.model_id}",
         next_step=did_you_mean(model.provider or "", known)
         if known

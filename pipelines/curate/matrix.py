@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.parts import parts, positions
+from schemas import Stored
 
 Bools = NDArray[np.bool_]
 
@@ -45,7 +47,7 @@ class LabelMatrix:
 
 
 def label_matrix(
-    tables: Mapping[str, pa.Table], *, where: str, kinds: Sequence[str] = ("real",)
+    tables: Mapping[str, pa.Table | Stored], *, where: str, kinds: Sequence[str] = ("real",)
 ) -> LabelMatrix:
     """The matrix of the models of the given kinds over all queries.
 
@@ -59,31 +61,30 @@ def label_matrix(
             where="tables['labels']",
             next_step="run the label stage first",
         )
-    models_table = tables["models"]
+    models_table, asked = (_whole(tables[name]) for name in ("models", "queries"))
     wanted = pc.is_in(models_table.column("kind"), value_set=pa.array(list(kinds)))
     models = sorted(models_table.filter(wanted).column("model_id").to_pylist())
-    queries = tables["queries"].column("query_id").to_pylist()
-    names = tables["queries"].column("task").to_pylist()
+    queries = asked.column("query_id").to_pylist()
+    names = asked.column("task").to_pylist()
     tasks = sorted(set(names))
     position = {name: place for place, name in enumerate(tasks)}
     correct = np.zeros((len(models), len(queries)), dtype=bool)
     known = np.zeros_like(correct)
-    decided = labels.filter(pc.is_valid(labels.column("correct")))
-    row = pc.index_in(decided.column("model_id"), value_set=pa.array(models, pa.string()))
-    column = pc.index_in(decided.column("query_id"), value_set=pa.array(queries, pa.string()))
-    if column.null_count:
-        stray = decided.filter(pc.is_null(column)).column("query_id").to_pylist()
-        raise BadInput(
-            f"{where}: {len(stray)} label(s) belong to no query",
-            where=", ".join(stray[:3]),
-            next_step="label the queries that are in the table",
-        )
-    # Models of other kinds (pseudo-specialists) have no row here.
-    inside = pc.is_valid(row).to_numpy(zero_copy_only=False)
-    i = pc.fill_null(row, 0).to_numpy()[inside]
-    j = column.to_numpy()[inside]
-    known[i, j] = True
-    correct[i, j] = decided.column("correct").to_numpy()[inside].astype(bool)
+    model_ids, query_ids = pa.array(models, pa.string()), pa.array(queries, pa.string())
+    for part in parts(labels, ["query_id", "model_id", "correct"]):
+        decided = part.filter(pc.is_valid(part.column("correct")))
+        i = positions(decided.column("model_id"), model_ids)
+        j = positions(decided.column("query_id"), query_ids)
+        if len(stray := decided.filter(pa.array(j < 0)).column("query_id").to_pylist()):
+            raise BadInput(
+                f"{where}: {len(stray)} label(s) belong to no query",
+                where=", ".join(stray[:3]),
+                next_step="label the queries that are in the table",
+            )
+        inside = i >= 0  # models of other kinds (pseudo-specialists) have no row here
+        known[i[inside], j[inside]] = True
+        right = decided.column("correct").to_numpy(zero_copy_only=False)
+        correct[i[inside], j[inside]] = right[inside].astype(bool)
     task = np.array([position[name] for name in names], dtype=np.int64)
     return LabelMatrix(models, queries, task, tasks, correct, known)
 
@@ -93,3 +94,7 @@ def accuracy(right: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.f
     out = np.full(right.shape, np.nan)
     np.divide(right, count, out=out, where=count > 0)
     return out
+
+
+def _whole(table: pa.Table | Stored) -> pa.Table:
+    return table if isinstance(table, pa.Table) else table.read()

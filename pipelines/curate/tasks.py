@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.curate.matrix import LabelMatrix, accuracy
+from schemas.stored import register
 
 Floats = NDArray[np.float64]
 
@@ -191,7 +192,7 @@ def _metered(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
     if "responses" in tables:
         responses = tables["responses"]
         with duckdb.connect() as connection:
-            connection.register("responses", responses)
+            register(connection, "responses", responses)
             metered = dict(
                 connection.execute(
                     "SELECT model_id, sum(cost_usd::DECIMAL(38, 12))::DOUBLE / count(cost_usd) "

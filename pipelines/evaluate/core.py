@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,10 +175,11 @@ class Core:
 
     def take(self, rows: NDArray[np.int64]) -> Core:
         """The same release, only these queries, in this order."""
+        labels = self.labels[rows]
         return replace(
             self,
             query_ids=tuple(self.query_ids[i] for i in rows),
-            labels=self.labels[rows],
+            labels=labels,
             costs={name: cost[rows] for name, cost in self.costs.items()},
             tasks=self.tasks[rows],
             domains=self.domains[rows],
@@ -187,23 +189,30 @@ class Core:
             samples=None if self.samples is None else self.samples[rows],
             prompts=tuple(self.prompts[i] for i in rows) if self.prompts else (),
             metadata=tuple(self.metadata[i] for i in rows) if self.metadata else (),
-            correct=None if self.correct is None else self.correct[rows],
+            correct=self._also(labels, rows),
             sources=None if self.sources is None else self.sources[rows],
             options=None if self.options is None else self.options[rows],
             signals={name: values[rows] for name, values in self.signals.items()},
             hidden=None if self.hidden is None else self.hidden[rows],
         )
 
+    def _also(self, labels: Floats, at: Any) -> Floats | None:
+        """A part of `correct`; where that is `labels` itself, it stands in memory once."""
+        if self.correct is self.labels:
+            return labels
+        return None if self.correct is None else self.correct[at]
+
     def with_models(self, keep: tuple[str, ...]) -> Core:
         """The same release, only these models, in this order."""
         at = np.array([self.model_ids.index(name) for name in keep], dtype=np.int64)
+        labels = self.labels[:, at]
         return replace(
             self,
             model_ids=keep,
-            labels=self.labels[:, at],
+            labels=labels,
             costs={name: cost[:, at] for name, cost in self.costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
-            correct=None if self.correct is None else self.correct[:, at],
+            correct=self._also(labels, (slice(None), at)),
             signals={name: values[:, at] for name, values in self.signals.items()},
             descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,20 +16,22 @@ from pipelines.routers.base import Floats
 def costs_of(
     models: pa.Table,
     responses: pa.Table | None,
-    outcomes: pa.Table | None,
+    told: Mapping[str, Floats] | None,
     query_ids: pa.Array,
     model_ids: pa.Array,
 ) -> dict[str, Floats]:
     """Cost matrices (queries, models) by measure: `usd`, `tokens`, `latency`, `params`.
+
+    Args:
+        told: what outcomes say of the first three; None takes them from `responses`.
 
     A pair's cost is that of one answer; NaN where it is unknown. A measure that some model
     has no value of at all is left out.
     """
     shape = (len(query_ids), len(model_ids))
     costs: dict[str, Floats] = {}
-    if outcomes is not None:
-        if pc.any(pc.greater(outcomes.column("n_responses"), 0)).as_py():
-            costs |= _from_outcomes(outcomes, query_ids, model_ids, shape)
+    if told is not None:
+        costs |= told
     elif responses is not None and responses.num_rows:
         rows = codes(responses.column("query_id"), query_ids)
         columns = codes(responses.column("model_id"), model_ids)
@@ -43,26 +47,11 @@ def costs_of(
     at = codes(models.column("model_id"), model_ids)
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
-    costs["params"] = np.broadcast_to(params, shape).copy()
+    costs["params"] = np.broadcast_to(params, shape)  # one row, seen n times
     # A column without any value for some model would make that model free of charge.
     return {
         name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
     }
-
-
-def _from_outcomes(
-    outcomes: pa.Table, query_ids: pa.Array, model_ids: pa.Array, shape: tuple[int, int]
-) -> dict[str, Floats]:
-    """Of one answer of each pair: outcomes say what all its answers took together."""
-    rows = codes(outcomes.column("query_id"), query_ids)
-    columns = codes(outcomes.column("model_id"), model_ids)
-    answers = outcomes.column("n_responses").cast(pa.float64())
-    tokens = pc.add(outcomes.column("prompt_tokens"), outcomes.column("completion_tokens"))
-    found = {}
-    for name, values in (("usd", outcomes.column("cost_usd")), ("tokens", tokens)):
-        found[name] = dense(rows, columns, pc.divide(values.cast(pa.float64()), answers), shape)
-    found["latency"] = dense(rows, columns, outcomes.column("latency_s"), shape)
-    return found
 
 
 def _known(

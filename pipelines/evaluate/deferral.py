@@ -110,10 +110,3 @@ def qnc(
 def curve_columns(values: Floats, choice: Choice) -> Floats:
     """(n, k) value of each query's choice at every setting; rows are queries."""
     return np.take_along_axis(values, choice, axis=1)
-
-
-def interpolate(x: Floats, cost: Floats, accuracy: Floats, cheapest: float) -> Floats:
-    """Accuracy of one curve at costs x, with the ends as in `audc`."""
-    steps = monotone(cost)
-    inside = np.interp(x, steps, accuracy)
-    return np.where(x < steps[0], cheapest, inside)

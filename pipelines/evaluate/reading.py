@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +13,24 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
-from pipelines.evaluate.matrix import codes, dense
+from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
 from pipelines.routers.base import Floats
+from schemas import Stored
+from schemas.stored import Stores
 
 
 def from_tables(
     queries: pa.Table,
     models: pa.Table,
-    labels: pa.Table,
+    labels: pa.Table | None = None,
     responses: pa.Table | None = None,
     embeddings: pa.Table | None = None,
     splits: pa.Table | None = None,
     duplicates: pa.Table | None = None,
     *,
-    outcomes: pa.Table | None = None,
-    verdicts: pa.Table | None = None,
+    outcomes: pa.Table | Stored | None = None,
+    verdicts: pa.Table | Stored | None = None,
     model_splits: pa.Table | None = None,
     signals: pa.Table | None = None,
     entropies: pa.Table | None = None,
@@ -42,7 +45,8 @@ def from_tables(
             are not in their tables are ignored.
         responses: tokens, latency and dollars; without them only the `params`
             measure can exist.
-        outcomes: labels and costs in one; where they are given, `responses` is not read.
+        outcomes: labels and costs in one; where they are given, `labels` and `responses`
+            are not read. One on disk is read a row group at a time.
         encoder: which embeddings to take when there are several; by default
             the first name in order.
         verdicts: needed for the oracle's correction for sampling luck, when
@@ -63,16 +67,21 @@ def from_tables(
         )
     at = np.argsort(codes(queries.column("query_id"), query_ids), kind="stable")
     sorted_queries = queries.take(pa.array(at))
-    label_rows = codes(labels.column("query_id"), query_ids)
-    label_columns = codes(labels.column("model_id"), model_ids)
-    decided = labels.filter(pc.is_valid(labels.column("score")))
+    if outcomes is not None:
+        told = read_outcomes(outcomes, query_ids, model_ids)
+    elif labels is not None:
+        told = _of_labels(labels, query_ids, model_ids)
+    else:
+        raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
     names = tuple(model_ids.to_pylist())
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
         query_ids=tuple(query_ids.to_pylist()),
         model_ids=names,
-        labels=dense(label_rows, label_columns, labels.column("score"), (n, m)),
-        costs=costs_of(models, responses, outcomes, query_ids, model_ids),
+        labels=told.labels,
+        costs=costs_of(
+            models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
+        ),
         tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
         domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
         splits=_splits(splits, query_ids),
@@ -80,11 +89,11 @@ def from_tables(
         duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),
         embeddings=encoder_vectors(embeddings, query_ids, encoder),
-        samples=_samples(verdicts, labels, query_ids, model_ids),
-        contested=_share(decided, "contested"),
-        unreadable=_share_of(decided, "decided_by", "unreadable"),
+        samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
+        contested=told.contested,
+        unreadable=told.unreadable,
         prompts=tuple(sorted_queries.column("prompt").to_pylist()),
-        correct=_decisions(labels, label_rows, label_columns, (n, m)),
+        correct=told.correct,
         sources=_column(sorted_queries, "source"),
         options=_options(sorted_queries),
         metadata=_metadata(sorted_queries),
@@ -97,15 +106,42 @@ def from_tables(
 
 
 def core_of(tables: Mapping[str, pa.Table]) -> Core:
-    """Core of a release's tables by name; those that an evaluation does not read are ignored."""
+    """Core of a release's tables by name; those that an evaluation does not read are ignored.
+
+    Outcomes and verdicts that lie on disk are read there, part by part.
+    """
     names = {
         "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
         "duplicates", "verdicts", "model_splits", "signals", "entropies", "hidden_states",
         "descriptors",
     }  # fmt: skip
     if "outcomes" in tables:
-        names.remove("responses")  # the largest table, most of it text
-    return from_tables(**{name: tables[name] for name in names if name in tables})
+        names -= {"responses", "labels"}  # the largest tables
+    given: dict[str, Any] = {}
+    for name in sorted(names & set(tables)):
+        on_disk = None
+        if name in ("outcomes", "verdicts") and isinstance(tables, Stores):
+            on_disk = cast(Stores, tables).stored(name)
+        given[name] = tables[name] if on_disk is None else on_disk
+    return from_tables(**given)
+
+
+def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> Outcomes:
+    """What `outcomes` would say of labels, without costs."""
+    shape = (len(query_ids), len(model_ids))
+    rows = codes(labels.column("query_id"), query_ids)
+    columns = codes(labels.column("model_id"), model_ids)
+    decided = labels.filter(pc.is_valid(labels.column("score")))
+    correct = None
+    if "correct" in labels.column_names:
+        correct = dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
+    return Outcomes(
+        dense(rows, columns, labels.column("score"), shape),
+        correct,
+        {},
+        _share(decided, "contested"),
+        _share_of(decided, "decided_by", "unreadable"),
+    )
 
 
 def _options(queries: pa.Table) -> NDArray[np.int64] | None:
@@ -113,17 +149,6 @@ def _options(queries: pa.Table) -> NDArray[np.int64] | None:
         return None
     lengths = pc.fill_null(pc.list_value_length(queries.column("choices")), 0)
     return np.asarray(lengths.to_numpy(), dtype=np.int64)
-
-
-def _decisions(
-    labels: pa.Table,
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    shape: tuple[int, int],
-) -> Floats | None:
-    if "correct" not in labels.column_names:
-        return None
-    return dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
 
 
 def _column(queries: pa.Table, name: str) -> NDArray[np.str_] | None:
@@ -227,29 +252,38 @@ def encoder_vectors(
 
 
 def _samples(
-    verdicts: pa.Table | None, labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array
+    verdicts: pa.Table | Stored | None,
+    labels: pa.Table | Stored | None,
+    query_ids: pa.Array,
+    model_ids: pa.Array,
 ) -> Floats | None:
     """(n, m, s) score per sample by the scorer that decided the label."""
-    if verdicts is None or not verdicts.num_rows:
+    if verdicts is None or labels is None or not verdicts.num_rows:
         return None
-    decided = labels.select(["query_id", "model_id", "decided_by"])
+    if not pc.any(pc.greater(_some(verdicts, ["sample"]).column(0), 0)).as_py():
+        return None  # one answer each, as in most releases: the ids need not be read
+    decided = _some(labels, ["query_id", "model_id", "decided_by"])
     decided = decided.rename_columns(["query_id", "model_id", "scorer"])
     wanted = ["query_id", "model_id", "scorer", "sample", "score"]
-    verdicts = verdicts.select(wanted).join(
+    judged = _some(verdicts, wanted).join(
         decided, keys=["query_id", "model_id", "scorer"], join_type="left semi"
     )
-    if not verdicts.num_rows:
+    if not judged.num_rows:
         return None
-    sample = verdicts.column("sample").to_numpy().astype(np.int64)
+    sample = judged.column("sample").to_numpy().astype(np.int64)
     n_samples = int(sample.max()) + 1
     if n_samples < 2:
         return None
-    rows = codes(verdicts.column("query_id"), query_ids)
-    columns = codes(verdicts.column("model_id"), model_ids)
+    rows = codes(judged.column("query_id"), query_ids)
+    columns = codes(judged.column("model_id"), model_ids)
     m = len(model_ids)
     cell = np.where(columns >= 0, columns * n_samples + sample, -1)
-    flat = dense(rows, cell, verdicts.column("score"), (len(query_ids), m * n_samples))
+    flat = dense(rows, cell, judged.column("score"), (len(query_ids), m * n_samples))
     return flat.reshape(len(query_ids), m, n_samples)
+
+
+def _some(table: pa.Table | Stored, columns: list[str]) -> pa.Table:
+    return table.read(columns) if isinstance(table, Stored) else table.select(columns)
 
 
 def _share(labels: pa.Table, column: str) -> float | None:

@@ -25,6 +25,7 @@ RULES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "query-budget": (
         ("probability", "similarity", "strength"), "highest score among models within a budget",
     ),
+    "sufficient": (("probability",), "cheapest model whose score reaches a floor"),
     "mean-budget": (("probability",), "best mix whose mean cost stays within a budget (LP)"),
     "batch-budget": (("probability",), "best assignment of a batch within a sum (LP)"),
     "threshold": (
@@ -144,6 +145,23 @@ def mean_budget(scores: Floats, cost: Floats, budget: float) -> Floats:
     out[rows, pair[:, 0]] += share
     out[rows, pair[:, 1]] += 1 - share
     return out
+
+
+def cheapest_sufficient(scores: Floats, cost: Floats, floor: float) -> Choice:
+    """(n,) the cheapest model whose score is at least `floor`; the highest score where none is.
+
+    With 1 − q for `floor`, q the quantile of nonconformity on validation, it is
+    CP-Router's choice inside a conformal set of models.
+
+    >>> cheapest_sufficient(np.array([[0.9, 0.8], [0.6, 0.5]]), np.array([2.0, 1.0]), 0.7)
+    array([1, 0])
+    """
+    enough = scores >= floor
+    can = np.where(enough.any(axis=1, keepdims=True), enough, scores >= np.max(scores, 1)[:, None])
+    whole = np.where(can, np.broadcast_to(cost, scores.shape), np.inf)
+    # Of equally cheap models the one with the higher score.
+    tied = whole <= whole.min(axis=1, keepdims=True)
+    return np.asarray(np.argmax(np.where(tied, scores, -np.inf), axis=1))
 
 
 def quantile_threshold(wanted: Floats, share: float) -> NDArray[np.bool_]:

@@ -19,6 +19,9 @@ from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
 from schemas.recipe import Source
 
+#: What scorers take in `metadata["percent"]`.
+PERCENT = ("value", "points", "either")
+
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
@@ -100,6 +103,9 @@ def to_queries(
         repeat = seen[content]
         seen[content] += 1
         metadata = {name: row.get(name) for name in reader.fields.metadata}
+        if source.percent is not None:
+            metadata.setdefault("percent", source.percent)
+        _check_percent(metadata.get("percent"), place)
         if source.dense is not None:
             metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION
         task, domain = reader.text("task", row), reader.text("domain", row)
@@ -130,6 +136,17 @@ def to_queries(
             next_step="correct 'path' or 'split', or take the source out of the recipe",
         )
     return out, removed
+
+
+def _check_percent(policy: Any, place: str) -> None:
+    """What a row's own column says of percent must be a policy that scorers know."""
+    if policy not in (None, *PERCENT):
+        raise SourceError(
+            f"the policy 'percent' of a question is {policy!r}",
+            where=place,
+            next_step=f"a column mapped as metadata 'percent' holds one of {', '.join(PERCENT)}; "
+            "rename it, or leave it out of fields.metadata",
+        )
 
 
 def to_table(rows: Iterable[Mapping[str, Any]], *, where: str) -> pa.Table:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.errors import UnknownName
 from pipelines.metering.checks import CHECKS
 from pipelines.metering.findings import GATE, SHOWN, Audited, MeteringFinding, Row
 from schemas.recipe.collect import Metering
@@ -70,6 +71,17 @@ def audit(
         found += _canary_drift(thresholds, canaries)
     order = [*CHECKS, "canary_drift"]
     return tuple(sorted(found, key=lambda f: (order.index(f.check), f.model_id)))
+
+
+def check_gate(gate: str, *, where: str | None = None) -> None:
+    """Raises UnknownName: there is no such gate, so that waiving it would waive nothing."""
+    known = [GATE, *(f"{GATE}:{check}" for check in (*CHECKS, "canary_drift"))]
+    if gate not in known:
+        raise UnknownName(
+            f"there is no gate {gate!r} to waive",
+            where=where,
+            next_step=f"known: {', '.join(known)}; `{GATE}` alone waives every check",
+        )
 
 
 def apply_waivers(

@@ -149,7 +149,10 @@ def write_release(
             ),
         ).sealed()
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8", newline="\n")
-        place(folder, target)
+        try:
+            place(folder, target)
+        except FileExistsError:  # another build made it while this one wrote
+            return _settle(target, fingerprint, entries, version)
     return Released(target, "created", fingerprint)
 
 

@@ -69,6 +69,7 @@ def write_database(
     config: dict[str, str | bool | int | float | list[str]] = {
         "storage_compatibility_version": STORAGE,
         "memory_limit": "2GB",
+        "threads": 1,  # to hand a row group over costs more than to press it
     }
     with duckdb.connect(str(path), config=config) as connection:
         connection.execute("CREATE SCHEMA numbered")

@@ -111,7 +111,7 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
                   a.accuracy AS accuracy_before, b.accuracy AS accuracy_after
            FROM (FROM ranked WHERE side = 'a') a FULL JOIN (FROM ranked WHERE side = 'b') b
              USING (model_id)
-           WHERE a.place IS DISTINCT FROM b.place OR a.accuracy IS DISTINCT FROM b.accuracy""",
+           WHERE a.place IS DISTINCT FROM b.place""",
     ),
     "splits": (
         ("splits",),

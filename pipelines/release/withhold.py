@@ -25,6 +25,7 @@ _REPLACED: Mapping[str, Mapping[str, Any]] = {
         "metadata": json.dumps({}),
     },
     "responses": {"text": WITHHELD, "logprobs": None, "graded_against": None},
+    "steps": {"said": WITHHELD, "queries": [], "found": [], "error": None},
     "verdicts": {
         "extracted": None,
         "reason": WITHHELD,

@@ -45,6 +45,7 @@ ROUTERS = Registry(
         "model-spider": "pipelines.routers.networks.model_spider:ModelSpider",
         "nirt": "pipelines.routers.factors.nirt:NIRT",
         "optllm": "pipelines.routers.trees.optllm:OptLLM",
+        "optllm-xgb": "pipelines.routers.trees.optllm_xgb:OptLLMBoosted",
         "p2l": "pipelines.routers.networks.p2l:PromptToLeaderboard",
         "parametric": "pipelines.routers.contrastive.gates:Parametric",
         "pareto-random": "pipelines.routers.references.pareto_random:ParetoRandom",

@@ -52,7 +52,8 @@ class Queries:
         if self.embeddings is None:
             raise BadInput(
                 "this router needs embeddings of the questions, and there are none",
-                next_step="release with `include_embeddings: true`, or pass --embeddings FILE",
+                next_step="pass --embed (or --embeddings FILE), or release with "
+                "`include_embeddings: true`",
             )
         return self.embeddings
 

@@ -15,12 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
+from pipelines.errors import BadInput, RouteyardError, Unsafe
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router
 
 FORMAT = 1
 _WORDS, _ARRAYS = "router.json", "router.safetensors"
+#: What reading a stranger's folder can raise: any value may stand anywhere.
+_SURPRISES = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError,
+    RecursionError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+#: Encoder of a router whose own encoder was trained and lies in its folder, under this name.
+TUNED = "./encoder"
+#: What such a folder may hold: weights as arrays, words and numbers.
+_PLAIN = (".safetensors", ".json", ".txt", ".model", ".md")
 
 
 def save(
@@ -77,6 +86,39 @@ def is_saved(folder: Path) -> bool:
     return (folder / _WORDS).is_file()
 
 
+def tuned_encoder(folder: Path) -> Path:
+    """The encoder that lies in a saved router's folder.
+
+    Raises:
+        BadInput: there is none, or it holds files that could run code, such as pickles.
+    """
+    place = folder / TUNED
+    files = [path for path in sorted(place.rglob("*")) if not path.is_dir()]
+    if not files:
+        raise BadInput("the saved router lacks its encoder", where=str(place))
+    for path in files:
+        if path.suffix not in _PLAIN or path.is_symlink():
+            raise Unsafe(
+                f"an encoder of a saved router holds {path.name!r}, which is neither "
+                "safetensors nor text",
+                where=str(path),
+                next_step="do not use it; train the router again with `routeyard zoo tune`",
+            )
+    try:
+        modules = json.loads((place / "modules.json").read_text(encoding="utf-8"))
+        kinds = [str(module["type"]) for module in modules]
+    except _SURPRISES as error:
+        raise BadInput(f"the saved router's encoder is none: {error}", where=str(place)) from error
+    for kind in kinds:
+        if not kind.startswith("sentence_transformers."):
+            raise Unsafe(
+                f"an encoder of a saved router names code of its own: {kind!r}",
+                where=str(place / "modules.json"),
+                next_step="do not use it; train the router again with `routeyard zoo tune`",
+            )
+    return place
+
+
 def load(folder: Path) -> tuple[Router, dict[str, Any]]:
     """(router, its words: model_ids, encoder, encoder_hash, price).
 
@@ -98,15 +140,28 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
             own = {k.removeprefix("own."): v for k, v in arrays.items() if k.startswith("own.")}
             router.restore(own)
         else:
-            vars(router).update(_unpacked(words["state"], arrays))
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            vars(router).update(_state(router, _unpacked(words["state"], arrays)))
+        if not all(isinstance(one, str) for one in words["model_ids"]):
+            raise ValueError("'model_ids' does not hold names")
+    except RouteyardError:
+        raise
+    except (*_SURPRISES, SafetensorError) as error:
+        said = str(error)[:300] or type(error).__name__
         raise BadInput(
-            f"this is no saved router: {error}",
+            f"this is no saved router: {said}",
             where=str(folder),
             next_step="save it again with `routeyard route RELEASE --save FOLDER`",
         ) from error
     words["price"] = arrays.get("price")
     return router, words
+
+
+def _state(router: Router, state: Any) -> dict[str, Any]:
+    """Attributes that were saved; none may stand in for a method."""
+    for name in state:
+        if callable(getattr(type(router), name, None)) or name.startswith("__"):
+            raise ValueError(f"its state holds {name!r}, which is a method")
+    return dict(state)
 
 
 def _packed(value: Any, key: str, arrays: dict[str, NDArray[Any]]) -> Any:

@@ -52,7 +52,7 @@ def read(asked: Asked, output: str) -> Reading:
 
 SCORER = Scorer(
     "em",
-    "4",
+    "5",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",

@@ -27,7 +27,7 @@ def read(asked: Asked, output: str) -> Reading:
 
 SCORER = Scorer(
     "f1",
-    "4",
+    "5",
     read,
     threshold=THRESHOLD,
     instruction=(

@@ -7,7 +7,8 @@ printed and is compared character by character, but for space at the line ends.
 
 Read are, in this order: an output that is nothing but a literal, the text in
 `[ANSWER]` or `<answer>` tags, the last fenced block, the right side of the last
-`assert … ==`, a marked or stated answer. Prose and tracebacks are unreadable.
+`assert … ==`, a marked or stated answer, inline code that ends the text. Prose and
+tracebacks are unreadable.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*[A-Za-z0-9+_-]{0,20}[ \t]*$", re.MULTI
 _ASSERT = re.compile(
     r"^[ \t>`*]{0,8}assert\b|^[ \t>`*]{0,8}\w+\([^\n]{0,4000}\)\s?==", re.MULTILINE
 )
+# "It returns an empty list: `[]`.": what a text ends with.
+_INLINE = re.compile(r"(?<!`)`([^`\n]{1,500})`[\s.!]{0,20}$")
 _TRACEBACK = re.compile(
     r"Traceback \(most recent call last\)|^\w*(?:Error|Exception): ", re.MULTILINE
 )
@@ -171,6 +174,8 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
         line = output.rfind("\n", *body) + 1
         if _is_literal(output, line, body[1]):
             yield "last line", line, body[1]
+    if not marked and (last_code := _INLINE.search(output, max(first, end - 600), end)):
+        yield "inline code", *last_code.span(1)
 
 
 def _is_literal(output: str, start: int, end: int) -> bool:
@@ -227,7 +232,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "3",
+    "4",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 
 from pipelines.scorers.answers.boxes import adjacent
-from pipelines.scorers.answers.commitment import breaks_off, cut_within, settle
+from pipelines.scorers.answers.commitment import breaks_off, cut_within, finished, settle
 from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.answers.forms.math_same import form, same_answer
 from pipelines.scorers.answers.marks import MOST_READ, Committed, committed
@@ -114,6 +114,8 @@ def _said_alone(body: str) -> str:
 def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]:
     """The last sentence, when it says that it concludes and holds mathematics."""
     line = max(output.rfind("\n", start, end), start - 1) + 1
+    if not finished(output[line:end], alone=line == start):
+        return []
     found = [m.start() for m in _CONCLUDES.finditer(output, max(line, end - 600), end)]
     if not found:
         return []
@@ -147,7 +149,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "5",
+    "6",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

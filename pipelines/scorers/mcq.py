@@ -18,12 +18,14 @@ last one in the text is never taken: that is guessing.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 from pipelines.scorers.answers.commitment import breaks_off
 from pipelines.scorers.answers.marks import HEAD, MOST_READ, after_draft
-from pipelines.scorers.answers.option_marks import Choice, Options, commitments, spelled_out
+from pipelines.scorers.answers.option_marks import Choice, commitments, spelled_out
+from pipelines.scorers.answers.option_text import Options
 from pipelines.scorers.answers.plain import option
 from pipelines.scorers.answers.plain_option import plainly
 from pipelines.scorers.answers.run_on import end_of_answer
@@ -41,15 +43,24 @@ _BARE = re.compile(
 _DENIED = re.compile(
     r"(?:is|was|would be|seems) (?:wrong|incorrect|false|not|unlikely)|isnt|and|or\b"
 )
+# "A) The pH is … B) The hydrogen …": the parts of a question, not the first option.
+_PART_B = re.compile(r"(?<![\w(])\(?B[).:]\s")
 #: A response that broke off among more commitments than this, to three options or more, had
-#: settled on none.
-_CIRCLE = 8
+#: settled on none; so had one among fewer that went away from its first.
+_CIRCLE, _SHORT_CIRCLE = 8, 3
 # "The answer is not among the options": the option said to come closest is no answer.
 _NONE = re.compile(
     r"\banswer (?:is|was) not (?:among|one of|any of|listed|included|present|given|in) "
     r"[^.\n]{0,30}(?:options|choices)",
     re.IGNORECASE,
 )
+# "(B) (J) (E). The last question needs more information. Therefore, I cannot provide an answer."
+_CANNOT = re.compile(
+    r"\b(?:cannot|can't|can’t|unable to|not possible to) (?:provide|give|determine|select|choose)"
+    r" (?:an?|the|any) (?:\w{1,12} ){0,1}answer\b(?! with| without| key)[^.\n]{0,60}[.!]?\s{0,20}$",
+    re.IGNORECASE,
+)
+_TRUE = re.compile(r"[)\]*]{0,3}\sis\s(?:also\s|therefore\s)?true\b", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
     r"incorrect\w*|re-?(?:check|calculat|evaluat|consider|comput|examin|visit|think|read|assess)"
@@ -74,20 +85,23 @@ def read(asked: Asked, output: str) -> Reading:
     output, shift = _readable(output)
     end = end_of_answer(output)
     allowed = LETTERS[:count]
-    found = commitments(output, end, allowed, options) or _bare_output(
-        output, end, allowed, options
-    )
-    if found and not found[-1].firm and _NONE.search(output, found[-1].end, end):
-        return Reading("abstain", reason="says that no option is the answer")
+    found = commitments(output, end, allowed, options)
+    if len(found) > 1 and (cut := _next_options(output, found[0].end, end, options)) < end:
+        end, found = cut, [one for one in found if one.end <= cut]
+    found = found or _bare_output(output, end, allowed, options)
+    if found and (refusal := _refusal(output, found[-1], end)):
+        return Reading("abstain", reason=refusal)
     if not found and not breaks_off(output, truncated=asked.truncated):
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:
         return Reading("abstain", reason="no option is named")
     last = _before_summary(found, output) if len(found) > 1 else found[0]
     conflict = _conflicting(found, output)
-    circling = conflict and len({one.letters for one in found[-_CIRCLE:]}) > 2
-    if circling and len(found) > _CIRCLE and breaks_off(output, truncated=asked.truncated):
+    if conflict and _circling(found) and breaks_off(output, truncated=asked.truncated):
         return Reading("abstain", reason="runs in circles through several options", conflict=True)
+    if conflict and last.how == "option" and _TRUE.match(output, last.end, end):
+        named = "".join(dict.fromkeys("".join(one.letters for one in found)))
+        last = replace(last, letters=named)  # "Option E is true. Option F is true as well."
     span = (last.start + shift, last.end + shift)
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
@@ -120,6 +134,30 @@ def _readable(output: str) -> tuple[str, int]:
     return text, shift
 
 
+# Two options, one a line, as a question lists them.
+_LIST = re.compile(
+    r"^[ \t]{0,4}\(?A[.):][ \t]{1,4}(?P<a>\S[^\n]{0,400})\n{1,3}"
+    r"[ \t]{0,4}\(?B[.):][ \t]{1,4}(?P<b>\S[^\n]{0,400})",
+    re.MULTILINE,
+)
+_EXPLAINS = re.compile(
+    r"\b(?:because|since|correct|incorrect|wrong|right|true|false|not|option)\b", re.IGNORECASE
+)
+
+
+def _next_options(text: str, start: int, end: int, options: Options) -> int:
+    """Where, behind an answer, the options of an invented next question are listed; else `end`."""
+    ours = [content for _, content in options[:2]]
+    if len(ours) < 2:
+        return end
+    for one in _LIST.finditer(text, start, end):
+        said = [normalise(one["a"]), normalise(one["b"])]
+        alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
+        if not alike and not _EXPLAINS.search(one[0]):
+            return one.start()
+    return end
+
+
 def _plain(text: str, end: int, allowed: str) -> list[Choice]:
     named = plainly(text, 0, end, allowed)
     return [Choice(*named, "plain statement", True)] if named else []
@@ -140,6 +178,20 @@ def _conflicting(found: list[Choice], text: str) -> bool:
     )
 
 
+def _refusal(text: str, last: Choice, end: int) -> str | None:
+    """What a text says after its last option that takes the answer back; None where nothing."""
+    if not last.firm and _NONE.search(text, last.end, end):
+        return "says that no option is the answer"
+    if _CANNOT.search(text, max(last.end, end - 200), end):
+        return "says that it cannot answer"
+    return None
+
+
+def _circling(found: list[Choice]) -> bool:
+    most = _SHORT_CIRCLE if found[-1].letters != found[0].letters else _CIRCLE
+    return len(found) > most and len({one.letters for one in found[-_CIRCLE:]}) > 2
+
+
 def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Choice]:
     """An output that is only an option, or whose last line is one."""
     body = text[:end].rstrip()
@@ -152,6 +204,8 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Ch
         return [whole] if whole else []
     if len(body) - line > 400:
         return []
+    if body.count("$$", start, line) % 2:
+        return []  # within a formula that was cut
     choice = _bare(text, line, len(body), allowed, options, "last line")
     before = _BARE.match(text, body.rfind("\n", start, line - 1) + 1, line)
     if choice and before and ord(before["letter"].upper()) == ord(choice.letters) - 1:
@@ -167,6 +221,7 @@ def _bare(
         rest = normalise(text[bare.end() : stop])
         content = dict(options).get(letter, "")
         listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
+        listed = listed and not (letter == "A" and _PART_B.search(text, bare.end(), stop))
         behind = rest.removeprefix(content).lstrip()
         listed = listed and not (_DENIED.match(rest) or _DENIED.match(behind))
         repeated = content and rest.startswith(content) and not _DENIED.match(behind)
@@ -195,7 +250,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "5",
+    "6",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

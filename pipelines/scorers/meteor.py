@@ -3,7 +3,7 @@
 Banerjee & Lavie 2005 with the parameters of Lavie & Agarwal 2007 that NLTK
 uses: α = 0.9, β = 3, γ = 0.5. Stems are Porter's; synonyms are words of a
 common synset of WordNet 3.1 (see `synonyms`). The version says which resource
-was there: `3+wordnet3.1`, or `3+stem` for exact and stem matches only.
+was there: `4+wordnet3.1`, or `4+stem` for exact and stem matches only.
 """
 
 from __future__ import annotations
@@ -90,5 +90,5 @@ def read(asked: Asked, output: str) -> Reading:
     return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
 
 
-VERSION = "3+wordnet3.1" if wordnet_file() else "3+stem"
+VERSION = "4+wordnet3.1" if wordnet_file() else "4+stem"
 SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD, instruction=BARE_TEXT)

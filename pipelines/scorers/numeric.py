@@ -24,7 +24,7 @@ from functools import lru_cache
 from math import factorial
 
 from pipelines.scorers.answers.agreeing import agree
-from pipelines.scorers.answers.commitment import breaks_off, cut_within, settle
+from pipelines.scorers.answers.commitment import breaks_off, cut_within, finished, settle
 from pipelines.scorers.answers.marks import Committed, committed
 from pipelines.scorers.answers.numbers.beyond_number import part_of_more
 from pipelines.scorers.answers.numbers.number_read import in_main_clause, numeric_answer
@@ -41,7 +41,6 @@ _ANNOUNCES = re.compile(
     r"(?:compute|calculate|find|determine|solve|figure)\b"
 )
 _FACTORIAL = re.compile(r"[\s$*(]{0,4}\d{1,3}!+[\s$*).]{0,4}")
-_ENDS = re.compile(r"[.!?\d)%$\]*\"'`}>a-z]\s*$")
 # "The total is 32 + 20": a calculation that was not carried out gives no number.
 _OPERATOR = re.compile(r"[\d)%]\s?[-+*/×÷^]\s?\$?(?!.)")
 _WORKED = re.compile(r"\d\s?=\s?\$?-?\d")
@@ -146,7 +145,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     """Number of the concluding sentence of an output without a marked answer."""
     end = end_of_answer(output)
     text = output[max(0, end - 1500) : end].rstrip()
-    if not text or not _ENDS.search(text) or '"reasoning"' in output[:200]:
+    if not text or '"reasoning"' in output[:200]:
         return None
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
@@ -155,6 +154,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
         not numbers
         or (not line_start and _CASE.match(line) and _only_a_case(line))
         or _ANNOUNCES.search(line)
+        or not finished(line, alone=not line_start)
     ):
         return None
     got = _computed(text[:line_start], plain(line)) if "=" not in line else None
@@ -198,7 +198,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "5",
+    "6",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

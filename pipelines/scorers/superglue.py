@@ -91,7 +91,7 @@ def _classified(task: str) -> Scorer:
         outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
         return Reading(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
 
-    return Scorer(f"superglue_{task}", "4", read, instruction=_INSTRUCTIONS[task])
+    return Scorer(f"superglue_{task}", "5", read, instruction=_INSTRUCTIONS[task])
 
 
 def _record(asked: Asked, output: str) -> Reading:
@@ -161,7 +161,7 @@ WIC = _classified("wic")
 WSC = _classified("wsc")
 RECORD = Scorer(
     "superglue_record",
-    "4",
+    "5",
     _record,
     instruction='End with one line of the form "Answer: ...", naming the one entity.',
 )

@@ -47,7 +47,8 @@ def pooled(
     for indices in local.batches(prompts, batch_size):
         encoded = local.encode([prompts[i] for i in indices], side="right")
         with torch.inference_mode():
-            states = local.model(
+            # Without its head: logits over a vocabulary would be most of the memory, for nothing.
+            states = local.model.base_model(
                 **encoded, output_hidden_states=True, use_cache=False
             ).hidden_states
             mask = encoded["attention_mask"].unsqueeze(-1).float()

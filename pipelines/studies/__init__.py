@@ -14,6 +14,7 @@ STUDIES = Registry(
     kind="study",
     group="routeyard.studies",
     builtin={
+        "agentic_curve": "pipelines.studies.agents.curve:STUDY",
         "agreement_change": "pipelines.studies.changes:AGREEMENT_CHANGE",
         "answer_quality": "pipelines.studies.confidence:QUALITY",
         "bce_against_knn": "pipelines.studies.plateau:AGAINST_KNN",
@@ -65,5 +66,8 @@ STUDIES = Registry(
         "source_counts": "pipelines.studies.data:SOURCE_COUNTS",
         "specialist_scores": "pipelines.studies.specialist_scores:STUDY",
         "task_similarity": "pipelines.studies.data:TASK_SIMILARITY",
+        "tuning_ablation": "pipelines.studies.tuning:ABLATION",
+        "tuning_across": "pipelines.studies.tuning:ACROSS",
+        "tuning_gains": "pipelines.studies.tuning:GAINS",
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,46 +27,89 @@ _SEEDS = 8
 _PAIRS = 60
 
 
-def cells(given: Given) -> Sequence[Cell]:
-    """One row per budget; every question of which all models have a label is used."""
+@dataclass(frozen=True)
+class Replay:
+    """What rounds of one budget came to, one value per seed.
+
+    Attributes:
+        saved: Calls that uniform coverage needs for the same width, over ours.
+        width: Mean number of places that a rank may take beside its own.
+        inside: Share of true differences inside their 95 % intervals.
+    """
+
+    saved: Floats
+    width: Floats
+    inside: Floats
+
+
+def complete(given: Given) -> tuple[Floats, NDArray[np.int64]]:
+    """Scores (questions, models) and tasks of the questions that all models have a label of."""
     whole = given.matrix.known.all(axis=0)
     scores = given.matrix.correct[:, whole].T.astype(np.float64)
-    tasks = np.unique(given.matrix.task[whole], return_inverse=True)[1]
+    return scores, np.unique(given.matrix.task[whole], return_inverse=True)[1]
+
+
+def replay(
+    scores: Floats,
+    tasks: NDArray[np.int64],
+    budget: float,
+    uniform: tuple[Floats, Floats],
+    seeds: Sequence[int],
+    *,
+    pilot: float = 0.5,
+    **settings: Any,
+) -> Replay:
+    """Rounds on a full matrix, seed by seed.
+
+    Args:
+        budget: Share of all pairs that the rounds may ask.
+        uniform: Shares of the pool and widths of `uniform_widths`.
+        pilot: Share of the budget that the pilot takes.
+        settings: `apart`, `floor` of `collect_informatively`.
+    """
     n, models = scores.shape
-    shares, widths = _uniform(scores, tasks, given.seed)
+    calls = int(budget * n * models)
+    found = []
+    for seed in seeds:
+        plan = Informative(
+            # No difference is small enough: all of the budget is spent.
+            resolve=1e-9, pilot=max(int(n * pilot * calls // (n * models)), 20), rounds=40,
+            calls=calls, seed=seed,
+        )  # fmt: skip
+        made = collect_informatively(
+            tasks, models, plan, lambda asked: np.where(asked, scores, np.nan), **settings
+        )
+        width = _width(made.unresolved(0.0))
+        needed = np.interp(-width, -uniform[1], uniform[0]) * n * models
+        inside = _inside(made.weighted, made.covariance, scores.mean(axis=0))
+        found.append((needed / made.asked.sum(), width, inside))
+    return Replay(*np.array(found).T)
+
+
+def cells(given: Given) -> Sequence[Cell]:
+    """One row per budget; every question of which all models have a label is used."""
+    scores, tasks = complete(given)
+    uniform = uniform_widths(scores, tasks, given.seed)
     bound = _bound(scores)
     out = []
     for budget in BUDGETS:
-        calls = int(budget * n * models)
-        saved, width, inside = [], [], []
-        for seed in range(_SEEDS):
-            plan = Informative(
-                # No difference is small enough: all of the budget is spent.
-                resolve=1e-9, pilot=max(n * calls // (2 * n * models), 20), rounds=40,
-                calls=calls, seed=given.seed + seed,
-            )  # fmt: skip
-            found = collect_informatively(
-                tasks, models, plan, lambda asked: np.where(asked, scores, np.nan)
-            )
-            width.append(_width(found.unresolved(0.0)))
-            needed = np.interp(-width[-1], -widths, shares)
-            saved.append(needed * n * models / found.asked.sum())
-            inside.append(_inside(found.weighted, found.covariance, scores.mean(axis=0)))
+        seeds = range(given.seed, given.seed + _SEEDS)
+        made = replay(scores, tasks, budget, uniform, seeds)
         row = f"{100 * budget:g} % of all calls"
-        low, high = _mean_interval(np.array(saved), given.seed)
-        uniform = float(np.interp(budget, shares, widths))
+        low, high = mean_interval(made.saved, given.seed)
+        plain = float(np.interp(budget, *uniform))
         out += [
-            Cell(row, "calls of uniform coverage over ours", float(np.mean(saved)), low=low,
+            Cell(row, "calls of uniform coverage over ours", float(made.saved.mean()), low=low,
                  high=high),
-            Cell(row, "rank interval, rounds", float(np.mean(width))),
-            Cell(row, "rank interval, uniform", uniform),
-            Cell(row, "true differences inside", float(np.mean(inside)), "percent"),
+            Cell(row, "rank interval, rounds", float(made.width.mean())),
+            Cell(row, "rank interval, uniform", plain),
+            Cell(row, "true differences inside", float(made.inside.mean()), "percent"),
             Cell(row, "were all ease known", bound),
         ]  # fmt: skip
     return out
 
 
-def _uniform(scores: Floats, tasks: Any, seed: int) -> tuple[Floats, Floats]:
+def uniform_widths(scores: Floats, tasks: Any, seed: int) -> tuple[Floats, Floats]:
     """Shares of the pool, and the mean width of rank intervals from plain means at each."""
     n, models = scores.shape
     queries = pa.table(
@@ -156,7 +200,8 @@ def _bound(scores: Floats) -> float:
     return float(np.median(gains))
 
 
-def _mean_interval(values: Floats, seed: int) -> tuple[float, float]:
+def mean_interval(values: Floats, seed: int) -> tuple[float, float]:
+    """95 % interval of a mean over seeds, the seeds redrawn."""
     random = np.random.default_rng(seed)
     means = values[random.integers(0, len(values), (2_000, len(values)))].mean(axis=1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))

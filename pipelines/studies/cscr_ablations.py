@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from pipelines.evaluate.papers.spectrum import at_peak
 from pipelines.evaluate.run import Evaluation
@@ -27,7 +29,8 @@ def _made(name: str, setting: Mapping[str, Any], seed: int) -> Router:
 
 
 def _measured(given: Given, rows: Rows) -> Evaluation:
-    return given.compared({label: partial(_made, *which) for label, which in rows.items()})
+    makers = {label: partial(_made, *which) for label, which in rows.items()}
+    return given.once(("cscr", tuple(rows)), lambda: given.compared(makers))
 
 
 def _cells(given: Given, rows: Rows) -> Sequence[Cell]:
@@ -40,9 +43,16 @@ def _cells(given: Given, rows: Rows) -> Sequence[Cell]:
     return cells
 
 
+def _settings(setting: str, values: Sequence[Any]) -> Rows:
+    return {f"{setting}={value:g}": ("cscr", {setting: value}) for value in values}
+
+
 def _over(setting: str, values: Sequence[Any]) -> Callable[[Given], Sequence[Cell]]:
-    rows = {f"{setting}={value:g}": ("cscr", {setting: value}) for value in values}
-    return partial(_cells, rows=rows)
+    return partial(_cells, rows=_settings(setting, values))
+
+
+def _drawn(given: Given, rows: Rows) -> pa.Table:
+    return curve_table(_measured(given, rows), measure_of(given))
 
 
 def _study(name: str, item: str, title: str, cells: Any, *notes: str) -> Study:
@@ -95,10 +105,14 @@ BANDED = _study(
     "cscr_banded", "Table 7", "With and without cost bands", _over("bands", (1, 5)),
     "One band has one temperature, τ_min + α·mean cost, and keeps γ.",
 )  # fmt: skip
-BANDS = _study(
-    "cscr_band_count", "Table 8, Figure 7", "Number of cost bands",
-    _over("bands", (2, 5, 11, 15, 20)),
-    "A pool of fewer models than bands leaves bands empty.",
+COUNTS = _settings("bands", (2, 5, 11, 15, 20))
+BANDS = replace(
+    _study(
+        "cscr_band_count", "Table 8, Figures 6, 7", "Number of cost bands",
+        partial(_cells, rows=COUNTS), "A pool of fewer models than bands leaves bands empty.",
+    ),
+    plot="lines", plot_column=None, curves=partial(_drawn, rows=COUNTS),
+    axes=("mean cost", "accuracy"),
 )  # fmt: skip
 NEIGHBOURS = _study(
     "cscr_neighbours", "Table 9", "Number of nearest descriptors before cost decides",

@@ -44,20 +44,32 @@ NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
     "descriptors": (
         lambda g: bool(g.core.descriptors),
         "routeyard fingerprint RELEASE --kind text_footprint --steps 0 --out descriptors.parquet, "
-        "then --also descriptors.parquet",
+        "then --also descriptors.parquet (other kinds read a model: with --plan the command says "
+        "what that takes, and stops)",
     ),
     "hidden_states": (
         lambda g: g.core.hidden is not None,
-        "routeyard hidden-states RELEASE --model FOLDER --out states, then --also states",
+        "routeyard hidden-states RELEASE --model FOLDER --out states (with --plan it says what "
+        "that takes), then --also states",
     ),
     "signals": (
         lambda g: bool(g.core.signals),
         "collect with log-probabilities (`collect.logprobs`) or several samples, with the rule "
-        "`preference` on their entropy",
+        "`preference` on their entropy (`routeyard plan RECIPE` says what it costs)",
+    ),
+    "steps": (
+        lambda g: "steps" in g.tables and bool(g.tables["steps"].num_rows),
+        "give the recipe 'collect.agent': agents that answer in steps",
     ),
     "judged": (
         lambda g: any(basis.startswith("judge:") for basis in _bases(g)),
-        "file verdicts of a judge and give the recipe the rule 'preference' with basis 'judge'",
+        "file verdicts of a judge and give the recipe the rule 'preference' with basis 'judge' "
+        "(`routeyard plan RECIPE` says what it costs)",
+    ),
+    "tuned": (
+        lambda g: _tuned(g),
+        "routeyard zoo tune RELEASE --out tuned (with --plan it says what that takes), then "
+        "--also tuned/tuned.parquet",
     ),
     "unseen_models": (
         lambda g: bool(g.core.splits) and bool(g.core.unseen.get(g.default_scheme())),
@@ -74,6 +86,13 @@ NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
 def _bases(given: Given) -> list[str]:
     table = given.tables.get("preferences")
     return [] if table is None else sorted(set(table.column("basis").to_pylist()))
+
+
+def _tuned(given: Given) -> bool:
+    from pipelines.studies.tuning import runs_of
+
+    found = runs_of(given, given.tables)
+    return found is not None and bool(found.num_rows)
 
 
 def lacking(study: Study, given: Given) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ def _call_rates(given: Given) -> Sequence[Cell]:
 CALL_RATES = Study(
     name="call_rates",
     paper="confidence-router",
-    item="Table 1, Figure 1, Figure 2",
+    item="Table 1, Figure 2",
     title="Least call rate of the large model for half and four fifths of its gain",
     cells=_call_rates,
     needs=NEEDS,

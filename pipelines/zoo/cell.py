@@ -63,14 +63,15 @@ def run(job: Job) -> Result:
     core = benches.read(Path(job.bench), job.data, job.vectors)
     scheme = next(iter(core.splits))
     # One thread per cell: sums then have one order, on every machine and runner.
-    with threadpool_limits(limits=1), _peak() as peak:
+    with threadpool_limits(limits=1), peak_memory() as peak:
         began, cpu = time.perf_counter(), time.thread_time()
         try:
             router = made(job.entrant, job.cell.setting, job.cell.seed)
             router.fit(core.training(scheme))
-            fit_s, cpu_s = time.perf_counter() - began, time.thread_time() - cpu
+            fit_s = time.perf_counter() - began
             validation, _ = accuracy(core, scheme, "validation", router)
             test, scores = accuracy(core, scheme, "test", router)
+            cpu_s = time.thread_time() - cpu
         except BadInput as refused:
             result = Result(job.cell, None, None, 0.0, 0.0, peak(), reason=refused.args[0])
             scores = None
@@ -149,7 +150,7 @@ def _scores(path: Path, scores: NDArray[np.float32]) -> None:
 
 
 @contextmanager
-def _peak() -> Iterator[Any]:
+def peak_memory() -> Iterator[Any]:
     """Yields a function: the largest resident memory of the process, MB, while inside.
 
     Sampled every 20 ms. Cells that share a process as threads share the figure.

@@ -18,6 +18,7 @@ VALUES = {
     "utility": "λ from 0 to 1",
     "similarity": "λ, at least 0",
     "query-budget": "most cost of one question",
+    "sufficient": "least probability of a right answer, from 0 to 1",
     "mean-budget": "most mean cost of a question",
     "batch-budget": "most mean cost over the batch",
     "threshold": "share of questions for the strong model, from 0 to 1",
@@ -58,7 +59,7 @@ def asked(text: str) -> Asked:
         value = float(written)
     except ValueError:
         value = float("nan")
-    high = 1.0 if rule in ("utility", "threshold") else np.inf
+    high = 1.0 if rule in ("utility", "threshold", "sufficient") else np.inf
     if not 0 <= value <= high or np.isinf(value):
         raise BadInput(
             f"the rule {rule!r} needs a value, and {written!r} is none",
@@ -102,6 +103,8 @@ def shares(
         choice = cost_penalised(scores, can, price, value)[:, 0]
     elif what.rule == "query-budget":
         choice = within_budget(scores, can, price, value)[:, 0]
+    elif what.rule == "sufficient":
+        choice = rules.cheapest_sufficient(scores, price, float(value[0]))
     elif what.rule == "similarity":
         choice = rules.similarity_minus_cost(scores, price, float(value[0]))
     elif what.rule == "batch-budget":

@@ -45,7 +45,8 @@ class Result:
 
     Attributes:
         val_accuracy, test_accuracy: routing accuracy at λ = 0; None when refused.
-        fit_s: seconds on the clock of fitting; `cpu_s` of its thread's processor time.
+        fit_s: seconds on the clock of fitting; `cpu_s` of its thread's processor time for
+            the whole cell, reading scores included.
         peak_mb: largest resident memory of the process meanwhile, 10^6 bytes.
         reason: why the router refused this release; None when it did not.
     """
@@ -68,7 +69,8 @@ class Standing:
         mean, sd: of test accuracy over the seeds; sd is 0 for one seed.
         validation: mean validation accuracy that the choice was made by.
         seeds: how many.
-        fit_s: mean seconds of a fit of the winner; `total_s` of all its cells.
+        fit_s: mean seconds of a fit of the winner; `total_s` of fits in all its cells.
+        cpu_s: processor seconds of all its cells.
         peak_mb: largest of all its cells.
     """
 
@@ -79,6 +81,7 @@ class Standing:
     seeds: int
     fit_s: float
     total_s: float
+    cpu_s: float
     peak_mb: float
 
 
@@ -129,5 +132,6 @@ def standing(results: Sequence[Result]) -> Standing | None:
         len(own),
         float(np.mean([r.fit_s for r in own])),
         float(sum(r.fit_s for r in good)),
+        float(sum(r.cpu_s for r in good)),
         max(r.peak_mb for r in good),
     )

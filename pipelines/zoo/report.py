@@ -24,7 +24,7 @@ CELLS = pa.schema(
         pa.field("val_accuracy", pa.float64()),
         pa.field("test_accuracy", pa.float64()),
         pa.field("fit_s", pa.float64(), metadata={"unit": "s on the clock"}),
-        pa.field("cpu_s", pa.float64(), metadata={"unit": "s of processor time"}),
+        pa.field("cpu_s", pa.float64(), metadata={"unit": "s of processor time, fit and reading"}),
         pa.field("peak_mb", pa.float64(), metadata={"unit": "10^6 bytes resident"}),
     ]
 )
@@ -77,7 +77,7 @@ def markdown(
     several = len([encoder for encoder in encoders if encoder != NO_ENCODER]) > 1
     if several:
         head += ["mean ± sd over encoders"]
-    head += ["seeds", "s per fit", "s in all", "peak MB"]
+    head += ["seeds", "s per fit", "CPU s in all", "peak MB"]
     lines = [f"# {shown(title)}", "", *notes, "", _row(head), _row(["---"] * len(head))]
     for router in routers:
         own = [standings[router, e] for e in encoders if (router, e) in standings]
@@ -91,7 +91,7 @@ def markdown(
         row += [
             str(max(one.seeds for one in own)),
             f"{np.mean([one.fit_s for one in own]):.2f}",
-            f"{sum(one.total_s for one in own):.0f}",
+            f"{sum(one.cpu_s for one in own):.1f}",
             f"{max(one.peak_mb for one in own):.0f}",
         ]
         lines.append(_row(row))
@@ -126,6 +126,7 @@ def standings_json(standings: Mapping[tuple[str, str], Standing]) -> list[dict[s
             "seeds": s.seeds,
             "fit_s": s.fit_s,
             "total_s": s.total_s,
+            "cpu_s": s.cpu_s,
             "peak_mb": s.peak_mb,
         }
         for (router, encoder), s in sorted(standings.items())

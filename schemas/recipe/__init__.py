@@ -76,6 +76,12 @@ class Recipe(Strict):
         return self
 
     @model_validator(mode="after")
+    def _relays_of_an_agent(self) -> Recipe:
+        if self.collect.agent is None and any(m.relay is not None for m in self.pool.models):
+            raise ValueError("a 'relay' in the pool needs 'collect.agent': steps to share out")
+        return self
+
+    @model_validator(mode="after")
     def _compared_by_a_rule(self) -> Recipe:
         if self.compared_with and all(rule.rule != "contamination" for rule in self.curate):
             raise ValueError("'compared_with' needs the rule 'contamination' under 'curate'")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from schemas.recipe.agent import Agent
 from schemas.recipe.base import Strict
 
 #: What a request may carry beside model and messages; `null` takes a default away.
@@ -81,6 +82,13 @@ class Budget(Strict):
     #: For each model that `models` does not name.
     per_model_usd: float | None = Field(default=None, gt=0)
     models: dict[str, float] = Field(default_factory=dict)
+
+    @field_validator("usd", "per_model_usd", mode="before")
+    @classmethod
+    def _an_amount(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("an amount in USD is a number, not yes or no")
+        return value
 
     @property
     def is_set(self) -> bool:
@@ -217,6 +225,8 @@ class Collect(Strict):
     informative: Informative = Field(
         default=Informative(), exclude_if=lambda given: given == Informative()
     )
+    #: Questions are answered in several steps, by an agent that may search.
+    agent: Agent | None = Field(default=None, exclude_if=lambda given: given is None)
     batch: Batch = Batch()
     metering: Metering = Metering()
     canary: Canary = Canary()
@@ -232,6 +242,15 @@ class Collect(Strict):
             raise ValueError(
                 "'strategy: informative' draws its own questions: leave 'coverage.share' out"
             )
+        if self.agent is not None:
+            plain = {"provider": "openai", "transport": "live", "strategy": "uniform"}
+            for name, only in plain.items():
+                if getattr(self, name) != only:
+                    raise ValueError(f"'agent' asks step by step: '{name}' can only be '{only}'")
+            if self.stream or self.reask_truncated is not None or self.coverage.share < 1:
+                raise ValueError(
+                    "'agent' knows neither 'stream' nor 'reask_truncated' nor a share of 'coverage'"
+                )
         if self.provider == "recorded" and not self.recorded:
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
         if self.top_logprobs is not None and not self.logprobs:

@@ -144,7 +144,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "longest_wait_s": "Longest wait between attempts, in seconds.",
     },
     "Budget": {
-        "usd": "Most USD of one run.",
+        "usd": "Most USD, over all runs of the benchmark.",
         "models": "Most USD of single models, by name.",
     },
     "Coverage": {

@@ -8,9 +8,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from schemas.errors import did_you_mean
+from schemas.recipe.agent import Relay
 from schemas.recipe.base import Name, Strict
 from schemas.recipe.collect import Limits, Parameter
 from schemas.recipe.secrets import check_name, refuse_secrets
+
+_ASKS = ("prompt", "question")
 
 
 class Model(Strict):
@@ -32,6 +36,15 @@ class Model(Strict):
     #: Path of a `tokenizer.json`, for exact token counts before anything is sent.
     tokenizer: str | None = None
     limits: Limits | None = None
+    #: Answers asked of this model for each question, in place of `collect.samples`.
+    samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=lambda given: given is None)
+    #: System message of this model in place of `collect.system`; empty for none.
+    system: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    #: What this model is asked, where it is not the query's own prompt: a text around
+    #: `{{ prompt }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`.
+    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    #: With `collect.agent`: the first steps are one model's, the others another's.
+    relay: Relay | None = Field(default=None, exclude_if=lambda given: given is None)
     parameters: dict[str, Parameter] = Field(default_factory=dict)
 
     @field_validator("price_date", "price_changed", mode="before")
@@ -48,6 +61,16 @@ class Model(Strict):
                     f"{value!r} is not a day: write it as 2026-11-01, the day the price was read"
                 ) from None
         return value
+
+    @field_validator("prompt")
+    @classmethod
+    def _asks_the_question(cls, text: str | None) -> str | None:
+        if text is not None and not any(name in text.partition("{{")[2] for name in _ASKS):
+            raise ValueError(
+                "'prompt' is a text around '{{ prompt }}' or '{{ question }}': "
+                "without either the model would not be asked the question"
+            )
+        return text
 
     @model_validator(mode="after")
     def _price_has_date(self) -> Model:
@@ -109,6 +132,14 @@ class Pool(Strict):
         repeated = sorted({name for name in ids if ids.count(name) > 1})
         if repeated:
             raise ValueError(f"model {repeated[0]!r} stands in the pool twice")
+        whole = {model.model_id for model in self.models if model.relay is None}
+        for model in self.models:
+            for name in () if model.relay is None else (model.relay.first, model.relay.then):
+                if self.models and name not in whole:
+                    raise ValueError(
+                        f"model {model.model_id!r} is a relay of {name!r}: "
+                        + did_you_mean(name, sorted(whole))
+                    )
         names = [provider.name for provider in self.providers]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:

@@ -49,6 +49,9 @@ class Source(Strict):
     domain: str = "general"
     scorer: str | None = None
     instruction: str | None = None
+    #: What "50 %" is against a bare number: `value` (0.5), `points` (50), or `either`, the
+    #: default: the points only where the question asks for a percentage or the number exceeds 1.
+    percent: Literal["value", "points", "either"] | None = None
     license: str = "NOASSERTION"
     url: str | None = None
     redistribute_text: bool = True

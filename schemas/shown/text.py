@@ -43,6 +43,19 @@ def markdown(text: str) -> str:
     return re.sub(r"([\\|<>`\[\]])", r"\\\1", one_line(text))
 
 
+def fenced(text: str) -> str:
+    """Lines of text as a block of Markdown that nothing in them can end.
+
+    >>> print(fenced("a ``` b"))
+    ````
+    a ``` b
+    ````
+    """
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{visible(text)}\n{fence}"
+
+
 def prose(text: str) -> str:
     """Paragraphs of Markdown, links included, without HTML, images or signs that act.
 

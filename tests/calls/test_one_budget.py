@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.calls.budget import counted
+from pipelines.calls.budget import TEMPLATE_TOKENS, Purse, counted, worst_case
 from pipelines.calls.pricing import Price
 from pipelines.calls.reply import Usage
+from pipelines.calls.request import Request, Settings
 from pipelines.collect.collect import Collected, collect
 from pipelines.collect.plan import plan
 from pipelines.errors import RecipeError
@@ -159,3 +161,38 @@ def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
                 return await waiting.reserve("m", 0.5)
 
     assert asyncio.run(both())
+
+
+def test_the_worst_case_of_a_call_is_every_byte_a_token_and_all_that_it_may_answer() -> None:
+    said = [{"role": "user", "content": "é" * 10}, {"role": "system", "content": ""}]
+    request = Request("q", "m", Settings("p", "/c", "m", {}), said, (0, 1, 2), "hash")
+    prompt = sum(len(str(one).encode()) for one in said) + 2 * TEMPLATE_TOKENS
+    price = Price(2.0, 3.0)
+    assert worst_case(request, price, 100) == pytest.approx((prompt * 2 + 3 * 100 * 3) / 1e6)
+    # What cannot be known has no bound: no length, or no price.
+    assert worst_case(request, price, None) == math.inf
+    assert worst_case(request, Price(2.0, None), 100) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("budget", "by", "said"),
+    [
+        (Budget(usd=2.0), "collect.budget", "2 USD ('usd') for all"),
+        (Budget(usd=2.0), "collect.budget", "raise 'collect.budget.usd'"),
+        (Budget(per_model_usd=1.5), "collect.budget", "raise 'collect.budget.per_model_usd'"),
+        (Budget(models={"m": 0.5}), "collect.budget", "raise 'collect.budget.models.m'"),
+        # The model's own bound stands in for that of every model.
+        (
+            Budget(usd=2.0, per_model_usd=1.0, models={"m": 0.5}),
+            "collect.budget",
+            "0.5 USD ('models.m') and 2 USD ('usd')",
+        ),
+        (Budget(usd=2.0, per_model_usd=1.0), "collect.budget", "raise 'collect.budget' to go on"),
+        (Budget(usd=2.0), "label.judges.j.budget_usd", "raise 'label.judges.j.budget_usd'"),
+    ],
+)
+def test_a_full_budget_says_which_bound_and_how_to_raise_it(
+    budget: Budget, by: str, said: str, tmp_path: Path
+) -> None:
+    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        assert said in Purse(budget, ledger, "b", raise_by=by).full("m")

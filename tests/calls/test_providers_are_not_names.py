@@ -48,7 +48,7 @@ def test_a_ledger_that_kept_answers_by_label_is_still_read(tmp_path: Path) -> No
         collect(made, ledger)
         (kept,) = ledger.attempts()
     with SqliteLedger(tmp_path / "old.sqlite") as old:
-        name = earlier.request_hash(made.messages(0))
+        name = earlier.request_hash(made.models[0].asks.messages(0))
         row = replace(kept, request_hash=name, settings_hash=earlier.settings_hash, text="old")
         old.append([row], settles=True, done=lambda fault: None)
         old.remember({f"settings:{earlier.settings_hash}": earlier.identity.decode()})

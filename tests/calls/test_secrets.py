@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from pathlib import Path
 
@@ -68,3 +69,23 @@ def test_a_missing_key_is_named_by_its_variable(monkeypatch: pytest.MonkeyPatch)
 def test_a_base_url_holds_no_credentials(url: str) -> None:
     with pytest.raises(ValueError, match="base_url"):
         Provider(name="p", base_url=url)
+
+
+@pytest.mark.parametrize(
+    "way", ["base64", "base64url", "hex", "HEX", "backwards", "upper", "lower"]
+)
+def test_a_key_that_comes_back_encoded_is_hidden(way: str) -> None:
+    key = "sk-Canary-3f9a7c51?>"
+    raw = key.encode()
+    said = {
+        "base64": base64.b64encode(raw).decode(),
+        "base64url": base64.urlsafe_b64encode(raw).decode(),
+        "hex": raw.hex(),
+        "HEX": raw.hex().upper(),
+        "backwards": key[::-1],
+        "upper": key.upper(),
+        "lower": key.lower(),
+    }[way]
+    assert said.rstrip("=") not in Secret(key).clean({"text": f"it is {said}, they say"})["text"]
+    # a short key's encodings are words
+    assert Secret("demo").hide("omed DEMO") == "omed DEMO"

@@ -7,12 +7,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+from pipelines.scorers.scorer import Asked
+from schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 RUN = re.compile(r"<!-- runs -->\s*```(bash|python)\n(.*?)```", re.S)
+#: What a recipe needs beside the keys that a page shows.
+LEAST = {
+    "name": "shown",
+    "version": "1.0.0",
+    "sources": [{"name": "gsm8k", "catalog": "gsm8k"}],
+    "pool": {"models": [{"model_id": "m"}]},
+}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 
 
@@ -69,6 +81,26 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         assert language in ("bash", "python", "yaml", "toml", "text"), (page, language)
         if language == "python":
             compile(code, str(page), "exec")
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "```yaml" in p.read_text()], ids=lambda path: path.stem
+)
+def test_keys_in_yaml_blocks_are_keys_of_a_recipe(page: Path) -> None:
+    for language, code in BLOCK.findall(page.read_text()):
+        if language == "yaml":
+            Recipe.model_validate({**LEAST, **yaml.safe_load(code)})
+
+
+def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
+    page = (ROOT / "docs" / "howto" / "extend.md").read_text()
+    (code,) = (code for language, code in BLOCK.findall(page) if language == "python")
+    made: dict[str, Any] = {}
+    exec(compile(code, "extend.md", "exec"), made)
+    asked = Asked("When?", ("XVIII",))
+    assert made["SCORER"].read(asked, "It was XVIII.").outcome == "correct"
+    assert made["SCORER"].read(asked, "It was XIX.").outcome == "incorrect"
+    assert made["SCORER"].read(asked, "Nobody knows").outcome == "abstain"
 
 
 @pytest.mark.slow

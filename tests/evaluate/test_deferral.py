@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluate.deferral import audc, interpolate, monotone, peak_accuracy, qnc
+from pipelines.evaluate.deferral import audc, monotone, peak_accuracy, qnc
 from pipelines.evaluate.selection import best, cost_penalised, penalties, within_budget
 
 unit = st.floats(0, 1, allow_nan=False, width=32)
@@ -84,10 +84,6 @@ def test_all_resamples_at_once_equal_one_at_a_time(many, low, width) -> None:
 def test_a_budget_too_small_for_the_router_earns_the_cheapest_model_only() -> None:
     # A lone dear point must not be credited at budgets at which it cannot be bought.
     assert float(audc(np.array([5.0]), np.array([0.9]), 1.0, 5.0, 0.4)) == pytest.approx(0.4)
-    assert interpolate(np.array([1.0, 5.0]), np.array([5.0]), np.array([0.9]), 0.4).tolist() == [
-        0.4,
-        0.9,
-    ]
 
 
 def test_equal_prices_give_null_not_zero() -> None:

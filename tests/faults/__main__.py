@@ -1,9 +1,13 @@
 """All of the fault suite by one command: its table is printed, and put into docs/FAULTS.md.
 
-    python -m tests.faults                  as whoever calls it, in two processes
+    python -m tests.faults                  as whoever calls it, two parts beside each other
     python -m tests.faults --share 0.1      a tenth of the tries
     python -m tests.faults --write          also puts its rows into docs/FAULTS.md
+    python -m tests.faults test_disk.py "test_fuzz.py::test_scorers" --write    those alone
     sudo python -m tests.faults --user NAME --write
+
+Part by part: what is found in one is written at once, so that a run which is cut can go on with
+the parts that are left.
 
 `--user` (root only) runs it as an ordinary user who sees this tree and this Python, and has a
 home of its own: some attacks differ, e.g. what a folder without the right to write stops.
@@ -14,22 +18,33 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pwd
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.faults.attacks import Row, read, table
+from tests.faults.attacks import ATTACKS, Row, read, table
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/FAULTS.md"
 
 
-def command(processes: int, tests: list[str]) -> list[str]:
-    words = [sys.executable, "-m", "pytest", "-n", str(processes), "-p", "no:cacheprovider", "-q"]
-    return [*words, *(tests or ["tests/faults"])]
+def command(test: str) -> list[str]:
+    words = [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-q"]
+    return [*words, f"tests/faults/{test.removeprefix('tests/faults/')}"]
+
+
+def parts() -> list[str]:
+    """What is run on its own: a file of the suite, or a kind of fuzz; the longest first."""
+    fuzz = [f"test_fuzz.py::test_{kind}" for kind in ("importers", "scorers", "recipes")]
+    files = dict.fromkeys(file for _, file in ATTACKS.values())
+    return [*fuzz, *("test_fuzz.py::test_manifests" if f == "test_fuzz.py" else f for f in files)]
 
 
 def as_user(user: str, words: list[str], home: Path) -> list[str]:
@@ -49,20 +64,20 @@ def as_user(user: str, words: list[str], home: Path) -> list[str]:
             f"chmod 755 {shown}",
             f"mount --rbind {shown} {closed}",
         ]
-    lines.append(f"exec setpriv --reuid {user} --regid {user} --init-groups {shlex.join(words)}")
+    group = pwd.getpwnam(user).pw_gid  # a user's own group need not have the user's name
+    lines.append(f"exec setpriv --reuid {user} --regid {group} --init-groups {shlex.join(words)}")
     return ["unshare", "-m", "sh", "-c", "\n".join(lines)]
 
 
-def run(
-    share: str, user: str | None, processes: int, tests: list[str]
-) -> tuple[int, dict[str, Row]]:
+def run(share: str, user: str | None, test: str) -> tuple[int, dict[str, Row], float]:
+    """Exit code, rows, and seconds of computing of one part."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         folder.chmod(0o755)
         home = folder / "home"
         home.mkdir()
         said = home / "rows.json"
-        words = command(processes, tests)
+        words = command(test)
         environment = {
             **os.environ,
             "ROUTEYARD_FAULTS": share,
@@ -74,9 +89,10 @@ def run(
             subprocess.run(["chown", f"{user}:", str(home)], check=True)
             words = as_user(user, words, folder)
             environment["HOME"] = str(home)
-        code = subprocess.run(words, cwd=ROOT, env=environment).returncode
+        _, status, used = os.wait4(subprocess.Popen(words, cwd=ROOT, env=environment).pid, 0)
+        code = os.waitstatus_to_exitcode(status)
         rows = json.loads(said.read_text(encoding="utf-8")) if said.is_file() else []
-    return code, {one["attack"]: Row(**one) for one in rows}
+    return code, {one["attack"]: Row(**one) for one in rows}, used.ru_utime + used.ru_stime
 
 
 def put(part: str, rows: dict[str, Row]) -> None:
@@ -92,17 +108,32 @@ def put(part: str, rows: dict[str, Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Run the fault suite and print its table.")
-    parser.add_argument("tests", nargs="*", help="files of tests/faults; default: all")
+    parser.add_argument("tests", nargs="*", help="files of tests/faults or tests in them")
     parser.add_argument("--share", default="full", help="'full', or a share such as 0.1")
-    parser.add_argument("--processes", type=int, default=2, help="of pytest")
+    parser.add_argument("--processes", type=int, default=2, help="parts beside each other")
     parser.add_argument("--user", help="run as this user (root only)")
     parser.add_argument("--write", action="store_true", help=f"put the rows into {PAGE.name}")
     given = parser.parse_args()
-    code, rows = run(given.share, given.user, given.processes, given.tests)
-    print(table(rows))
-    if given.write and code == 0:
-        put("ordinary user" if given.user or os.getuid() else "root", rows)
-    sys.exit(code)
+    failed: list[str] = []
+    found: dict[str, Row] = {}
+    one_by_one = threading.Lock()
+
+    def part(test: str) -> None:
+        begun = time.monotonic()
+        code, rows, computed = run(given.share, given.user, test)
+        with one_by_one:
+            found.update(rows)
+            if code:
+                failed.append(test)
+            elif given.write:
+                put("ordinary user" if given.user or os.getuid() else "root", rows)
+            took = f"{computed:.0f} s of computing in {time.monotonic() - begun:.0f} s"
+            print(f"{test}: {'not held' if code else 'held'}, {took}", flush=True)
+
+    with ThreadPoolExecutor(given.processes) as pool:
+        list(pool.map(part, given.tests or parts()))
+    print(table(found))
+    sys.exit(f"not held: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

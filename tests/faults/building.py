@@ -5,37 +5,32 @@
 With `learn` the parent imports afterwards what the command imported, for the forks to come.
 A line is a list of jobs that run beside each other.
 A fork is a real process in a group of its own, ended by a real SIGKILL: at the n-th change of a
-file within a stage (`event`), or so many seconds into it (`after`). What a test puts in place of
-the world stands here and nowhere in the package: an encoder that is a hash, a clock that stands
-still or jumps, a limit on the size of files, another host name.
+file within a stage (`event`), or so many seconds into it (`after`). What stands in for the world
+is in `world.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
-import hashlib
 import importlib
 import json
 import os
-import resource
 import select
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.faults.world import disk, world
+
 #: Audit events that change a file; `open` counts when it writes.
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "sqlite3.connect"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-_REAL_TIME = time.time
 
 
 class Stages:
@@ -105,122 +100,6 @@ def watch(stages: Stages) -> None:
     for name in ("collect", "label", "embed"):
         setattr(build, f"{name}_stage", staged(name, getattr(build, f"{name}_stage")))
     sys.addaudithook(stages.hook)
-
-
-def hashed(texts: list[str]) -> tuple[Any, list[int | None]]:
-    """Unit vectors that say what a text is: equal for texts that differ in case or spaces."""
-    import numpy as np
-
-    rows = []
-    for text in texts:
-        plain = " ".join(text.lower().split())
-        seed = int.from_bytes(hashlib.sha256(plain.encode()).digest()[:8], "big")
-        rows.append(np.random.default_rng(seed).standard_normal(32))
-    vectors = np.asarray(rows, dtype=np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), [None] * len(texts)
-
-
-def drawn(spec: Any, **_: Any) -> str:
-    """A picture that says what it is of; starting a browser's engine takes seconds."""
-    text = json.dumps(spec, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10">'
-        f"<title>{digest}</title></svg>"
-    )
-
-
-def world(job: dict[str, Any]) -> None:
-    """Put in place of the world what the job names."""
-    import socket
-    from datetime import UTC, datetime, timedelta
-
-    from flows.workspace import stage_folders
-    from pipelines import encoders
-    from pipelines.calls import client, run
-
-    encoders.load = lambda encoder, batch_size: hashed
-    # The same code makes all of them; to hash it anew in every fork would take most of the time.
-    stage_folders.made_by = lambda make, uses=(): {make.__module__: make.__qualname__}
-    engine: Any = ModuleType("vl_convert")
-    engine.vegalite_to_svg = drawn
-    engine.svg_to_png = lambda svg, **_: hashlib.sha256(svg.encode()).digest()
-    sys.modules["vl_convert"] = engine
-    shift: Callable[[], float] = lambda: 0.0  # noqa: E731
-    if jumps := job.get("clock"):
-        calls = iter(range(10**9))
-        shift = lambda: float(jumps[next(calls) % len(jumps)])  # noqa: E731
-        time.time = lambda: _REAL_TIME() + shift()
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            day = datetime(2026, 1, 1, tzinfo=UTC) if job.get("still") else datetime.now(UTC)
-            return day + timedelta(seconds=shift())
-
-    class Still:
-        perf_counter = staticmethod(lambda: 0.25)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(time, name)
-
-    run.datetime = Clock
-    if job.get("still"):
-        client.time = Still()
-    if name := job.get("host"):
-        socket.gethostname = lambda: name
-    if job.get("lease"):
-        from pipelines.ledger.owner import Owner
-
-        Owner.HEARTBEAT_S, Owner.LEASE_S = job["lease"]
-    if size := job.get("largest_file"):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-
-_NEW_USER, _NEW_MOUNTS = 0x10000000, 0x00020000
-_BIND, _REMOUNT, _READ_ONLY, _PRIVATE, _ALL = 4096, 32, 1, 1 << 18, 16384
-
-
-@contextlib.contextmanager
-def disk(job: dict[str, Any]) -> Iterator[None]:
-    """The workspace on a disk of so many bytes, or one that cannot be written.
-
-    Both are mounts that only this fork sees; what is on the small disk is copied out at the end.
-    """
-    folder = job.get("small_disk") or job.get("read_only")
-    if not folder:
-        yield
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-        words = [word.encode() for word in (source, target, kind)]
-        if libc.mount(*words, ctypes.c_ulong(flags), data.encode()):
-            raise OSError(ctypes.get_errno(), f"mount {target}")
-
-    user, group = os.getuid(), os.getgid()
-    if libc.unshare(_NEW_MOUNTS | (0 if user == 0 else _NEW_USER)):
-        raise OSError(ctypes.get_errno(), "unshare")
-    if user != 0:
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    mount("none", "/", "", _PRIVATE | _ALL)
-    if "read_only" in job:
-        mount(folder, folder, "", _BIND)
-        mount("none", folder, "", _BIND | _REMOUNT | _READ_ONLY)
-        yield
-        return
-    aside = Path(folder + ".aside")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(folder, aside)
-    mount("tmpfs", folder, "tmpfs", 0, f"size={job['bytes']}")
-    shutil.copytree(aside, folder, dirs_exist_ok=True)
-    try:
-        yield
-    finally:
-        shutil.rmtree(aside)
-        shutil.copytree(folder, aside)  # beside the mount, where the caller finds it
 
 
 def child(job: dict[str, Any], told: int) -> int:
@@ -332,10 +211,32 @@ def forked(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [fork.end() for fork in forks]
 
 
-def main() -> None:
-    import pipelines.calls.client
-    import pipelines.release.build  # noqa: F401
+#: What a build imports, so that it is imported once and not first by a fork and then here.
+_NEEDED = (
+    "flows.build",
+    "flows.cli",
+    "flows.commands.build",
+    "datacards.card",
+    "pipelines.calls.client",
+    "pipelines.release.build",
+    "pipelines.evaluate.certificate",
+)
 
+
+def needed() -> None:
+    """Import what every build needs, the routers of the certificate with it."""
+    for name in _NEEDED:
+        importlib.import_module(name)
+    from pipelines.evaluate.certificate.crossfit import REFERENCE
+    from pipelines.routers import ROUTERS
+
+    for name in REFERENCE:
+        if name in ROUTERS.targets:
+            ROUTERS.get(name)
+
+
+def main() -> None:
+    needed()
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         print(json.dumps(forked(json.loads(line))), flush=True)

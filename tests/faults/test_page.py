@@ -6,7 +6,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.faults.attacks import ATTACKS, Row, read, table
+from tests.faults.put_back import FAULTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/FAULTS.md").read_text(encoding="utf-8")
@@ -32,13 +35,24 @@ def test_the_tables_are_whole_and_nothing_is_lost() -> None:
             assert (found.paid_twice or 0) <= found.in_flight, (who, name)
 
 
-def test_the_tests_it_names_are_there() -> None:
-    for name in re.findall(r"`(tests/[\w./]+?)(?:::(\w+))?`", PAGE):
+@pytest.mark.parametrize("page", ["docs/FAULTS.md", "SECURITY.md"])
+def test_the_tests_it_names_are_there(page: str) -> None:
+    names = re.findall(r"`(tests/[\w./]+?)(?:::(\w+))?`", (ROOT / page).read_text("utf-8"))
+    assert len(names) > 20
+    for name in names:
         path, function = ROOT / name[0], name[1]
         assert path.exists(), name
         if function:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             assert function in {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_can_be_put_back_still_has_its_place_and_its_test(name: str) -> None:
+    fault = FAULTS[name]
+    assert (ROOT / fault.file).read_text(encoding="utf-8").count(fault.right) == 1
+    path, function = fault.test.partition("[")[0].split("::")
+    assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_rows_of_two_processes_are_added() -> None:

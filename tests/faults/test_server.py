@@ -25,6 +25,8 @@ from tests.faults.replies import KEY, KINDS
 from tests.label.test_xverify import queries
 
 RETRY = Retry(attempts=2, first_wait_s=0.01, longest_wait_s=0.02, pause_after=1_000)
+#: Seconds for a kind that only errs, and for one whose answer has to be read on any machine.
+SHORT, LONG = 2.0, 60.0
 FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd", "latency_s")
 
 
@@ -73,14 +75,14 @@ def test_every_kind_as_one_of_the_pool(
         )
         # A lane each: some kinds stop the lane in which they come.
         for number, name in enumerate(list(KINDS)[:: 1 if full else 12]):
-            settings = Collect(
-                retry=RETRY, deadline_s=2.0, wire=Wire(first_byte_s=1.0, idle_s=0.5), seed=number
-            )
+            outcome = KINDS[name][1]
+            most = SHORT if outcome == "error" else LONG
+            wire = Wire(first_byte_s=most / 2, idle_s=most / 4)
+            settings = Collect(retry=RETRY, deadline_s=most, wire=wire, seed=number)
             made = plan(table([name]), pool, settings, ledger)
             collect(made, ledger)
             (one,) = responses_table(made, ledger).to_pylist()
             found.tried += 1
-            outcome = KINDS[name][1]
             assert fits(outcome, one["text"], "42"), (name, one)
             assert (one["status"] == "error") == (one["text"] is None), (name, one)
             for figure in FIGURES:
@@ -122,12 +124,16 @@ def test_every_kind_as_a_judge(tmp_path: Path, row: Callable[[str], Row], full: 
                     }
                 ]
             )
+            outcome = KINDS[name][1]
             by = Judge(
-                name="x", kind="reference", provider=provider(server), retry=RETRY, timeout_s=2.0
+                name="x",
+                kind="reference",
+                provider=provider(server),
+                retry=RETRY,
+                timeout_s=SHORT if outcome == "error" else LONG,
             )
             (verdict,) = judge(queries(1), rows, by, ledger, run=str(number)).verdicts.to_pylist()
             found.tried += 1
-            outcome = KINDS[name][1]
             given = verdict["outcome"] == "correct"
             assert given or (verdict["outcome"], verdict["score"]) == ("error", None), (
                 name,

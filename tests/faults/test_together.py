@@ -123,7 +123,8 @@ def test_two_hosts_with_one_ledger(
         with Loopback(behave) as server:
             one = Yard(tmp_path / f"{turn}a", builder, server)
             other = Yard(tmp_path / f"{turn}b", builder, server)
-            shared = {"env": {"ROUTEYARD_LEDGER": f"{address}/faults{turn}"}}
+            ledger = f"{address}/faults{turn}"
+            shared = {"env": {"ROUTEYARD_LEDGER": ledger, "ROUTEYARD_COLLECTORS": "2"}}
             done = two(
                 one,
                 chance.uniform(0, 0.5),

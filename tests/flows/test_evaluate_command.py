@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flows.actions.entrants import from_code
 from flows.cli import run
+from pipelines.errors import BadInput
 from schemas import CONTRACTS
 
 
@@ -201,6 +203,11 @@ def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> N
     assert gain["low"] > 0
     assert run([*arguments, "--router-from", "my_router:Other"]) == 2
     assert run([*arguments, "--router-from", "my_router"]) == 2
+    # A file is named as for `zoo run --own`.
+    name, make = from_code(f"{tmp_path / 'my_router.py'}:Mine")
+    assert (name, make(0).name) == ("mine", "mine")
+    with pytest.raises(BadInput, match="cannot be imported"):
+        from_code(f"{tmp_path / 'another.py'}:Mine")
 
 
 def _with_preferences(release: Path, folder: Path, bases: tuple[str, ...]) -> Path:

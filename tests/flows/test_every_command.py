@@ -136,6 +136,7 @@ ELSEWHERE = {
     "prices": "asks a provider: tests/flows/test_metering_commands.py",
     "zoo run": "tests/flows/test_zoo_command.py",
     "zoo stream": "tests/routers/test_mess_stream.py",
+    "zoo tune": "tests/tuning/test_tune_command.py",
     "zoo fetch": "tests/test_fetch_weights.py",
     "sources check": "reads a file of the hub: tests/ingest",
     "shell": "reads standard input: tests/release",

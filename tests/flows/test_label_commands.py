@@ -60,6 +60,17 @@ def test_audit_lists_findings_and_writes_tables(
     assert keys == set(json.loads(capsys.readouterr().out))
 
 
+def test_audit_reads_a_release_as_it_reads_the_build_it_was_made_from(
+    yard: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build.fn(recipe=str(yard.parent / "recorded" / "recipe.yaml"), workspace=str(yard))
+    assert run(["audit", "labels", "small", "--workspace", str(yard), "--json"]) == 0
+    of_build = json.loads(capsys.readouterr().out)
+    (release,) = yard.glob("releases/small/*")
+    assert run(["audit", "labels", str(release), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == of_build
+
+
 def test_a_decision_reaches_the_next_build(yard: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = next(row for row in built("small", yard).labels.to_pylist() if row["correct"] is False)
     decided = yard.parent / "decided.csv"

@@ -132,3 +132,45 @@ def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
     assert names.count("collect shard") == 4
     assert limit.limit == 4
     assert limit.active_slots == 0
+
+
+@pytest.mark.slow
+def test_what_strangers_write_steers_no_page_and_no_log(tmp_path: Path, server: None) -> None:
+    """Terminals show a worker's log, and Prefect's pages make links, HTML and code of text."""
+    import logging
+
+    from prefect import flow
+    from prefect.client.orchestration import get_client
+
+    from flows.tracking.artifacts import publish, publish_link
+    from flows.tracking.log import log
+
+    hostile = "\x1b[2J\u202e[seen](javascript:alert(1)) <img src=x> ```"
+
+    @flow(name="hostile")
+    def told() -> None:
+        log("bench", "collect", hostile)
+        publish("bench", "told", [{"model": hostile, "answers": 3}], "what was told")
+        publish_link("bench", "where", f"/yard/{hostile}", "where it lies")
+        raise ProviderError(f"the server said {hostile}", where=hostile)
+
+    logs: list[str] = []
+    heard = logging.Handler()
+    heard.emit = lambda record: logs.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("prefect.flow_runs").addHandler(heard)
+    try:
+        with pytest.raises(ProviderError):
+            told()
+    finally:
+        logging.getLogger("prefect.flow_runs").removeHandler(heard)
+    with get_client(sync_client=True) as client:
+        (run,) = [one for one in client.read_flow_runs() if one.state_name == "Failed"][:1]
+        pages = {one.key: str(one.data) for one in client.read_artifacts() if one.key}
+    lines = [line for line in logs if "[bench collect]" in line]
+    assert len(lines) == 1
+    shown = [*logs, run.state.message, *pages.values()]
+    for text in shown:
+        assert not {"\x1b", "\u202e"} & set(text), text
+    assert "[seen](" not in pages["bench-told"]
+    # A fence longer than any in the text holds it.
+    assert pages["bench-where"].count("````") == 2

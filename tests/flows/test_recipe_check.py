@@ -74,6 +74,11 @@ def test_sources_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     text = text.replace("samples: 0", "samples: 1").replace("treshold", "threshold")
     path = tmp_path / "recipe.yaml"
     path.write_text(text)
+    # a model that nobody serves cannot be asked
+    (unserved,) = faults(str(path))
+    assert (unserved.place, "names no provider" in unserved.says) == ("model 'a'", True)
+    text = text.replace("pool:", "pool:\n  providers: [{name: p, base_url: http://127.0.0.1:1/v1}]")
+    path.write_text(text)
     assert run(["recipe", "check", str(path)]) == 0
     path.write_text(text.replace("    fields:", "    where: {k: b}\n    fields:"))
     assert run(["recipe", "check", str(path)]) == 2
@@ -146,3 +151,16 @@ def test_the_schemas_beside_the_recipes_are_those_of_the_code() -> None:
     for name, schema in (("recipe", json_schema()), ("pool", pool_schema())):
         there = json.loads(folder.joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
         assert there == schema, f"run `routeyard recipe schema` again for {name}.schema.json"
+
+
+def test_a_waiver_of_nothing_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    text = BAD.partition("curate:")[0] + (
+        "release:\n  waivers:\n    - {gate: 'metering:usage', reason: no meter on this server}\n"
+    )
+    path.write_text(text)
+    (fault,) = (one for one in faults(str(path)) if "gate" in one.says)
+    assert "there is no gate 'metering:usage' to waive" in fault.says
+    assert "metering:usage_missing" in str(fault)
+    path.write_text(text.replace("metering:usage", "metering:usage_missing"))
+    assert not [one for one in faults(str(path)) if "gate" in one.says]

@@ -15,7 +15,14 @@ from pipelines.errors import BadInput
 from pipelines.evaluate import METRICS
 
 QUICK = ("confidence_pairs",)
-LONG = ("nine_by_30k", "nine_by_300k", "routerbench_plus", "triple_perspective", "cscr")
+LONG = (
+    "nine_by_30k",
+    "nine_by_300k",
+    "routerbench_plus",
+    "triple_perspective",
+    "cscr",
+    "hotpot_agent",
+)
 
 
 @pytest.mark.timeout(1800)  # the largest takes two minutes of a core

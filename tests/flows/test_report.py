@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from flows.status import last_run
-from flows.tracking.artifacts import certificate
+from flows.tracking.artifacts import cell, certificate
 
 
 def test_certificate_rows_are_flat_and_say_the_verdict_first(demo_yard: Path) -> None:
@@ -29,3 +29,11 @@ def test_certificate_rows_are_flat_and_say_the_verdict_first(demo_yard: Path) ->
 
 def test_no_certificate_gives_no_rows(tmp_path: Path) -> None:
     assert certificate(tmp_path) == []
+
+
+def test_a_cell_of_a_page_makes_no_link_and_no_markup() -> None:
+    assert cell("openai/gpt-4o [1, 2]") == "openai/gpt-4o [1, 2]"
+    assert "[a](" not in cell("[a](javascript:alert(1))")
+    assert "<b>" not in cell("<b>").replace("\\<", "")
+    assert cell("\x1b[2J\nx") == "�[2J x"
+    assert cell(3) == 3

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flows.actions.site import write as write_site
 from flows.show.site_server import SiteServer
 from pipelines.errors import BadInput
+from pipelines.evaluate.rows import METRICS_SCHEMA
 from schemas import CONTRACTS
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -154,6 +156,32 @@ def test_a_workspace_shows_all_its_versions(write: Any, tmp_path: Path) -> None:
     assert f"{release.parent.name}/{release.name}/index.html" in page
 
 
+def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
+    write: Any, tmp_path: Path
+) -> None:
+    release = write().path
+    fingerprint = json.loads((release / "manifest.json").read_text())["fingerprint"]
+    ids = [row["query_id"] for row in _MODULE.tiny_tables()["queries"].to_pylist()]
+    beside = tmp_path / "results"
+    beside.mkdir()
+    row = {"router": "my-own-router", "metric": "accuracy", "split": "test", "value": 0.9}
+    row |= {"low": None, "high": None, "reason": None}
+    pq.write_table(pa.Table.from_pylist([row], METRICS_SCHEMA), beside / "metrics.parquet")
+    choices = {
+        "query_id": ids,
+        "router": ["my-own-router"] * len(ids),
+        "model_id": ["m0"] * len(ids),
+    }
+    pq.write_table(pa.table(choices), beside / "choices.parquet")
+    shown = []
+    for number, of in enumerate((fingerprint, "another version")):
+        told = {"release": {"fingerprint": of}, "facts": {}, "ranking": []}
+        (beside / "evaluation.json").write_text(json.dumps(told))
+        page = write_site([release], tmp_path / f"site{number}", results=[beside]).parent
+        shown.append("my-own-router" in next(page.rglob("routers.html")).read_text())
+    assert shown == [True, False]
+
+
 def test_bad_places_are_told(write: Any, tmp_path: Path) -> None:
     release = write().path
     with pytest.raises(BadInput, match="neither a release"):
@@ -176,7 +204,9 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
         with urllib.request.urlopen(server.address) as answer:
             assert answer.read() == b"hello"
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        for path, host, code in (("", "evil.example", 403), ("inner/", None, 404)):
+        for path, host, code in (
+            ("", "evil.example", 403), ("inner/", None, 404), ("%00", None, 404),
+        ):  # fmt: skip
             asked = urllib.request.Request(server.address + path)
             if host:
                 asked.add_header("Host", host)

@@ -51,6 +51,30 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
     return name
 
 
+def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path: Path) -> None:
+    from pipelines.scorers import SCORERS
+    from pipelines.scorers.scorer import Asked
+
+    path = write(tmp_path, "q.jsonl", [{"id": "a", "question": "Which share?", "answer": "0.5"}])
+    wanted = {None: "correct", "value": "correct", "points": "incorrect"}
+    for policy, outcome in wanted.items():
+        query = ingest([source(path, percent=policy)], base=tmp_path).queries.to_pylist()[0]
+        asked = Asked(query["question"], ("0.5",), metadata=json.loads(query["metadata"]))
+        for scorer in ("numeric", "math", "auto"):
+            assert SCORERS.get(scorer).read(asked, "Answer: 50%").outcome == outcome, policy
+
+
+def test_a_row_says_itself_what_percent_is_and_a_strange_word_is_refused(tmp_path: Path) -> None:
+    rows = [{"id": "a", "question": "Which?", "answer": "5", "percent": "points"}]
+    fields = {"id": "id", "question": "question", "references": "answer", "metadata": ["percent"]}
+    more = {"percent": "value", "fields": fields}
+    made = ingest([source(write(tmp_path, "q.jsonl", rows), **more)], base=tmp_path).queries
+    assert json.loads(made.to_pylist()[0]["metadata"])["percent"] == "points"
+    rows[0]["percent"] = "per mille"
+    with pytest.raises(SourceError, match="per mille"):
+        ingest([source(write(tmp_path, "q.jsonl", rows), **more)], base=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["q.parquet", "q.csv", "q.jsonl", "q.csv.gz", "q.jsonl.gz"])
 def test_every_form_gives_the_same_queries(tmp_path: Path, name: str) -> None:
     queries = ingest([source(write(tmp_path, name))], base=tmp_path).queries

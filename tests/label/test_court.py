@@ -286,3 +286,100 @@ def test_what_a_person_decided_is_not_asked_again() -> None:
     assert open_steps(asked, texts, verdicts(*rows), policy=policy) == {}
     left = open_steps(asked, texts, verdicts(rows[0]), policy=policy)
     assert left == {"xverify:v": [(f"q{0:020x}", "m", 0)]}
+
+
+def test_a_vote_wants_all_who_have_not_spoken() -> None:
+    """trap: a voter who said anything is not paid again, one who erred is"""
+    rows = [("numeric", "correct"), ("xverify:v", "error")]
+    left = open_steps(
+        queries("numeric"), responses({}), verdicts(*rows), policy=Label(default=MAJORITY)
+    )
+    assert {*left} == {"judge:j", "xverify:v"}
+    said = [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "incorrect")]
+    assert (
+        open_steps(
+            queries("numeric"), responses({}), verdicts(*said), policy=Label(default=MAJORITY)
+        )
+        == {}
+    )
+
+
+def test_a_person_who_abstains_decides_nothing() -> None:
+    rows = [("numeric", "abstain"), ("human:ada", "abstain")]
+    left = open_steps(
+        queries("numeric"), responses({}), verdicts(*rows), policy=Label(default=VERIFIED)
+    )
+    assert {*left} == {"xverify:v"}
+
+
+def test_what_is_wanted_is_listed_in_order_over_tasks_and_rules() -> None:
+    asked = pa.concat_tables([queries("numeric", "em", task="a"), queries("mcq", task="b")])
+    ids = [f"q{i:020x}" for i in range(3)]
+    asked = asked.set_column(0, "query_id", pa.array(ids)).cast(QUERIES.schema)
+    filed = verdicts(
+        ("numeric", "abstain"),
+        ("em", "incorrect", {"q": 1}),
+        ("mcq", "abstain", {"q": 2}),
+    )
+    policy = Label(default=Policy(then=["judge:j"]), tasks={"b": Policy()})
+    left = open_steps(asked, responses({"q": 2}, {"q": 1}, {"q": 0}), filed, policy=policy)
+    # task b asks no judge; `em` asks one also where it says incorrect
+    assert left == {"judge:j": [(ids[0], "m", 0), (ids[1], "m", 0)]}
+    table = decide(asked, responses({"q": 2}, {"q": 1}, {"q": 0}), filed, policy=policy)
+    assert table["decided_by"].to_pylist() == [None, None, "unreadable"]
+
+
+def test_the_score_of_a_vote_is_the_mean_of_those_who_won() -> None:
+    rows = [
+        ("numeric", "correct", {"score": 1.0}),
+        ("xverify:v", "incorrect", {"score": 0.25}),
+        ("judge:j", "correct", {"score": 0.75}),
+    ]
+    assert label(MAJORITY, *rows)["score"] == 0.875
+    rows[0] = ("numeric", "incorrect", {"score": 0.0})
+    assert label(MAJORITY, *rows)["score"] == 0.125
+    # one voter is no majority: it stands for itself
+    alone = label(Policy(rule="majority"), ("numeric", "correct"))
+    assert (alone["decided_by"], alone["score"]) == ("numeric", 1.0)
+
+
+def test_two_people_of_three_decide_and_the_first_of_them_is_named() -> None:
+    rows = [("human:ada", "incorrect"), ("human:bob", "correct"), ("human:cem", "correct")]
+    row = label(Policy(), ("numeric", "incorrect"), *rows)
+    assert (row["correct"], row["score"], row["decided_by"]) == (True, 1.0, "human:bob")
+    assert row["contested"]
+
+
+def test_a_mean_on_the_threshold_reaches_it_and_all_deciders_are_named_in_order() -> None:
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(
+        ("numeric", "correct", {"sample": 0}),
+        ("numeric", "correct", {"sample": 1}),
+        ("human:ada", "incorrect", {"sample": 1}),
+    )
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, True, 2)
+    assert (row["decided_by"], row["contested"]) == ("human:ada+numeric", True)
+
+
+def test_the_highest_threshold_of_those_who_decided_holds_for_the_mean() -> None:
+    texts = responses(*({"sample": i} for i in range(4)))
+    filed = verdicts(*(("numeric", "correct" if i else "abstain", {"sample": i}) for i in range(4)))
+    for threshold, correct in ((0.75, True), (0.76, False)):
+        policy = Label(default=Policy(threshold=threshold))
+        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
+        assert (row["score"], row["correct"]) == (0.75, correct)
+
+
+def test_votes_of_one_response_do_not_count_for_another() -> None:
+    said = {0: ("correct", "incorrect", "correct"), 1: ("incorrect", "incorrect", "correct")}
+    said[2] = ("abstain", "correct", "abstain")
+    voters = ("numeric", "xverify:v", "judge:j")
+    filed = verdicts(
+        *((voters[i], what, {"q": q}) for q, given in said.items() for i, what in enumerate(given))
+    )
+    asked, texts = queries(*["numeric"] * 3), responses(*({"q": q} for q in said))
+    for policy, correct in ((MAJORITY, [True, False, True]), (UNANIMOUS, [None, None, True])):
+        table = decide(asked, texts, filed, policy=Label(default=policy))
+        assert table["correct"].to_pylist() == correct
+        assert table["contested"].to_pylist() == [True, True, False]

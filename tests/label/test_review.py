@@ -59,6 +59,24 @@ def test_a_suspect_reference_flips_all_its_labels() -> None:
     assert {r["order_changes"] for r in suspect} == {0.0}
 
 
+def test_of_a_long_answer_what_was_read_and_the_end_are_shown() -> None:
+    asked = queries(["1"])
+    long = "so " * 20_000 + "The answer is 1.\n" + "and " * 9_000 + "end."
+    texts = responses({"m": [long]})
+    filed = file_verdicts(asked, texts)
+    verdicts = pa.Table.from_pylist(
+        [row | {"conflict": True} for row in filed.to_pylist()], schema=filed.schema
+    )
+    row = review_queue(asked, texts, verdicts, decide(asked, texts, verdicts))[0]
+    start, end = map(int, row["span"].split("-"))
+    assert row["output"][start:end].rstrip(".") == "1"
+    assert row["output"].startswith("so so")
+    assert row["output"].endswith("end.")
+    assert len(row["output"]) < 22_000
+    assert "characters …]" in row["output"]
+    assert "correct (1.) - " in row["reasons"]
+
+
 def test_export_and_decisions_round_trip() -> None:
     asked, texts, verdicts, labels = _contested()
     exported = to_csv(review_queue(asked, texts, verdicts, labels))

@@ -30,8 +30,9 @@ def test_a_text_that_says_nothing_is_a_stub(text: str) -> None:
 @pytest.mark.parametrize(
     # short answers, right or wrong
     "text",
-    ["B", "(C)", "42", "$5", "yes", "Paris", "I do not know the answer to this", "New York", "A"],
-)
+    ["B", "(C)", "42", "$5", "yes", "Paris", "I do not know the answer to this", "New York", "A",
+     "The answer is (A).", "So I choose D", "It is Paris", "The answer: yes", "the answer is rome"],
+)  # fmt: skip
 def test_a_short_answer_is_none(text: str) -> None:
     assert not is_stub(text)
 
@@ -85,3 +86,15 @@ def test_omnisbench_stubs_are_the_empty_answers(data: Path) -> None:
     assert all(is_stub(one["response_text"]) for one in empty)
     others = [one for one in items if one["passed"] and is_stub(one["response_text"])]
     assert json.dumps(others) == "[]"
+
+
+def test_an_answer_by_letter_stands_under_many_questions_and_is_no_finding() -> None:
+    asked = queries(["A", "B", "C", "D"] * 20, scorer="em")
+    texts = ["The answer is (A)."] * 80
+    found = audited(asked, responses({"m": texts}, m=[1.0, 0.0, 0.0, 0.0] * 20))
+    kinds = {one.kind for one in found.findings}
+    assert not [kind for kind in kinds if "stub" in kind or "constant" in kind]
+    refusing = audited(
+        asked, responses({"m": ["My rules forbid me to speak about it."] * 80}, m=[0.0] * 80)
+    )
+    assert "constant_text" in {one.kind for one in refusing.findings}

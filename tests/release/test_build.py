@@ -55,6 +55,29 @@ def test_same_again_is_unchanged_and_touches_nothing(write):
     assert [p.name for p in first.path.parent.iterdir()] == ["1.0.0"]
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_release_that_another_build_makes_meanwhile(write, tables, monkeypatch, same):
+    """trap: the second of two builds ended in a traceback, since it looks before it writes"""
+    from pipelines.release import build
+
+    plain, done = build.write_database, []
+    theirs = tables if same else {**tables, "labels": tables["labels"].slice(1)}
+
+    def meanwhile(*given, **named):
+        plain(*given, **named)
+        if not done:
+            done.append("begun")
+            done.append(write(theirs))
+
+    monkeypatch.setattr(build, "write_database", meanwhile)
+    if same:
+        assert write().status == "unchanged"
+    else:
+        with pytest.raises(VersionExists):
+            write()
+    assert done[1].status == "created"
+
+
 def test_a_version_is_never_overwritten(write, tables):
     path = write().path
     before = _hashes(path)

@@ -94,6 +94,23 @@ def test_prices_and_ranks(write, tables):
     assert found.counts() == {"models": {"changed": 1}, "prices": {"changed": 1}}
 
 
+def test_a_rank_that_stays_is_no_change(write, tables):
+    before = write().path
+    found = []
+    for number in range(4):
+        rows = tables["labels"].to_pylist()
+        if rows[number]["score"] is None:
+            continue
+        rows[number]["score"] = 1 - rows[number]["score"]
+        rows[number]["correct"] = rows[number]["score"] >= 0.5
+        version = {"version": f"1.{number + 1}.0"}
+        after = write({**tables, "labels": LABELS.from_rows(rows)}, recipe=version).path
+        diff = diff_releases(before, after)
+        assert not diff.empty
+        found += diff.tables["ranks"].to_pylist()
+    assert all(row["rank_before"] != row["rank_after"] for row in found)
+
+
 def test_changelog_is_made_from_the_data(write, tables):
     first = write().path
     rows = tables["labels"].to_pylist()

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from datacards.card import render
+from flows.actions.released import read_release
 from pipelines.errors import SourceError
+from pipelines.evaluate.reading import core_of
 from pipelines.release import open_release, verify_release, write_release
 from pipelines.release.asking.saved import SAVED
 from pipelines.release.derived import outcomes as made
@@ -147,6 +150,40 @@ def test_parts_give_the_bytes_of_the_whole(tmp_path):
     assert "data/outcomes.parquet" in found[0]
 
 
+@pytest.mark.parametrize("held", [0, 7, 10_000])
+def test_small_blocks_over_many_row_groups_are_one_large_block(tmp_path, monkeypatch, held):
+    """Row groups hold one model, or the end of one and the start of the next."""
+    from benchmarks.release import make
+
+    whole = make(640 * 3, 3)
+    for name in ("labels", "responses"):
+        # A pair's answers may lie in two row groups.
+        table = whole[name]
+        if name == "responses":
+            more = table.set_column(
+                table.schema.get_field_index("sample"),
+                table.schema.field("sample"),
+                pa.array([1] * table.num_rows, table.schema.field("sample").type),
+            )
+            table = pa.concat_tables([table, more])
+        order = [(c, "ascending") for c in ("model_id", "query_id")]
+        order += [("sample", "ascending")] if name == "responses" else []
+        pq.write_table(table.sort_by(order), tmp_path / f"{name}.parquet", row_group_size=45)
+    ids = whole["queries"].column("query_id").combine_chunks()
+    names = whole["models"].column("model_id").combine_chunks()
+
+    def rows() -> pa.Table:
+        found = made.blocks(tmp_path / "labels.parquet", tmp_path / "responses.parquet", ids, names)
+        return pa.concat_tables([block.rows for block in found])
+
+    large = rows()
+    assert large.num_rows == 640 * 3
+    assert set(large.column("n_responses").to_pylist()) == {2}
+    monkeypatch.setattr(made, "block_size", lambda models: 64)
+    monkeypatch.setattr(made, "_PAIRS", held)
+    assert rows().equals(large)
+
+
 def test_parts_that_overlap_are_refused(write, tables):
     twice = Streamed(lambda: iter([tables["labels"], tables["labels"]]))
     with pytest.raises(ContractError, match="overlap"):
@@ -202,6 +239,34 @@ def test_a_release_from_before_opens_verifies_and_differs_in_nothing(write, tabl
     assert about is None or "outcomes" in about.says, about
     assert checks.keys() <= {"card", "fingerprint", "manifest"}, checks
     assert diff_releases(old, new).empty
+    cores = [core_of(read_release(release)) for release in (old, new)]
+    assert cores[0].costs.keys() == cores[1].costs.keys()
+    for a, b in ((cores[0].labels, cores[1].labels), (cores[0].correct, cores[1].correct)):
+        np.testing.assert_array_equal(a, b)
+    for name, costs in cores[0].costs.items():
+        np.testing.assert_allclose(costs, cores[1].costs[name], rtol=1e-12)
+
+
+def test_the_card_of_an_earlier_format_may_use_other_words_but_no_other_figures(write, tables):
+    old = write(with_gaps(tables)).path
+    _as_before(old)
+    readme = old / "README.md"
+    card = readme.read_text()
+
+    def about(text: str) -> list[str]:
+        readme.write_text(text)
+        told = json.loads((old / "manifest.json").read_text())
+        data = text.encode()
+        told["files"]["README.md"] = {
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+        }
+        (old / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
+        return [f.says for f in verify_release(old, render_card=render) if f.check == "card"]
+
+    assert about(card.replace("license:", "licence:")) == []
+    (wrong,) = about(card.replace("| m0 |", "| m0 | 98.76 % |", 1))
+    assert "98.76" in wrong
 
 
 def test_a_contract_newer_than_this_code_is_said(release):

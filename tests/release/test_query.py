@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import SourceError, Unsafe
+from pipelines.errors import BadInput, SourceError, Unsafe
 from pipelines.release import open_release
+from pipelines.release.asking.answers import to_text
 from pipelines.release.asking.query import QueryError, QueryLimit, query_release
 
 PER_TASK = (
@@ -109,3 +110,23 @@ def test_describe_and_pivot_work(release):
 def test_a_folder_that_is_no_release(tmp_path):
     with pytest.raises(SourceError, match="not a release"):
         open_release(tmp_path)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 1e300, 0.0, -1.0])
+def test_a_time_out_is_a_time(release, seconds):
+    with pytest.raises(BadInput, match="no time-out"):
+        query_release(release, "SELECT 1", timeout_s=seconds)
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "json", "markdown"])
+def test_a_value_that_python_cannot_hold_is_named_and_not_a_traceback(release, format):
+    answer = query_release(release, "SELECT DATE '290000-01-01' AS far")
+    with pytest.raises(BadInput, match="'far' holds a value that cannot be shown"):
+        to_text(answer, format)
+
+
+def test_two_columns_of_one_name_do_not_become_one_in_json(release):
+    answer = query_release(release, "SELECT 1 AS x, 2 AS x")
+    assert to_text(answer, "csv").splitlines() == ["x,x", "1,2"]
+    with pytest.raises(BadInput, match="two columns of the answer are called 'x'"):
+        to_text(answer, "json")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
+from pipelines.errors import BadInput
+from pipelines.evaluate.rules import cheapest_sufficient
 from pipelines.routers.factors.mirt import MIRT
 from pipelines.routers.neighbours.carrot import mean_auc
-from pipelines.routers.neighbours.eagle import half, ratings, replayed, results
-from pipelines.routers.networks.cp_router import best_alpha, conformal_choice, conformal_quantile
+from pipelines.routers.neighbours.eagle import half, ratings, replayed
+from pipelines.routers.neighbours.wins import results
+from pipelines.routers.networks.cp_router import best_alpha, conformal_quantile
 from pipelines.routers.networks.equirouter import misordered
 from pipelines.routers.networks.hybrid_llm import as_good, widest
 from pipelines.routers.networks.model_spider import ordered
@@ -20,6 +24,7 @@ from pipelines.routers.networks.p2l import bradley_terry, grounded, grounded_pro
 from pipelines.routers.networks.routerdc import to_models, to_questions
 from pipelines.routers.networks.zooter import distribution, divergence
 from pipelines.routers.pairs.routellm_sw import tiers_of
+from pipelines.routers.trees.boosted import boost, logits
 from pipelines.routers.trees.forest import grow, per_tree
 
 RNG = np.random.default_rng(3)
@@ -266,10 +271,11 @@ def test_conformal_pieces() -> None:
     p = np.where(rng.random((200, 3)) < 0.5, 0.9, 0.2)
     alpha, limit = best_alpha(1 - p, p > 0.5, 3.0)
     assert 0 < alpha < 1
-    chosen = conformal_choice(p, 1 - p <= limit, np.array([3.0, 1.0, 2.0]))
+    chosen = cheapest_sufficient(p, np.array([3.0, 1.0, 2.0]), 1 - limit)
     for i in range(200):
         inside_set = [m for m in (1, 2, 0) if 1 - p[i, m] <= limit]
-        assert chosen[i] == (inside_set[0] if inside_set else p[i].argmax())
+        best = [m for m in (1, 2, 0) if p[i, m] == p[i].max()]  # of equals the cheapest
+        assert chosen[i] == (inside_set or best)[0]
 
 
 def test_labels_of_hybrid_llm() -> None:
@@ -308,3 +314,27 @@ def test_a_forest_of_arrays_predicts_as_scikit_learns() -> None:
     ).fit(x, y)
     test = RNG.normal(size=(50, 5)).astype(np.float32)
     assert np.allclose(per_tree(arrays, test)[0], forest.predict(test), atol=1e-6)
+
+
+def test_boosted_arrays_predict_as_xgboost() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    x = RNG.normal(size=(150, 4)).astype(np.float32)
+    x[:, 1] = x[:, 1].round(1)  # values that fall on thresholds
+    y = (RNG.random((150, 2)) < np.where(x[:, [1]] > 0, 0.8, 0.3)).astype(float)
+    y[:30, 1] = np.nan
+    arrays = boost(x, y, trees=6, depth=3, rate=0.3, seed=0)
+    for column in range(2):
+        known = ~np.isnan(y[:, column])
+        settings = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.3, "max_bin": 64,
+                    "tree_method": "hist", "nthread": 1, "seed": 0,
+                    "base_score": float(y[known, column].mean())}  # fmt: skip
+        theirs = xgboost.train(settings, xgboost.DMatrix(x[known], y[known, column]), 6)
+        want = theirs.predict(xgboost.DMatrix(x), output_margin=True)
+        assert logits(arrays, x)[:, column] == pytest.approx(want, abs=1e-5)
+
+
+def test_a_router_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(BadInput, match="XGBoost, which is not installed") as refused:
+        boost(np.ones((4, 2), np.float32), np.eye(4), trees=1, depth=1, rate=0.1, seed=0)
+    assert "routeyard[xgboost]" in str(refused.value)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
+from pipelines.errors import BadInput, RouteyardError
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.base import traits_of
 from pipelines.routers.saved import load, save
@@ -32,7 +32,7 @@ def examples(n: int, seed: int) -> Examples:
     return Examples(queries, ("a", "b", "c"), labels, {"usd": usd}, None, descriptors)
 
 
-@pytest.mark.parametrize("name", ROUTERS.names())
+@pytest.mark.parametrize("name", sorted(ROUTERS.builtin))
 def test_what_is_loaded_scores_as_what_was_saved(name: str, tmp_path: Path) -> None:
     made = ROUTERS.get(name)
     setting = {"seed": 7} if traits_of(made).stochastic else {}
@@ -69,3 +69,34 @@ def test_a_broken_folder_is_refused_and_a_foreign_router_is_not_saved(tmp_path: 
 
     with pytest.raises(BadInput, match="no registered router"):
         save(Mine(), tmp_path, setting={}, model_ids=("a",), encoder="e", encoder_hash="h")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "[" * 50_000,
+        "[]",
+        "{}",
+        {"router": 7},
+        {"router": "os.system"},
+        {"setting": {"dict": {"command": "id"}}},
+        {"setting": {"dict": {}, "list": []}},
+        {"setting": {"array": ["state.a"]}},
+        {"setting": {"dict": 3}},
+        {"state": {"dict": {"scores": "not a method any more"}}},
+        {"state": {"dict": {"__class__": "str"}}},
+        {"state": {"bytes": "no hex"}},
+        {"model_ids": [["a"]]},
+        {"model_ids": None},
+    ],
+)
+def test_a_strangers_router_is_values_and_nothing_else(change: object, tmp_path: Path) -> None:
+    """Whatever stands in it, it is loaded as values of a registered router or refused in words."""
+    router = ROUTERS.get("ridge")()
+    router.fit(examples(20, 0))
+    save(router, tmp_path, setting={}, model_ids=("a", "b", "c"), encoder="e", encoder_hash="h")
+    path = tmp_path / "router.json"
+    words = json.loads(path.read_text())
+    path.write_text(json.dumps(words | change) if isinstance(change, dict) else str(change))
+    with pytest.raises(RouteyardError):
+        load(tmp_path)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.shown import markdown, one_line, prose, spreadsheet, visible
+from pipelines.errors import SourceError
+from schemas.shown import fenced, markdown, one_line, prose, spreadsheet, visible
 
 
 @given(st.text())
@@ -63,3 +64,17 @@ def test_markdown_holds_no_markup_of_its_own() -> None:
     assert "<h1>title</h1>" in said
     for tag in ("<script", "<img"):
         assert tag not in said
+
+
+def test_an_error_says_strangers_text_without_signs_that_act() -> None:
+    """Prefect keeps an error's text as a run's state, and a worker's log prints it."""
+    error = SourceError("no \x1b[2J file", where="a\u202eb", next_step="look\nthere")
+    assert str(error) == "no �[2J file\n  where: a�b\n  next:  look\nthere"
+
+
+@pytest.mark.parametrize("text", ["plain", "```\n# head\n```", "`````"])
+def test_a_fence_is_longer_than_any_in_its_text(text: str) -> None:
+    fence, *lines, last = fenced(text).split("\n")
+    assert fence == last
+    assert "\n".join(lines) == text
+    assert all(fence not in line for line in lines)

@@ -36,6 +36,9 @@ def test_case(case: case_files.Case) -> None:
     if case.scorer != "mcq":
         assert reading.outcome == case.wanted, f"{case.trap}: {reading.reason}"
         return
+    if case.wanted == "??":  # no one option is read, contested or not
+        assert reading.extracted is None, f"{case.trap}: {reading.reason}"
+        return
     if case.wanted == "?":
         assert reading.outcome == "abstain" or reading.conflict, f"{case.trap}: {reading.reason}"
         return

@@ -110,6 +110,19 @@ def test_footprints_through_an_api_are_asked_once(release, tmp_path, capsys):
         path.write_text(yaml.safe_dump(recipe))
         words = ["fingerprint", release, "--recipe", path, "--workspace", tmp_path / "yard",
                  "--steps", 3, "--out", tmp_path / "d.parquet"]  # fmt: skip
+        # What it may cost is said without a call.
+        assert routeyard(*words, "--plan", "--json") == 0
+        asked = json.loads(capsys.readouterr().out)["asked"]
+        assert asked == [{"model_id": "m0", "calls": 6, "most_usd": None}]
+        priced = recipe | {"pool": recipe["pool"] | {"models": [
+            {"model_id": "m0", "price_in": 1.0, "price_out": 1000.0, "price_date": "2026-11-01"}
+        ]}}  # fmt: skip
+        (tmp_path / "priced.yaml").write_text(yaml.safe_dump(priced))
+        assert routeyard(*words, "--recipe", tmp_path / "priced.yaml", "--plan", "--json") == 0
+        most = json.loads(capsys.readouterr().out)["asked"][0]["most_usd"]
+        # Three tokens of each answer at 1,000 USD per million, and the prompts.
+        assert 6 * 3 * 1000 / 1e6 < most < 6 * 3 * 1000 / 1e6 + 6 * 1000 / 1e6
+        assert server.requests == 0
         assert routeyard(*words) == 0
         assert routeyard(*words) == 0
         assert server.requests == 6
@@ -161,6 +174,38 @@ def test_hidden_states_resume(release, llama, tmp_path, capsys):
     assert routeyard("hidden-states", release, "--model", llama, "--out", tmp_path / "v",
                      "--split", "validation") == 0  # fmt: skip
     assert len(pq.read_table(tmp_path / "v" / "part-00000.parquet")) == 6 * 4
+
+
+def test_memory_and_time_are_said_before_weights_are_loaded(
+    release, llama, gpt2, tmp_path, capsys, monkeypatch
+):
+    from safetensors.numpy import load_file
+
+    from pipelines.signals import local_model
+
+    def refuse(*_, **__):
+        raise AssertionError("weights were loaded")
+
+    monkeypatch.setattr(local_model, "load", refuse)
+    out = tmp_path / "states"
+    words = ["hidden-states", release, "--model", llama, "--out", out, "--device", "cpu"]
+    assert routeyard(*words, "--plan", "--json") == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    arrays = load_file(llama / "model.safetensors").values()
+    assert found["parameters"] == sum(a.size for a in arrays)
+    assert found["texts"] == N
+    assert found["memory_gb"] > 0
+    assert "about 0.8 GB of" in said.err
+    assert not out.exists()
+    words = ["fingerprint", release, "--local", f"s={gpt2}", "--steps", 4, "--device", "cpu"]
+    assert routeyard(*words, "--plan", "--json") == 0
+    (local,) = json.loads(capsys.readouterr().out)["local"]
+    assert local["texts"] == 6
+    words = ["fingerprint", release, "--kind", "perplexity_fingerprint", "--language-model", gpt2]
+    assert routeyard(*words, "--device", "cpu", "--plan", "--json") == 0
+    (local,) = json.loads(capsys.readouterr().out)["local"]
+    assert local["texts"] == 11  # two models, one of which left a probe out
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_rounds_and_uniform_coverage_are_compared_at_each_budget(
 def test_everything_asked_leaves_no_pair_open() -> None:
     random = np.random.default_rng(1)
     scores = (random.random((90, 4)) < [0.3, 0.5, 0.52, 0.9]).astype(float)
-    shares, widths = collection._uniform(scores, np.arange(90) % 3, seed=0)
+    shares, widths = collection.uniform_widths(scores, np.arange(90) % 3, seed=0)
     assert shares[-1] == 1
     assert widths[-1] == 0
     assert (np.diff(widths) <= 0).all()

@@ -180,7 +180,9 @@ def test_rows_are_those_of_the_papers_tables() -> None:
     assert sum(shares) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("name", ["probe_aggregation", "cscr_bands", "cscr_curves", "probe_layers"])
+@pytest.mark.parametrize(
+    "name", ["probe_aggregation", "cscr_bands", "cscr_band_count", "probe_layers"]
+)
 def test_figures_are_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
     study: Study = STUDIES.get(name)
     run_study(name, given(study.paper in PAIRED), tmp_path, tmp_path)

@@ -24,6 +24,9 @@ def test_each_rule_does_what_it_says() -> None:
     assert used("utility:1") == [2, 2, 2, 2]
     assert used("utility:0") == used("argmax")
     assert used("query-budget:2") == [1, 1, 2, 2]
+    # The cheapest above the floor; where none is, the best.
+    assert used("sufficient:0.99") == used("argmax")
+    assert used("sufficient:0") == [2, 2, 2, 2]
     # The strong model for the half of the questions where it leads the cheap one most.
     assert used("threshold:0.5", "strength") == [0, 0, 2, 2]
     assert used("similarity:0.5", "similarity") == [1, 1, 2, 2]

@@ -63,7 +63,7 @@ def route(
             _save(fitted, words, lexical, save)
     vector = None
     if words["encoder"] != "none":
-        vector = _encoded(question, words, lexical)
+        vector = _encoded(question, words, lexical, place)
     queries = Queries(("question",), np.array([task]), vector, (question,))
     scores = np.asarray(fitted.scores(queries), dtype=np.float64)
     share = _shares(fitted, words, scores, rule, weight)
@@ -113,6 +113,7 @@ def _fitted(
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
     from flows.actions.released import read_release
     from flows.actions.routers.zoo import vectors
+    from pipelines import encoders
     from pipelines.embed import text_of
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
@@ -141,7 +142,7 @@ def _fitted(
         encoder_hash = _hash(lexical)
     else:
         core = _with(core, vectors(tables, core, [encoder], scheme=chosen, cache=cache)[encoder])
-        encoder_hash = weights_hash(encoder)
+        encoder_hash = encoders.weights_hash(encoder)
     setting: dict[str, Any] = {"seed": 42} if traits(entrant).stochastic else {}
     router = made(entrant, {k: v for k, v in setting.items() if k != "seed"}, 42)
     router.fit(core.training(chosen))
@@ -209,13 +210,18 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     return found
 
 
-def _encoded(question: str, words: dict[str, Any], lexical: Lexical | None) -> NDArray[np.float32]:
+def _encoded(
+    question: str, words: dict[str, Any], lexical: Lexical | None, place: Path
+) -> NDArray[np.float32]:
     if lexical is not None:
         return lexical.encode([question])
     from pipelines import encoders
+    from pipelines.routers import saved
 
     name = encoders.ALIASES.get(words["encoder"], words["encoder"])
-    _same(words, weights_hash(name), Path(name))
+    if name == saved.TUNED:  # it came with the router
+        name = str(saved.tuned_encoder(place))
+    _same(words, encoders.weights_hash(name), Path(name))
     return encoders.load(name, 1)([question])[0]
 
 
@@ -226,21 +232,6 @@ def _same(words: dict[str, Any], found: str, where: Path) -> None:
             where=str(where),
             next_step="install the same weights, or fit the router again",
         )
-
-
-def weights_hash(encoder: str) -> str:
-    """Hash of an encoder's weight files; of its name where it is a hub id."""
-    from pipelines import encoders
-
-    place = Path(encoders.location(encoders.ALIASES.get(encoder, encoder)))
-    hashed = hashlib.sha256()
-    files = sorted(place.rglob("*.safetensors")) if place.is_dir() else []
-    if not files:
-        hashed.update(encoder.encode())
-    for path in files:
-        with path.open("rb") as opened:
-            hashed.update(hashlib.file_digest(opened, "sha256").digest())
-    return hashed.hexdigest()[:16]
 
 
 def _hash(lexical: Lexical) -> str:

@@ -43,15 +43,18 @@ def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
         return secret.clean(read_json(body))
 
 
-def completion(data: Mapping[str, Any], secret: Secret) -> Reply:
+def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) -> Reply:
     """A completion from its decoded object.
+
+    Args:
+        tools: The request declared tools: calling them is an answer.
 
     Raises:
         Fault: it carries an error, or no answer.
     """
     with cleaned(secret):
         # Twice: reading joins the parts of a text, in which a key may stand cut.
-        return secret.clean(reply_from(secret.clean(dict(data))))
+        return secret.clean(reply_from(secret.clean(dict(data)), tools=tools))
 
 
 def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> Fault:

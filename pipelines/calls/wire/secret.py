@@ -9,6 +9,7 @@ libraries log of a request goes through it as well (`logs.py`).
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -61,6 +62,7 @@ class Secret:
     def _values(self) -> tuple[str, ...]:
         # The longest first: one may stand in another.
         given = {text for text in (self.value, *self.others) if text}
+        given |= _encoded(self.value or "")
         return tuple(sorted(given, key=lambda text: (-len(text), text)))
 
     @cached_property
@@ -130,6 +132,19 @@ class Secret:
             kept.append(one)
             start = stop
         return kept
+
+
+def _encoded(key: str) -> set[str]:
+    """A key as base64, hexadecimal, backwards and in one case: anybody reads it out of these.
+
+    Of short keys nothing: their encodings are words.
+    """
+    if len(key) < _PIECE:
+        return set()
+    raw = key.encode("utf-8", "surrogatepass")
+    ways = {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+    ways = {way.rstrip("=") for way in ways}
+    return ways | {raw.hex(), raw.hex().upper(), key[::-1], key.upper(), key.lower()}
 
 
 def _parts(address: str) -> tuple[str, ...]:

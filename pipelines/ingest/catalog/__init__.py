@@ -22,6 +22,8 @@ from schemas.recipe import Source
 
 #: Keys of an entry that are no part of a source.
 _BESIDE = ("about", "fixture")
+#: What each of them holds.
+_PARTS = {"about": ("evidence", "unconfirmed", "citation", "defects"), "fixture": ("rows",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,15 @@ def entry(name: str) -> Entry:
         UnknownName: there is no such entry.
     """
     content = _content(name, where="catalog")
+    for key, holds in _PARTS.items():
+        lacking = [part for part in holds if part not in (content.get(key) or {})]
+        if lacking:
+            raise RecipeError(
+                f"the catalog's {name!r} lacks {key}: {', '.join(lacking)}",
+                where=str(_files()[name][1]),
+                next_step="write them as its neighbours do; pipelines/ingest/catalog/README.md "
+                "says what each holds",
+            )
     about, fixture = content["about"], content["fixture"]
     rows = tuple(fixture["rows"])
     layout = dict.fromkeys(key for row in rows for key in row if not key.startswith("_"))

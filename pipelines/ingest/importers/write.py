@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import BadInput, RouteyardError, SourceError
 from pipelines.files import sha256
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.suggested import ReadAs, read_as
 from pipelines.staging import place, staging
 
 _BATCH = 50_000
@@ -56,6 +57,8 @@ class Imported:
     answers: int
     left_out: dict[str, int]
     lacks: tuple[str, ...]
+    #: The rule that would read graded answers with text; None where there are none.
+    read_as: ReadAs | None = None
 
 
 def run_import(
@@ -86,11 +89,12 @@ def run_import(
         recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
         _write_yaml(recipe, importer, folder / "recipe.yaml")
         _write_yaml(recipe["pool"], importer, folder / "pool.yaml")
-        if target.exists():
-            status = _same(folder, target)
-        else:
+        try:
             place(folder, target)
             status = "created"
+        except FileExistsError:  # it was there, or another import made it just now
+            status = _same(folder, target)
+    given = any(question.scorer == "given" for question in found.questions.values())
     return Imported(
         folder=target,
         recipe=target / "recipe.yaml",
@@ -100,6 +104,9 @@ def run_import(
         answers=answers,
         left_out=found.reasons(),
         lacks=importer.lacks,
+        read_as=read_as(target / "queries.parquet", target / "responses.parquet")
+        if given
+        else None,
     )
 
 

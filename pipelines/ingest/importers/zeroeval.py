@@ -20,7 +20,9 @@ from pipelines.ingest.importers.reading import (
 _COLUMNS = ("id", "output")
 _LAYOUT = "result_dirs/<task>/<model>.json: a list of id, question, answer, output, chat_history"
 #: task of the path → rule scorer that reads its answers.
-_SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "em", "zebra": "given"}
+_SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", "zebra": "given"}
+#: Of other tasks the shape of each reference says how its answers are read.
+_BY_SHAPE = "auto"
 
 
 def read(path: Path) -> Found:
@@ -34,7 +36,7 @@ def read(path: Path) -> Found:
 def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
     for path in paths:
         task, model = path.parent.name, path.stem
-        scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), "em")
+        scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), _BY_SHAPE)
         content = load_json(path)
         if stray(found, content, _COLUMNS, f"{task}/{path.name}"):
             continue

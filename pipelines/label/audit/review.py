@@ -23,6 +23,7 @@ COLUMNS = (
     "query_id", "model_id", "sample", "task", "why", "label", "order_changes", "closeness",
     "question", "references", "output", "span", "readings", "reasons", "decision", "note",
 )  # fmt: skip
+#: Of a longer answer the beginning, what was read and the end are shown, so many characters in all.
 _SHOWN = 20_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -156,16 +157,17 @@ def _with_texts(
         ):
             connection.register(name, table)
         found = connection.sql(
-            f"""
+            """
             SELECT w.place, r.sample, q.prompt AS question,
                    array_to_string(q."references", ' | ') AS "references",
-                   left(r.text, {_SHOWN}) AS output,
+                   r.text AS output,
                    (SELECT string_agg(v.scorer || ': ' || v.outcome
                                       || coalesce(' (' || left(v.extracted, 80) || ')', ''), '; '
                                       ORDER BY v.scorer)
                     FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
                                         = (r.query_id, r.model_id, r.sample)) AS readings,
                    (SELECT string_agg(v.scorer || ' ' || v.scorer_version || ': ' || v.outcome
+                                      || coalesce(' (' || left(v.extracted, 80) || ')', '')
                                       || ' - ' || coalesce(left(v.reason, 400), ''), chr(10)
                                       ORDER BY v.scorer)
                     FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
@@ -185,9 +187,39 @@ def _with_texts(
         row = rows[text.pop("place")]
         label = {True: "correct", False: "incorrect", None: "undecided"}[row["correct"]]
         label += f" by {row['decided_by']}" if row["decided_by"] else ""
+        text["output"], text["span"] = _shown(text["output"] or "", text["span"] or "")
         one = {**row, **text, "label": label, "decision": "", "note": ""}
         full.append({name: "" if one[name] is None else one[name] for name in COLUMNS})
     return full
+
+
+def _shown(text: str, span: str) -> tuple[str, str]:
+    """A long answer cut to its beginning, what was read and its end; the span moves along.
+
+    Answers stand at the end, and what was read must be seen.
+    """
+    if len(text) <= _SHOWN:
+        return text, span
+    start, end = map(int, span.split("-")) if span else (0, 0)
+    part = _SHOWN // 4
+    wanted = [(0, part), (start - part // 2, min(end, start + part) + part // 2)]
+    kept: list[list[int]] = []
+    for first, last in sorted([*wanted, (len(text) - part, len(text))]):
+        first, last = max(0, first), min(len(text), last)
+        if kept and first <= kept[-1][1]:
+            kept[-1][1] = max(kept[-1][1], last)
+        else:
+            kept.append([first, last])
+    out, moved, before = "", "", 0
+    for first, last in kept:
+        if out:
+            out += f"\n[… {first - before:,} characters …]\n"
+        if span and first <= start < last:
+            shift = len(out) - first
+            moved = f"{start + shift}-{min(end, last) + shift}"
+        out += text[first:last]
+        before = last
+    return out, moved
 
 
 def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -22,6 +22,12 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 _ANSWERS = re.compile(r"\(?[A-Z]\)?[.):]?|[-+$€£]?[\d.,/%]+|yes|no|true|false|none", re.IGNORECASE)
+#: A word within a text that can be what it answers: an option's letter, a name.
+_NAMES = re.compile(
+    r"(?!I\b|Let\b|Step\b|Sure\b|Here\b|Okay\b|Thank)[(\[*\"'“]*[^\W\d_a-z][\w'’.-]*[)\].,*\"'”]*"
+    r"|[(\[][a-z][)\]][.,]?"
+)
+_GIVES = re.compile(r"\banswer\W*(?:\bis\b|:)\W*\w", re.IGNORECASE)
 _HANGS = re.compile(
     r"[,:;(\-–—]$|\b(?:the|an?|of|to|is|are|and|or|for|with|that|in|do|am|will|can|need|have)$",
     re.IGNORECASE,
@@ -46,7 +52,21 @@ def is_stub(text: str | None) -> bool:
     words = said.split()
     if _HANGS.search(said) and len(words) <= 2 * WORDS:
         return True
-    return len(words) <= WORDS and bool(_OPENS.match(said)) and not re.search(r"\d", said)
+    if len(words) > WORDS or not _OPENS.match(said) or re.search(r"\d", said):
+        return False
+    # "The answer is (A)" and "It is Paris" open as stubs do, and name something.
+    named = _GIVES.search(said) or _ANSWERS.fullmatch(words[-1])
+    return not named and not any(_NAMES.fullmatch(word) for word in words[1:])
+
+
+def is_answer(text: str) -> bool:
+    """Whether a short text is an answer and no more: "B", "The answer is (A)."
+
+    Such a text stands under many questions without anything being wrong.
+    """
+    said = text.strip().strip("*_`\"'. ")
+    short = len(said) <= LONGEST and not is_stub(said)
+    return short and bool(_ANSWERS.fullmatch(said) or _GIVES.search(said))
 
 
 def look(
@@ -64,6 +84,8 @@ def look(
     short = connection.sql(_SHORT).to_arrow_table()
     kept = pa.array([is_stub(text) for text in short.column("text").to_pylist()], pa.bool_())
     connection.register("stub_texts", short.filter(kept))
+    plain = pa.array([is_answer(text) for text in short.column("text").to_pylist()], pa.bool_())
+    connection.register("answer_texts", short.filter(plain))
     tables = {
         "stubs": connection.sql(_STUBS).to_arrow_table(),
         "readable": connection.sql(_READABLE).to_arrow_table(),
@@ -119,6 +141,7 @@ _CONSTANT = """
            count(*) FILTER (s.is_right) AS marked_right,
            bool_or(b.text IS NOT NULL) AS stub
     FROM scored s JOIN queries q USING (query_id) LEFT JOIN stub_texts b USING (text)
+         ANTI JOIN answer_texts a USING (text)
     WHERE b.text IS NOT NULL OR length(s.text) > 8
     GROUP BY s.model_id, s.text
     HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import UnknownName, did_you_mean
+from pipelines.errors import BadInput, UnknownName, did_you_mean
 from schemas.shown import markdown, one_line, spreadsheet
 
 _ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown"}
@@ -95,11 +95,18 @@ def _csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
 
 
 def _json(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
-    del schema
+    names = schema.names
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadInput(
+            f"two columns of the answer are called {twice[0]!r}, and an object holds one",
+            next_step="name them apart with AS",
+        )
     before = "[\n"
     for batch in batches:
-        for row in batch.to_pylist():
-            text = json.dumps(row, ensure_ascii=False, indent=2, default=str)
+        for row in _rows(batch):
+            text = json.dumps(
+                dict(zip(names, row, strict=True)), ensure_ascii=False, indent=2, default=str
+            )
             yield before + textwrap.indent(text, "  ")
             before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
@@ -132,8 +139,26 @@ def _table(answer: pa.Table) -> str:
 
 
 def _rows(answer: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in answer.columns]
+    named = zip(answer.schema.names, answer.columns, strict=True)
+    columns = [_values(name, column) for name, column in named]
     return list(zip(*columns, strict=True)) if columns else []
+
+
+def _values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Python's values of a column.
+
+    Raises:
+        BadInput: one lies outside what Python can hold, such as a date after the year 9999.
+    """
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise BadInput(
+            f"the column {name!r} holds a value that cannot be shown: {error}",
+            where="the answer of the query",
+            next_step=f"ask for CAST({name} AS VARCHAR), or --out FILE.parquet",
+        ) from error
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -201,10 +201,19 @@ class SqlProcess:
         return SourceError(f"the process that answers queries sent {kind!r}")
 
 
+#: The longest time-out, in seconds: a year.
+_LONGEST = 366 * 86400.0
+
+
 class _Clock:
     """Time that a query has left; it stands still while nobody waits for it."""
 
     def __init__(self, limit: float) -> None:
+        if not 0 < limit <= _LONGEST:
+            raise BadInput(
+                f"{limit:g} s is no time-out",
+                next_step=f"give more than 0 and at most {_LONGEST:g}",
+            )
         self.limit, self.spent = limit, 0.0
 
     def left(self) -> float:

@@ -43,29 +43,30 @@ SAVED: dict[str, Saved] = {
         # A task's best single model is the one furthest above the mean of the questions it was
         # asked (where no label is missing: the most accurate), and the oracle is over the
         # questions that it has a label for. Means over different questions would contradict.
+        # Tasks without gaps need no label: their sums are known.
         "WITH asked AS MATERIALIZED (\n"
         "    SELECT query_no, task, judged, total, top FROM numbered.per_query\n"
         "    JOIN numbered.queries USING (query_no) WHERE judged > 0\n"
-        "), per AS MATERIALIZED (SELECT model_no, task, judged, total FROM numbered.per_task\n"
-        "), size AS (SELECT task, count(*) AS asked FROM asked GROUP BY task\n"
-        "), gaps AS (\n"
-        "    SELECT DISTINCT task FROM per JOIN size USING (task) WHERE judged < asked\n"
+        "), of_task AS MATERIALIZED (\n"
+        "    SELECT task, count(*) AS asked, avg(top) AS oracle FROM asked GROUP BY task\n"
+        "), whole AS (\n"
+        "    SELECT task FROM numbered.per_task JOIN of_task USING (task)\n"
+        "    GROUP BY task HAVING count(*) FILTER (judged BETWEEN 1 AND asked - 1) = 0\n"
         "), led AS (\n"
-        "    SELECT task, model_no, sum(score - total / judged) AS lead, count(*) AS n\n"
-        "    FROM numbered.labels JOIN asked USING (query_no)\n"
-        "    WHERE score IS NOT NULL AND task IN (FROM gaps) GROUP BY task, model_no\n"
-        "    UNION ALL SELECT task, model_no, total, judged FROM per\n"
-        "    WHERE judged > 0 AND task NOT IN (FROM gaps)\n"
-        "), single AS (\n"
-        "    SELECT task, arg_min(model_no, (-round(lead, 9), -n, model_no)) AS model_no\n"
-        "    FROM led GROUP BY task\n"
+        "    SELECT task, model_no, sum(score - total / judged) AS lead, count(*) AS n,\n"
+        "           avg(top) AS oracle, avg(score) AS single\n"
+        "    FROM numbered.labels JOIN (FROM asked ANTI JOIN whole USING (task)) USING (query_no)\n"
+        "    WHERE score IS NOT NULL GROUP BY task, model_no\n"
+        "    UNION ALL SELECT task, model_no, total, judged, oracle, total / judged\n"
+        "    FROM numbered.per_task JOIN of_task USING (task) SEMI JOIN whole USING (task)\n"
+        "    WHERE judged > 0\n"
+        "), best AS (\n"
+        "    FROM led QUALIFY row_number()\n"
+        "        OVER (PARTITION BY task ORDER BY round(lead, 9) DESC, n DESC, model_no) = 1\n"
         ")\n"
-        "SELECT task, count(*) AS queries, avg(top) AS oracle, avg(score) AS best_single,\n"
-        "       any_value(model_id) AS best_model, avg(top) - avg(score) AS gap\n"
-        "FROM single JOIN asked USING (task)\n"
-        "JOIN numbered.labels USING (query_no, model_no)\n"
-        "JOIN numbered.models USING (model_no) WHERE score IS NOT NULL\n"
-        "GROUP BY task ORDER BY gap DESC, task",
+        "SELECT task, n AS queries, oracle, single AS best_single, model_id AS best_model,\n"
+        "       oracle - single AS gap\n"
+        "FROM best JOIN numbered.models USING (model_no) ORDER BY gap DESC, task",
     ),
     "hardest_solvable": Saved(
         "queries that fewest models solve, but at least one does",

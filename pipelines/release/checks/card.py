@@ -12,7 +12,7 @@ from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.manifest import MANIFEST, code_version
 from pipelines.release.tables import contract_of
 from schemas import CONTRACTS, Stored
-from schemas.manifest import Manifest, digest_of
+from schemas.manifest import FORMAT, Manifest, digest_of
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 Render = Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str]
@@ -28,8 +28,9 @@ def check_card(
     """Findings in `README.md`.
 
     It must be, word for word, what the tables give. Where the release names another
-    version of this code, whose template may have used other words, or an add-on was
-    not fetched, each figure of a line that differs must still stand in the fresh card.
+    version of this code or an earlier format, whose template may have used other words,
+    or an add-on was not fetched, each figure of a line that differs must still stand in
+    the fresh card.
     """
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}
     if "README.md" not in readable or not expected <= tables.keys():
@@ -53,7 +54,8 @@ def check_card(
         return
     if card == fresh:
         return
-    if not missing and manifest.code_version == code_version():
+    own = manifest.code_version == code_version() and manifest.format == FORMAT
+    if not missing and own:
         yield Finding("card", "README.md", _first_difference(card, fresh))
         return
     known = set(fresh.splitlines())

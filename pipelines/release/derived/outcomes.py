@@ -1,8 +1,9 @@
 """`outcomes`: labels and costs in one row per pair, made by blocks of queries.
 
 Labels and responses lie by model, outcomes by query. A block of queries is read from
-both files through the first and last key of their row groups, so that no more than a
-block stands in memory, and a row group is read about twice.
+both files through the first and last key of their row groups. What a row group holds of
+later blocks is kept, up to as many rows as a block has: so most are read once, and no more
+than two blocks stand in memory.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def blocks(
 
 
 class _Sorted:
-    """A Parquet file sorted by model and query, read by ranges of queries."""
+    """A Parquet file sorted by model and query, read by rising ranges of queries."""
 
     def __init__(self, path: Path, name: str, columns: Sequence[str]) -> None:
         self.path, self.name = path, name
@@ -94,6 +95,8 @@ class _Sorted:
         )
         self.rows = self.file.metadata.num_rows
         self.groups = [self._span(g) for g in range(self.file.metadata.num_row_groups)]
+        #: Row group → its rows of queries after the last range.
+        self._later: dict[int, pa.Table] = {}
 
     def _span(self, group: int) -> tuple[str, str, bool]:
         """Smallest and largest query, and whether the group holds several models."""
@@ -106,14 +109,33 @@ class _Sorted:
         return (query.min, query.max, model.min != model.max)
 
     def between(self, low: str, high: str) -> pa.Table:
-        """Rows of queries from `low` to `high`, both included, in the file's order."""
-        wanted = [g for g, (a, b, _) in enumerate(self.groups) if a <= high and b >= low]
-        table = self.file.read_row_groups(wanted, columns=self.columns, use_threads=False)
-        if all(self.groups[g][0] >= low and self.groups[g][1] <= high for g in wanted):
-            return table
-        ids = table.column("query_id")
-        inside = pc.and_(pc.greater_equal(ids, low), pc.less_equal(ids, high))
-        return table.filter(inside)
+        """Rows of queries from `low` to `high`, both included, in the file's order.
+
+        The next range must begin after `high`.
+        """
+        parts = [
+            self._group(g, low, high)
+            for g, (a, b, _) in enumerate(self.groups)
+            if a <= high and b >= low
+        ]
+        return pa.concat_tables(
+            parts or [self.file.schema_arrow.empty_table().select(self.columns)]
+        )
+
+    def _group(self, number: int, low: str, high: str) -> pa.Table:
+        first, last, _ = self.groups[number]
+        rows = self._later.pop(number, None)
+        if rows is None:
+            rows = self.file.read_row_group(number, columns=self.columns, use_threads=False)
+            if first < low:
+                rows = rows.filter(pc.greater_equal(rows.column("query_id"), low))
+        if last <= high:
+            return rows
+        later = pc.greater(rows.column("query_id"), high)
+        rest = rows.filter(later)
+        if sum(held.num_rows for held in self._later.values()) + rest.num_rows <= _PAIRS:
+            self._later[number] = rest
+        return rows.filter(pc.invert(later))
 
 
 def _known(part: pa.Table, ids: pa.Array, models: pa.Array) -> tuple[pa.Table, Array]:

@@ -54,8 +54,9 @@ def export(
     Raises:
         BadInput: `target` exists, or an option is not one of the layout's.
     """
+    there = BadInput(f"{target} exists already", where=str(target), next_step="name a new folder")
     if target.exists():
-        raise BadInput(f"{target} exists already", where=str(target), next_step="name a new folder")
+        raise there
     for name in options:
         if name not in exporter.options:
             raise BadInput(
@@ -64,7 +65,10 @@ def export(
             )
     with staging(target) as folder:
         done = exporter.write(release, folder, options)
-        place(folder, target)
+        try:
+            place(folder, target)
+        except FileExistsError:  # another export made it while this one wrote
+            raise there from None
     return done
 
 

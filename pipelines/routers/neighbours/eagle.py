@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
 from pipelines.routers.neighbours.knn import nearest
+from pipelines.routers.neighbours.wins import Wins
 
 #: Elo points per unit of log odds, and where ratings begin.
 POINTS, BEGIN = 400 / np.log(10), 1000.0
-#: Questions rated at once, by cells of (question, model, model).
-CELLS = 1 << 22
+#: Questions rated at once, by cells of (question, model, model): few enough to stay in a cache.
+CELLS = 1 << 19
 
 
 class Eagle:
@@ -60,9 +61,7 @@ class Eagle:
     def fit(self, train: Examples) -> Eagle:
         train = usable(train)
         self._vectors, self._labels = train.queries.vectors(), train.labels
-        won = np.zeros((train.labels.shape[1],) * 2)
-        for first in range(0, len(train.labels), 512):
-            won += results(train.labels[first : first + 512]).sum(axis=0)
+        won = Wins(train.labels).total()
         self._global = ratings((won + half(won.shape[0]))[None])[0]
         return self
 
@@ -70,34 +69,24 @@ class Eagle:
         near = nearest(queries.vectors(), self._vectors, self.neighbours)[0]
         m = len(self._global)
         size = max(1, CELLS // (m * m))
-        parts = [self._local(near[first : first + size]) for first in range(0, len(near), size)]
+        wins = Wins(self._labels)
+        blocks = [near[first : first + size] for first in range(0, len(near), size)]
+        parts = [self._local(block, wins) for block in blocks]
         local = np.concatenate(parts) if parts else np.empty((0, m))
         return np.asarray(self.share * self._global + (1 - self.share) * local)
 
-    def _local(self, near: NDArray[np.int64]) -> Floats:
+    def _local(self, near: NDArray[np.int64], wins: Wins) -> Floats:
         if self.as_published:
             return replayed(self._global, self._labels, near)
         odds = (self._global[:, None] - self._global[None, :]) / POINTS
         expected = self.prior / (1 + np.exp(-odds))
         np.fill_diagonal(expected, 0.0)
-        won = np.tile(expected, (len(near), 1, 1))
-        for column in near.T:
-            won += results(self._labels[column])
-        return ratings(won)
+        return ratings(wins.among(near) + expected)
 
 
 def half(m: int) -> Floats:
     """Half a win each way between all models, which keeps every rating finite."""
     return 0.5 * (1 - np.eye(m))
-
-
-def results(labels: Floats) -> Floats:
-    """(n, m, m) 1 where the row model beat the column model, ½ for a tie, 0 where unknown."""
-    gap = labels[:, :, None] - labels[:, None, :]
-    out = np.where(np.isnan(gap), 0.0, (np.sign(gap) + 1) / 2)
-    diagonal = np.arange(labels.shape[1])
-    out[:, diagonal, diagonal] = 0.0
-    return np.asarray(out)
 
 
 def ratings(won: Floats, iterations: int = 60) -> Floats:
@@ -112,9 +101,11 @@ def ratings(won: Floats, iterations: int = 60) -> Floats:
     games = won + won.transpose(0, 2, 1)
     total = won.sum(axis=2)
     strength = np.ones(total.shape)
+    pairs = np.empty(won.shape)
     for _ in range(iterations):
-        pairs = strength[:, :, None] + strength[:, None, :]
-        new = np.maximum(total, 1e-9) / np.maximum((games / pairs).sum(axis=2), 1e-12)
+        np.add(strength[:, :, None], strength[:, None, :], out=pairs)
+        np.divide(games, pairs, out=pairs)
+        new = np.maximum(total, 1e-9) / np.maximum(pairs.sum(axis=2), 1e-12)
         new /= np.exp(np.log(new).mean(axis=1, keepdims=True))
         done = np.allclose(new, strength, rtol=1e-6, atol=0)
         strength = new
@@ -124,18 +115,22 @@ def ratings(won: Floats, iterations: int = 60) -> Floats:
 
 
 def replayed(begin: Floats, labels: Floats, near: NDArray[np.int64], k: float = 32.0) -> Floats:
-    """(n, m) Elo after the neighbours' results one by one, from `begin`, far to near."""
-    rating = np.tile(begin, (len(near), 1))
+    """(n, m) Elo after the neighbours' results one by one, from `begin`, far to near.
+
+    Of a neighbour the pairs (a, b), a < b, are replayed in rising order. Pairs of equal a + b
+    share no model, and each comes after all that precede it and share one: they go at once.
+    """
+    rating = np.tile(begin[:, None], (1, len(near)))
     m = len(begin)
     for column in near.T[::-1]:
-        y = labels[column]
-        for a in range(m):
-            for b in range(a + 1, m):
-                gap = y[:, a] - y[:, b]
-                known = ~np.isnan(gap)
-                score = (np.sign(np.where(known, gap, 0.0)) + 1) / 2
-                expected = 1 / (1 + np.exp(-(rating[:, a] - rating[:, b]) / POINTS))
-                change = np.where(known, k * (score - expected), 0.0)
-                rating[:, a] += change
-                rating[:, b] -= change
-    return rating
+        y = labels[column].T
+        for total in range(1, 2 * m - 2):
+            a = np.arange(max(0, total - m + 1), (total + 1) // 2)
+            b = total - a
+            gap = y[a] - y[b]
+            score = (np.sign(gap) + 1) / 2
+            expected = 1 / (1 + np.exp((rating[b] - rating[a]) / POINTS))
+            change = np.nan_to_num(k * (score - expected))
+            rating[a] += change
+            rating[b] -= change
+    return np.ascontiguousarray(rating.T)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits
+from pipelines.routers.base import Examples, Floats, Traits
 from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
 
 #: Error rates that are tried.
@@ -26,11 +26,11 @@ class CPRouter(Trained):
     From the question alone, and for M models: a predictor of correctness (cross-
     entropy per model); nonconformity 1 − p̂ of the correct (question, model) cells
     of the validation questions; a model is in the set where 1 − p̂ is within their
-    ⌈(n+1)(1−α)⌉/n quantile. `sets` gives the sets, `conformal_choice` the cheapest
-    model of each, falling back to the highest score where a set is empty. The
-    scores are the predictor's, so without regard to cost the rule is argmax, as the
-    plateau study's table has it. α is chosen on validation; the published procedure
-    takes the (unlabelled) test questions for it.
+    ⌈(n+1)(1−α)⌉/n quantile. `floor` is 1 minus that quantile: the selection rule
+    `sufficient:FLOOR` takes the cheapest model of each set, and the highest score
+    where a set is empty. The scores are the predictor's, so without regard to cost
+    the rule is argmax, as the plateau study's table has it. α is chosen on validation;
+    the published procedure takes the (unlabelled) test questions for it.
     """
 
     name = "cp-router"
@@ -56,17 +56,17 @@ class CPRouter(Trained):
 
         return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)
 
-    def fit(self, train: Examples) -> CPRouter:
-        super().fit(train)
+    def settle(self, network: Any, train: Examples) -> None:
+        super().settle(network, train)
         held = train.validation or train
         p = self.scores(held.queries)
         right = np.nan_to_num(held.labels, nan=0.0) >= 0.5
         self.alpha, self.quantile = best_alpha(1 - p, right, self.settings["beta"])
-        return self
 
-    def sets(self, queries: Queries) -> NDArray[np.bool_]:
-        """(n, m) models that may be right."""
-        return np.asarray(1 - self.scores(queries) <= self.quantile)
+    @property
+    def floor(self) -> float:
+        """Least score of a model in the conformal set; 0 where the set holds every model."""
+        return max(0.0, 1 - self.quantile)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {**super().arrays(), "conformal": np.array([self.alpha, self.quantile])}
@@ -119,9 +119,3 @@ def entropy(counts: NDArray[np.int64]) -> float:
     """Shannon entropy in bits of counts."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log2(p)).sum()) + 0.0
-
-
-def conformal_choice(scores: Floats, inside: NDArray[np.bool_], cost: Floats) -> NDArray[np.int64]:
-    """(n,) the cheapest model inside each set, the highest score where a set is empty."""
-    cheapest = np.argmin(np.where(inside, cost, np.inf), axis=1)
-    return np.asarray(np.where(inside.any(axis=1), cheapest, np.argmax(scores, axis=1)))

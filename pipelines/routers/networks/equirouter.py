@@ -83,12 +83,18 @@ class EquiRouter(Trained):
                     self.out.bias.zero_()
 
             def forward(self, x: Any) -> Any:
-                z = self.trunk(x)[:, None, :]
+                z = self.trunk(x)
                 scale, shift = self.film(self.models).chunk(2, dim=-1)
-                z = (1 + scale) * z + shift
-                u = self.own(self.models).expand_as(z)
-                both = torch.cat([z, u, z * u, (z - u).abs()], dim=-1)
-                return self.out(self.norm(self.hidden(both)))[..., 0] + self.level
+                scale, u = 1 + scale, self.own(self.models)
+                layer, bend = self.hidden
+                # All of [z_m, u, z_m ⊙ u] that is linear in z is one product: a matrix a model.
+                of_z, of_u, of_product, of_gap = layer.weight.chunk(4, dim=1)
+                joined = of_z + of_product * u[:, None, :]
+                fixed = (joined @ shift[..., None])[..., 0] + u @ of_u.T + layer.bias
+                moved = (joined * scale[:, None, :]).reshape(-1, width)
+                hidden = (z @ moved.T).reshape(len(x), m, width) + fixed
+                gap = torch.addcmul(shift - u, z[:, None, :], scale).abs()
+                return self.out(self.norm(bend(hidden + gap @ of_gap.T)))[..., 0] + self.level
 
         return Modulated()
 

@@ -87,13 +87,12 @@ class GraphRouter(Trained):
 
         return Graph()
 
-    def _descend(self, network: Any, train: Examples) -> Any:
+    def _descend(self, network: Any, train: Examples) -> None:
         # What new questions are scored against: the nodes after all train edges.
-        self._edges = self._batch(train, {})
-        network = super()._descend(network, train)
+        self._edges = self.batch(train, self.inputs(train.queries))
+        super()._descend(network, train)
         self._refresh(network)
         del self._edges
-        return network
 
     def _refresh(self, network: Any) -> None:
         import torch
@@ -103,9 +102,9 @@ class GraphRouter(Trained):
             first = network.question(edges.x)
             network.nodes.copy_(network.after_messages(first, edges.y, edges.known))
 
-    def _look(self, network: Any, check: Batch) -> tuple[float, float]:
+    def look(self, network: Any, check: Batch) -> tuple[float, float]:
         self._refresh(network)
-        return super()._look(network, check)
+        return super().look(network, check)
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
         if not self.settings["best_only"]:

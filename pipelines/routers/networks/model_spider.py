@@ -124,12 +124,15 @@ def ordered(scores: Any, place: Any, known: Any) -> Any:
     """
     import torch
 
-    below = (place[:, None, :] < place[:, :, None]) & (known[:, None, :] > 0)
-    below = below & (known[:, :, None] > 0)
-    rivals = scores[:, None, :].expand_as(below).masked_fill(~below, -torch.inf)
-    own = scores[:, :, None]
-    each = torch.logsumexp(torch.cat([own, rivals], dim=2), dim=2) - scores
-    counts = below.any(dim=2).to(scores.dtype)
+    # In rising order, unlabelled ones last, those strictly below stand in front: one running
+    # logsumexp serves all models of a question.
+    level, order = place.masked_fill(known <= 0, torch.inf).sort(dim=1)
+    ranked = scores.gather(1, order)
+    running = torch.logcumsumexp(ranked, dim=1)
+    before = torch.searchsorted(level, level, right=False)
+    counts = ((before > 0) & torch.isfinite(level)).to(scores.dtype)
+    below = running.gather(1, (before - 1).clamp(min=0))
+    each = torch.logaddexp(ranked, below) - ranked
     n = counts.sum(dim=1)
     per_row = (each * counts).sum(dim=1) / n.clamp(min=1.0)
     return per_row.sum() / (n > 0).sum().clamp(min=1)

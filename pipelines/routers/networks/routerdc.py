@@ -46,6 +46,7 @@ class RouterDC(Trained):
         "batch": 64,
         "learning_rate": 5e-5,
     }
+    targets_read_embeddings = True
     architectures = (
         {"size": 128},
         {"size": 64},

@@ -40,6 +40,11 @@ class Batch:
     more: Mapping[str, Any]
     noise: Any = None
 
+    def take(self, at: Any, noise: Any) -> Batch:
+        """Only these rows, drawn with this generator."""
+        more = {name: values[at] for name, values in self.more.items()}
+        return Batch(self.x[at], self.y[at], self.known[at], more, noise)
+
 
 class Trained(ABC):
     """Base of the gradient routers. Subclasses set `defaults` and write three methods."""
@@ -58,6 +63,8 @@ class Trained(ABC):
     }
     #: Settings of the published code, taken with `as_published=True`.
     published: ClassVar[Mapping[str, Any]] = {}
+    #: Whether `targets` reads the questions' embeddings, and not their labels alone.
+    targets_read_embeddings: ClassVar[bool] = False
 
     def __init__(self, *, seed: int = 42, as_published: bool = False, **settings: Any):
         known = {**self.loop, **self.defaults}
@@ -96,25 +103,39 @@ class Trained(ABC):
     def fit(self, train: Examples) -> Self:
         train = usable(train)
         x = self.inputs(train.queries)
-        self._shape = (*x.shape[1:], len(train.model_ids))
-        self._start = start_logits(model_means(train.labels))
         with one_thread():
-            network = seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
-            self._network = self._descend(network, train)
+            network = self.begin(x.shape[1:], train)
+            self._descend(network, train)
+            self.settle(network, train)
         return self
 
-    def _descend(self, network: Any, train: Examples) -> Any:
+    def begin(self, shape: tuple[int, ...], train: Examples) -> Any:
+        """The untrained network for inputs of this shape (without the questions' axis)."""
+        self._shape = (*shape, len(train.model_ids))
+        self._start = start_logits(model_means(train.labels))
+        return seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
+
+    def settle(self, network: Any, train: Examples) -> None:
+        """Take a trained network as the fitted one; `train` as `fit` had it."""
+        self._network = network.eval()
+
+    @property
+    def network(self) -> Any:
+        """The fitted torch module."""
+        return self._network
+
+    def _descend(self, network: Any, train: Examples) -> None:
         import torch
 
         s = self.settings
         optimiser = torch.optim.AdamW(
             network.parameters(), lr=s["learning_rate"], weight_decay=s["weight_decay"]
         )
-        whole = self._batch(train, self.targets(train))
+        whole = self.batch(train, self.inputs(train.queries), self.targets(train))
         held = train.validation
         check = None
         if held is not None and not np.all(np.isnan(held.labels)):
-            check = self._batch(held, {})
+            check = self.batch(held, self.inputs(held.queries))
         noise = torch.Generator().manual_seed(self.seed)
         order = np.random.default_rng(self.seed)
         n = len(whole.x)
@@ -127,12 +148,12 @@ class Trained(ABC):
             for step, rows in enumerate(pieces, 1):
                 network.train()
                 optimiser.zero_grad()
-                self.loss(network, _take(whole, torch.from_numpy(rows), noise)).backward()
+                self.loss(network, whole.take(torch.from_numpy(rows), noise)).backward()
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
                 optimiser.step()
                 if check is None or step not in looks:
                     continue
-                now = self._look(network, check)
+                now = self.look(network, check)
                 if now > best:
                     best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
                 else:
@@ -141,22 +162,23 @@ class Trained(ABC):
                 break
         if kept is not None:
             network.load_state_dict(kept)
-        network.eval()
-        return network
 
-    def _batch(self, part: Examples, more: Mapping[str, NDArray[Any]]) -> Batch:
+    def batch(
+        self, part: Examples, x: NDArray[np.float32], more: Mapping[str, NDArray[Any]] | None = None
+    ) -> Batch:
+        """All questions of a part as one batch, `x` what the network reads of them."""
         import torch
 
         known = ~np.isnan(part.labels)
         filled = np.where(known, part.labels, 0.0).astype(np.float32)
         return Batch(
-            torch.from_numpy(np.ascontiguousarray(self.inputs(part.queries))),
+            torch.from_numpy(np.ascontiguousarray(x)),
             torch.from_numpy(filled),
             torch.from_numpy(known.astype(np.float32)),
-            {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in more.items()},
+            {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in (more or {}).items()},
         )
 
-    def _look(self, network: Any, check: Batch) -> tuple[float, float]:
+    def look(self, network: Any, check: Batch) -> tuple[float, float]:
         """(routing accuracy, −mean squared error) on validation, cost disregarded."""
         import torch
 
@@ -205,11 +227,6 @@ class Trained(ABC):
         network.eval()
         self._network = network
         return self
-
-
-def _take(whole: Batch, at: Any, noise: Any) -> Batch:
-    more = {name: values[at] for name, values in whole.more.items()}
-    return Batch(whole.x[at], whole.y[at], whole.known[at], more, noise)
 
 
 def masked_mean(values: Any, weight: Any) -> Any:

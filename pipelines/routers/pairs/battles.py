@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, Floats, Queries
+from pipelines.routers.base import Examples, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,17 +64,6 @@ class Battles:
         return self.vectors[use], won[use]
 
 
-@runtime_checkable
-class PairRouter(Protocol):
-    """Scores say how likely the large model's answer is preferred, in [0, 1]."""
-
-    name: str
-
-    def fit(self, train: Battles, small: str, large: str) -> object: ...
-
-    def scores(self, queries: Queries) -> Floats: ...
-
-
 def from_preferences(
     preferences: pa.Table,
     vectors: Mapping[str, NDArray[np.float32]],
@@ -105,7 +93,7 @@ def from_preferences(
     if missing:
         raise BadInput(
             f"{len(missing)} question(s) with preferences have no embedding, such as {missing[0]}",
-            next_step="embed all questions of the release, or pass --embeddings FILE",
+            next_step="pass --embed, or --embeddings FILE with all questions of the release",
         )
     names = tuple(sorted({row[side] for row in rows for side in ("model_a", "model_b")}))
     at = {name: position for position, name in enumerate(names)}

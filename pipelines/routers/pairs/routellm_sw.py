@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
-from pipelines.routers.neighbours.eagle import half, ratings, results
+from pipelines.routers.neighbours.eagle import half, ratings
+from pipelines.routers.neighbours.wins import Wins
 
 #: Questions ranked at once.
 BLOCK = 256
@@ -44,22 +45,11 @@ class SimilarityWeighted:
     def fit(self, train: Examples) -> SimilarityWeighted:
         train = usable(train)
         self._vectors = train.queries.vectors()
-        m = train.labels.shape[1]
-        won = np.zeros((m, m))
-        for first in range(0, len(train.labels), 512):
-            won += results(train.labels[first : first + 512]).sum(axis=0)
-        self._rating = ratings((won + half(m))[None])[0]
+        wins, m = Wins(train.labels), train.labels.shape[1]
+        self._rating = ratings((wins.total() + half(m))[None])[0]
         self._tier = tiers_of(self._rating, self.tiers)
         k = int(self._tier.max()) + 1
-        join = np.eye(k)[self._tier]
-        parts = [
-            np.einsum("nij,ia,jb->nab", results(train.labels[f : f + 512]), join, join)
-            for f in range(0, len(train.labels), 512)
-        ]
-        per_question = np.concatenate(parts)
-        diagonal = np.arange(k)
-        per_question[:, diagonal, diagonal] = 0.0
-        self._won = per_question.reshape(len(per_question), k * k).astype(np.float32)
+        self._won = wins.joined(self._tier, k).reshape(len(train.labels), k * k)
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -68,11 +58,11 @@ class SimilarityWeighted:
         return np.concatenate(parts) if parts else np.empty((0, len(self._rating)))
 
     def _block(self, vectors: NDArray[np.float32]) -> Floats:
-        similarity = (vectors @ self._vectors.T).astype(np.float64)
+        similarity = vectors @ self._vectors.T
         top = np.maximum(similarity.max(axis=1, keepdims=True), 1e-12)
-        weight = self.gamma * self.gamma ** np.clip(similarity / top, -1, 1)
+        weight = self.gamma * np.power(np.float32(self.gamma), np.clip(similarity / top, -1, 1))
         k = int(self._tier.max()) + 1
-        won = (weight @ self._won).reshape(-1, k, k)
+        won = (weight @ self._won).reshape(-1, k, k).astype(np.float64)
         if k == 1:
             return np.tile(self._rating, (len(vectors), 1))
         found = ratings(won + half(k))

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats
 
-#: Questions read at once.
-BLOCK = 4096
+#: With more than twice as many outputs, splits are sought on this many leading directions.
+DIRECTIONS = 16
 
 
 def grow(
@@ -25,6 +25,10 @@ def grow(
 ) -> dict[str, NDArray[Any]]:
     """A random forest of regression trees with (n, k) outputs, as arrays.
 
+    The cost of a split grows with the outputs. Of many outputs the trees see the
+    `DIRECTIONS` along which the rows vary most, the best approximation of the squared
+    error they reduce; the values of the leaves are the means of all outputs.
+
     Returns:
         feature, left, right (t, nodes) int32, threshold (t, nodes) float32 and
         value (t, nodes, k) float32; shorter trees are padded with leaves.
@@ -38,7 +42,7 @@ def grow(
         max_features=features,
         random_state=seed,
         n_jobs=1,
-    ).fit(x, y if y.shape[1] > 1 else y[:, 0])
+    ).fit(x, _seen(y))
     grown = [tree.tree_ for tree in forest.estimators_]
     nodes, outputs = max(tree.node_count for tree in grown), y.shape[1]
     shape = (len(grown), nodes)
@@ -54,8 +58,29 @@ def grow(
         found["feature"][k, :n] = np.maximum(tree.feature, 0)
         found["left"][k, :n], found["right"][k, :n] = tree.children_left, tree.children_right
         found["threshold"][k, :n] = _down(tree.threshold)
-        found["value"][k, :n] = tree.value[:, :, 0]
+        if tree.value.shape[1] == outputs:
+            found["value"][k, :n] = tree.value[:, :, 0]
+        else:
+            rows = forest.estimators_samples_[k]
+            found["value"][k, :n] = _means(tree.apply(x[rows]), y[rows], n)
     return found
+
+
+def _seen(y: Floats) -> Floats:
+    """What splits are sought on: all outputs (one as a vector), or the leading directions."""
+    if y.shape[1] <= 2 * DIRECTIONS:
+        return y if y.shape[1] > 1 else y[:, 0]
+    centred = y - y.mean(axis=0)
+    return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:])
+
+
+def _means(leaf: NDArray[np.int64], y: Floats, nodes: int) -> Floats:
+    """(nodes, k) mean of the rows in every leaf; 0 for inner nodes."""
+    from scipy.sparse import csr_matrix
+
+    member = csr_matrix((np.ones(len(leaf)), (leaf, np.arange(len(leaf)))), (nodes, len(leaf)))
+    n = np.bincount(leaf, minlength=nodes)
+    return np.asarray((member @ y) / np.maximum(n, 1)[:, None])
 
 
 def _down(threshold: Floats) -> NDArray[np.float32]:
@@ -69,19 +94,25 @@ def per_tree(forest: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> tuple[F
     total = np.zeros((len(x), forest["value"].shape[2]))
     squares = np.zeros_like(total)
     for k in range(len(forest["feature"])):
-        at = np.zeros(len(x), np.int64)
-        while True:
-            left = forest["left"][k, at]
-            inner = left >= 0
-            if not inner.any():
-                break
-            value = x[np.arange(len(x)), forest["feature"][k, at]]
-            right = forest["right"][k, at]
-            step = np.where(value <= forest["threshold"][k, at], left, right)
-            at = np.where(inner, step, at)
-        one = forest["value"][k, at]
+        one = forest["value"][k, leaf_of(forest, k, x)]
         total += one
         squares += one.astype(np.float64) ** 2
     n = len(forest["feature"])
     mean = total / n
     return mean, np.sqrt(np.maximum(squares / n - mean**2, 0.0))
+
+
+def leaf_of(
+    forest: dict[str, NDArray[Any]], tree: int, x: NDArray[np.float32]
+) -> NDArray[np.int64]:
+    """(n,) the leaf that each question falls into."""
+    at = np.zeros(len(x), np.int64)
+    while True:
+        left = forest["left"][tree, at]
+        inner = left >= 0
+        if not inner.any():
+            return at
+        value = x[np.arange(len(x)), forest["feature"][tree, at]]
+        right = forest["right"][tree, at]
+        step = np.where(value <= forest["threshold"][tree, at], left, right)
+        at = np.where(inner, step, at)

@@ -169,6 +169,31 @@ def breaks_off(text: str, *, truncated: bool = False) -> bool:
     return before >= 0 and tail.rfind(last, 0, before + len(last) - 1) >= 0
 
 
+# "= $43,500", "= 7 days": a calculation carried out to its result, which may be named. A group
+# of digits that is not whole ("$43,5") was cut.
+_RESULT = re.compile(
+    r"=\s{0,2}[$€£¥]?\s?[-−]?\d+(?:,\d{3})*(?:\.\d+)?\s?%?(?:\s[^\W\d_]{1,20}){0,2}\s*$"
+)
+#: A line without an end mark is a short answer up to this length where it is all there is.
+_ALONE = 60
+
+
+def finished(line: str, *, alone: bool) -> bool:
+    """Whether an unmarked last line was written to its end: a sentence, a result, a short answer.
+
+    Of 1,263 answers in prose that end in a concluding sentence (RouteLLM's GSM8K) one that
+    was whole had no end mark, and it ended in a result; 49 others had been cut.
+
+    Args:
+        alone: The line is the whole output.
+    """
+    line = line.rstrip()
+    if not line or (alone and len(line) <= _ALONE) or _RESULT.search(line):
+        return bool(line)
+    last = line[-1]
+    return (not last.isalnum() and last not in "-−–—,;+*/\\=(<[&>×÷^") or line.endswith("**")
+
+
 def cut_within(one: Committed, text: str, *, truncated: bool) -> bool:
     """Whether the mark's own text was cut by the end of the output: "The answer is 1"."""
     ends = not text[one.end :].strip(" \t\r\n$*")

@@ -130,7 +130,7 @@ def committed(text: str) -> list[Committed]:
             continue
         kind = mark.lastgroup or ""
         start, stop = _extent(kind, text, mark.end(), end)
-        if start < stop and not (kind == "stated" and _hypothetical(text, position)):
+        if start < stop and not _supposed(kind, text, position):
             found.append(_made(kind, text, position, start, stop))
             # A field or box is read as a whole; sentences may hold a further mark.
             floor = stop if kind in ("field", "tag", "boxed") else mark.end()
@@ -178,6 +178,17 @@ def _starts_word(text: str, position: int, keyword: str) -> bool:
 def _continues(before: str, sign: str) -> bool:
     """Whether a letter of the same alphabet stands before (scripts without spaces excepted)."""
     return before.isalpha() and before.islower() and sign.islower()
+
+
+# "had there been 12, the answer would be \\boxed{12}"
+_WOULD = re.compile(r"\bwould (?:be|have been|become|equal)[\s:$\\*(\[]{0,6}$")
+
+
+def _supposed(kind: str, text: str, start: int) -> bool:
+    """Whether what is stated holds under a condition only; a box needs a "would" as well."""
+    if kind == "boxed" and not _WOULD.search(text, max(0, start - 40), start):
+        return False
+    return kind in ("stated", "boxed") and _hypothetical(text, start)
 
 
 def _hypothetical(text: str, start: int) -> bool:

@@ -11,9 +11,8 @@ import re
 from dataclasses import dataclass
 
 from pipelines.scorers.answers.keywords import lowered, occurrences
+from pipelines.scorers.answers.option_text import Options, matching, repeats
 from pipelines.scorers.answers.words import normalise
-
-Options = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,7 @@ _MARKS: dict[str, tuple[tuple[str, bool, re.Pattern[str]], ...]] = {
             ("field", True, r"answer\\?[\"']\s{0,3}:"),
             ("tag", True, r"answer\s?[>\]]\s{0,4}"),
             ("stated", True, r"answers?[*_]{0,3}" + _IS),
+            ("option", False, r"answers?\s{1,2}(?=[(*]{1,3}[A-Z]\b)"),
         ),
         "boxed": (("boxed", True, r"boxed\s{0,2}\{"),),
         "correct": (
@@ -97,7 +97,9 @@ _OPTION = re.compile(
     r"\\(?:text|textbf|mathrm|mathbf|bf|rm)\s{0,2}\{?){0,6})\s{0,2}"
     r"(?P<letters>[A-Z](?:[)\]*]{0,3}(?:\s{0,2}(?:,|&|/)\s{0,2}(?:and\s|or\s)?|\s(?:and|or)\s)[(*]{0,3}"
     r"[A-Z](?![A-Za-z'])[)]?){0,12}|[A-J]{2,10}(?=[)\]}*]))"
-    r"(?P<close>[*_`$\"'”’」】\])）}>.:;,]{0,6})(?![A-Za-z0-9'’+=^−])(?!-\w)",
+    r"(?P<close>[*_`$\"'”’」】\])）}>.:;,]{0,6})(?![A-Za-z0-9'’+=^−])(?!-\w)"
+    # "G_th(f) = …", "F(x) = …": a symbol of a formula
+    r"(?!_\{?\w)(?!\([^()\n]{1,12}\)\s{0,2}=)",
     re.IGNORECASE,
 )
 _LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
@@ -113,6 +115,10 @@ _AFTER_OPTION = re.compile(
     re.IGNORECASE,
 )
 _SKIP = re.compile(r"[ \t\n:*_\"'`$({]*")
+# "The answers are:\n* (E) for the cost.\n* (E) for the number."
+_ITEM = re.compile(
+    r"[\s:：*]{0,6}\n[ \t]{0,4}(?:[-*•]|\d[.)])[ \t]{1,3}\*{0,2}\((?P<letter>[A-Z])\)[^\n]{0,200}"
+)
 
 
 def commitments(text: str, end: int, allowed: str, options: Options) -> list[Choice]:
@@ -131,7 +137,8 @@ def commitments(text: str, end: int, allowed: str, options: Options) -> list[Cho
             choice = _named(text, mark.end(), end, allowed, options, how, firm)
             if choice is not None:
                 found.append(choice)
-                floor = max(mark.end(), choice.end)
+                # A text that was compared with the options may hold a further mark.
+                floor = max(mark.end(), 0 if choice.how.endswith("content") else choice.end)
                 break
     firm_ones = [one for one in found if one.firm]
     return firm_ones or found
@@ -142,6 +149,8 @@ def _named(
 ) -> Choice | None:
     if _NOT.match(text, start, end):
         return None
+    if firm and (items := _items(text, start, end, allowed, how)):
+        return items
     option = _OPTION.match(text, start, min(end, start + 300))
     if option is not None:
         # "(a) 0.012, (b) 0.986" are the parts of an option's text, not two options.
@@ -152,6 +161,16 @@ def _named(
         if choice is not None:
             return choice
     return by_content(text, start, end, options, how) if firm else None
+
+
+def _items(text: str, start: int, end: int, allowed: str, how: str) -> Choice | None:
+    """The options that the items of a list begin with, where a statement is such a list."""
+    letters, first, stop = "", 0, start
+    while (item := _ITEM.match(text, stop, end)) and item["letter"] in allowed:
+        first = first or item.start("letter")
+        letters += "" if item["letter"] in letters else item["letter"]
+        stop = item.end()
+    return Choice(letters, first, stop, how, True) if letters else None
 
 
 def _lettered(
@@ -185,7 +204,23 @@ def _lettered(
     marked = bracketed or how in ("field", "boxed", "tag")
     if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
         return None
+    if len(letters) == 1 and (other := _and_another(text, stop, end, letters, options)):
+        letters += other
     return Choice(letters, start, stop, how, firm)
+
+
+# "B. New varieties** and **D. Less oversight"
+_AND = re.compile(r"\W{0,4}\s(?:and|&)\s[(*]{0,4}(?P<letter>[A-Z])[*)]{0,2}[.):]\**\s")
+
+
+def _and_another(text: str, start: int, end: int, letter: str, options: Options) -> str:
+    """The letter that is joined by "and" to an option whose text stands behind its own."""
+    content = dict(options).get(letter, "")
+    stop = min(end, start + len(content) + 60)
+    for joined in _AND.finditer(text, start, stop) if content else ():
+        if normalise(text[start : joined.start()]) == content and joined["letter"] != letter:
+            return joined["letter"] if joined["letter"] in dict(options) else ""
+    return ""
 
 
 def by_content(text: str, start: int, end: int, options: Options, how: str) -> Choice | None:
@@ -195,7 +230,8 @@ def by_content(text: str, start: int, end: int, options: Options, how: str) -> C
     start = _SKIP.match(text, start, min(end, start + 40)).end()  # type: ignore[union-attr]
     stop = text.find("\n", start, min(end, start + 400))
     stop = min(end, start + 400) if stop < 0 else stop
-    letter = matching(normalise(text[start:stop]), options)
+    said = text[start:stop]
+    letter = matching(said, options)
     return Choice(letter, start, stop, how + ", by content", True) if letter else None
 
 
@@ -223,7 +259,7 @@ def spelled_out(text: str, end: int, options: Options) -> list[Choice]:
             return []
         content = contents.get(one["letter"], "")
         stop = min(end, one.end() + 2 * len(content) + 60)
-        if not content or not (normalise(text[one.end() : stop]) + " ").startswith(content + " "):
+        if not content or not repeats(normalise(text[one.end() : stop]), one["letter"], contents):
             continue
         if _REFUSED.search(text, max(0, one.start() - 40), one.start()):
             return []
@@ -233,19 +269,3 @@ def spelled_out(text: str, end: int, options: Options) -> list[Choice]:
         start = one.start("letter")
         found[one["letter"]] = Choice(one["letter"], start, start + 1, "letter and text", True)
     return list(found.values()) if len(found) == 1 else []
-
-
-def matching(said: str, options: Options) -> str | None:
-    """Letter of the option that equals `said`, else of the longest one that opens it."""
-    if not said:
-        return None
-    exact = [letter for letter, content in options if content == said]
-    if exact:
-        return exact[0] if len(exact) == 1 else None
-    opening = [
-        (len(content), letter)
-        for letter, content in options
-        if len(content) > 3 and (said + " ").startswith(content + " ")
-    ]
-    longest = max(opening, default=(0, ""))
-    return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None

@@ -15,7 +15,7 @@ import re
 #: A text longer than this is searched in its last sentences only.
 SHORT = 300
 _MENTION = re.compile(
-    r"(?<![\w'’$\\+=^°-])(?P<open>[(\[（【「\"“'*_`]{0,4})(?P<letter>[A-Z])(?P<close>[)\]）】」\"”'*_`.:]{0,4})(?![\w'’+=^-])"
+    r"(?<![\w'’$\\+=^°-])(?<!\bN/)(?P<open>[(\[（【「\"“'*_`]{0,4})(?P<letter>[A-Z])(?P<close>[)\]）】」\"”'*_`.:]{0,4})(?![\w'’+=^-])"
     r"|(?<=[\u3040-\u30ff\u4e00-\u9fff（])(?P<cjk>[A-Z])(?![A-Za-z])"
     r"|(?<![\w])(?P<glued>[A-Z])(?=[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af])"
 )
@@ -30,12 +30,12 @@ _REJECTED_AFTER = re.compile(
     r"(?:(?:, |,? and | or |/)[(*]{0,2}[A-Z][)*]{0,2}){0,9},?\s(?:is|are|was|were|can be|looks?|seems?|would be)"
     r"\s(?:all |both |also |clearly |tempting,? but |therefore |thus ){0,3}"
     r"(?:wrong|incorrect|false|not\b|out\b|eliminated|ruled out|excluded|impossible|unlikely|irrelevant)"
-    r"|\s(?:is|are) tempting|\s(?:can|could) be (?:ruled|eliminated|excluded)|\s(?:isn't|isn’t|aren't|does not|doesn't|cannot)\b",
+    r"|\s(?:is|are) tempting|\s(?:can|could) be (?:ruled|eliminated|excluded)|\s(?:isn't|isn’t|aren't|does not|doesn't|cannot|can't|can’t)\b|\?\s(?:no|nope|wrong)\b",
     re.IGNORECASE,
 )
 _CHOSEN_BEFORE = re.compile(
     r"(?:\b(?:so|thus|therefore|hence|but|be|is|it's|it’s|choose|pick|select|go(?:ing)? with|definitely|certainly|clearly|"
-    r"likely|probably|rather|choice|(?:mentioned|stated|described|listed|given) (?:in|by)|leaves?|leaving|say|vote for|guess|conclude|"
+    r"likely|probably|rather|choice|(?:mentioned|stated|described|listed|given) (?:in|by)|leaves?|leaving|closest to|no(?=,)|say|vote for|guess|conclude|"
     r"es|ist|est|é|è|elijo|escolho|scelgo|choisis|wähle|sondern|sino|mais|mas|ma|это|выбираю|пожалуй|а|но)\b|[:：]|"
     r"选|是|應該|应该|는|은|は|が)"
     r"[\s,:：]{0,3}(?:it (?:must be|is) |the answer |option |choice |answer |letter |"
@@ -53,6 +53,8 @@ _EITHER = re.compile(
     r"[(*]{0,2}([A-Z])[)*]{0,2}\s(?:or|oder|ou|o|или|或|または)\s(?:perhaps |maybe )?[(*]{0,2}([A-Z])\b[)*]{0,2}"
 )
 _FORMULA = re.compile(r"\s?(?:[=<>≤≥+^→∧∨⊃⇒]|means\b)")
+# "(A), (B), and (C)": one of several, and none of them chosen.
+_LISTED = re.compile(r",\s(?:and\s|or\s)?[(*]{1,2}[A-Z][)*]")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n|(?<=[。！？])")
 
 
@@ -67,11 +69,23 @@ def plainly(text: str, start: int, end: int, allowed: str) -> tuple[str, int, in
             (m.end() for m in _SENTENCE.finditer(body, len(body) - SHORT, len(body) - 1)),
             default=-1,
         )
-        if cut < 0:
-            return None
-        start, body = start + cut, body[cut:]
-        return _named(body, start, allowed, chosen_only=True)
+        last = None if cut < 0 else _named(body[cut:], start + cut, allowed, chosen_only=True)
+        return last or _only_one(body, start, allowed)
     return _named(body, start, allowed, chosen_only=False)
+
+
+# "The statement that tells against it is (G). The presence of …"
+_IS_ONE = re.compile(r"\b(?:is|be)\s\*{0,2}\((?P<letter>[A-Z])\)\*{0,2}[.,;]?(?=\s|$)")
+_IN_BRACKETS = re.compile(r"\(([A-Z])\)")
+
+
+def _only_one(body: str, offset: int, allowed: str) -> tuple[str, int, int] | None:
+    """The one option in brackets that a long text names, where it says that something is it."""
+    named = set(_IN_BRACKETS.findall(body))
+    one = _IS_ONE.search(body)
+    if len(named) != 1 or one is None or one["letter"] not in allowed:
+        return None
+    return one["letter"], offset + one.start("letter"), offset + one.end("letter")
 
 
 def _named(
@@ -88,6 +102,8 @@ def _named(
         sentence = _SENTENCE.split(before)[-1]
         if _REJECTED_BEFORE.search(sentence) or _REJECTED_AFTER.match(after):
             rejected.add(letter)
+        elif _LISTED.match(after):
+            bare.append(one)
         elif (
             _CHOSEN_BEFORE.search(sentence)
             or _CHOSEN_AFTER.match(after)
@@ -135,7 +151,7 @@ def _is_word(one: re.Match[str], body: str) -> bool:
     after = body[one.end() : one.end() + 3]
     if one["letter"] in ("A", "I"):
         follows = re.match(
-            r"\s?(?:,|;|and\b|or\b|is\b|are\b|$|/|-)", body[one.end() : one.end() + 6]
+            r"\s?(?:,|;|and\b|n?or\b|is\b|are\b|$|/|-)", body[one.end() : one.end() + 6]
         )
         return follows is None
     return bool(re.match(r"\s[a-zà-ÿ]", after)) and one.start() > 0

@@ -20,11 +20,16 @@ _WORDS = (
 # "Q" is in "Question" and "QUESTION": each text is searched as few times as can be.
 _FIRST = tuple(word for word in _WORDS if word == "Q" or not word.startswith("Q"))
 _ASCII = tuple(word for word in _FIRST if word.isascii())
-# Bounded repeats that cannot take each other's characters: linear time.
+# Bounded repeats that cannot take each other's characters: linear time. One star with a space
+# behind it is a bullet ("* Q: the flow rate"), an item of the answer's own.
 _NEXT = re.compile(
-    r"\n[ \t]{0,8}[#*]{0,4} {0,2}(?:"
+    r"\n[ \t]{0,8}(?!\* )[#*]{0,4} {0,2}(?:"
     + "|".join(_WORDS)
     + r")(?: {0,2}#?\d{1,4})?[*]{0,2} {0,2}[:：]"
+)
+# "Here is the working for the final question:" announces the question that was asked.
+_ANNOUNCED = re.compile(
+    r"^[^\n]{0,200}\b(?:question|problem)\b[^\n.?!]{0,40}:\s{0,8}$", re.IGNORECASE
 )
 
 
@@ -32,7 +37,7 @@ def end_of_answer(text: str) -> int:
     """Index at which the answer to the first question ends (len(text) if it runs to the end).
 
     A marker before any content is the model repeating the question it was
-    asked, and does not end the answer.
+    asked, and does not end the answer; nor does one that is announced.
     """
     end = len(text)
     if "<" in text or "[" in text:
@@ -44,6 +49,7 @@ def end_of_answer(text: str) -> int:
 
 def _first(pattern: re.Pattern[str], text: str, end: int) -> int:
     for found in pattern.finditer(text, 0, end):
-        if text[: found.start()].strip():
+        before = text[: found.start()]
+        if before.strip() and not (len(before) < 400 and _ANNOUNCED.search(before)):
             return found.start()
     return end

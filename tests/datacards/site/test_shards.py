@@ -7,11 +7,15 @@ import gzip
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
-from datacards.site.shards import pieces
+from datacards.site import shards
+from datacards.site.shards import pieces, write_shards
 
 
 def unpacked(path: Path) -> Any:
@@ -37,3 +41,51 @@ def unpacked(path: Path) -> Any:
 )
 def test_pieces(text: str | None, span: Any, longest: int, expected: dict[str, Any]) -> None:
     assert pieces(text, span, longest) == expected
+
+
+class Asked:
+    """A release of `n` questions and two models that are asked in SQL, as a book asks it."""
+
+    def __init__(self, n: int) -> None:
+        self.connection = duckdb.connect()
+        ids = [f"q{i:03d}" for i in range(n)]
+        queries = {"query_id": ids, "task": ["t"] * n, "domain": ["d"] * n, "source": ["s"] * n}
+        queries |= {"question": ids, "prompt": ids, "scorer": ["numeric"] * n}
+        queries |= {"choices": [[""]] * n, "references": [["1"]] * n}
+        pairs = {"query_id": ids * 2, "model_id": ["a"] * n + ["b"] * n}
+        outcomes = {**pairs, "score": [1.0] * n + [0.0] * n, "correct": [True] * n + [False] * n}
+        outcomes |= {"decided_by": ["numeric"] * 2 * n, "contested": [False] * 2 * n}
+        for name in ("cost_usd", "prompt_tokens", "completion_tokens", "latency_s"):
+            outcomes[name] = [1.0] * 2 * n
+        answers = {**pairs, "sample": [0] * 2 * n, "status": ["ok"] * 2 * n}
+        answers["text"] = [f"{model} on {query}" for model in "ab" for query in ids]
+        tables = {"queries": queries, "outcomes": outcomes, "responses": answers}
+        tables["models"] = {"model_id": ["a", "b"]}
+        for name, columns in tables.items():
+            self.connection.register(name, pa.table(columns))
+        rows = SimpleNamespace(rows=n)
+        self.manifest = SimpleNamespace(tables={"queries": rows, "responses": rows})
+
+    def ask(self, sql: str) -> pa.Table:
+        return self.connection.sql(sql).to_arrow_table()
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        return self.ask(sql).to_pylist()
+
+
+def test_answers_read_in_large_steps_stand_at_their_questions_and_the_rest_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"MOST": 25, "READ": 10, "AT_ONCE": 3, "ANSWERED": 4}.items():
+        monkeypatch.setattr(shards, name, value)
+    meta = write_shards(Asked(31), tmp_path)
+    assert (meta["questions"], meta["of"]) == (25, 31)
+    (index,) = tmp_path.glob("index-*.js")
+    assert unpacked(index)["id"] == [f"q{i:03d}" for i in range(25)]
+    parts = sorted(tmp_path.glob("answers-*.js"), key=lambda path: int(path.stem.split("-")[1]))
+    said = {
+        question["query_id"]: [cell["samples"][0]["text"] for cell in question["cells"]]
+        for part in parts
+        for question in unpacked(part)
+    }
+    assert said == {f"q{i:03d}": [[f"a on q{i:03d}"], [f"b on q{i:03d}"]] for i in range(25)}

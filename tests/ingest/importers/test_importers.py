@@ -18,7 +18,10 @@ import pytest
 
 from pipelines.errors import SourceError, UnknownName
 from pipelines.ingest.importers import IMPORTERS
+from pipelines.ingest.importers.suggested import ReadAs
 from pipelines.ingest.importers.write import Imported, ImportExists, run_import
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Asked
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[Imported, list[dict], list[dict]]:
@@ -330,6 +333,44 @@ def test_zeroeval(tmp_path):
     _, questions, answers = _import("zeroeval", tmp_path / "result_dirs", tmp_path)
     assert (questions[0]["references"], questions[0]["scorer"]) == (["18"], "numeric")
     assert (answers[0]["model"], answers[0]["served_model"]) == ("model-a", "m/1")
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "output", "scorer"),
+    [
+        # Output prediction: `em` would fold 'A b' and 'a b', and [1, 2] and (1, 2).
+        ("crux", "'A b'", "[ANSWER]'A b'[/ANSWER]", "literal"),
+        ("another", "(B)", "So it is (B).", "auto"),
+    ],
+)
+def test_zeroeval_reads_program_output_and_other_tasks(tmp_path, task, answer, output, scorer):
+    row = {"id": "1", "question": "Q?", "answer": answer, "output": [output], "generator": "m"}
+    _json(tmp_path / f"result_dirs/{task}/m.json", [row])
+    done, questions, _ = _import("zeroeval", tmp_path / "result_dirs", tmp_path)
+    assert questions[0]["scorer"] == scorer
+    asked = Asked("Q?", tuple(questions[0]["references"]))
+    assert SCORERS.get(scorer).read(asked, output).outcome == "correct"
+    assert done.read_as is None  # nothing is graded
+
+
+def test_an_import_says_which_rule_reads_its_graded_answers_as_the_source_does(tmp_path):
+    graded = [("(A)", "So it is (A).", 1.0), ("no", "Answer: no", 1.0), ("7", "It is 8.", 0.0)]
+    rows = [
+        {
+            "doc_id": n,
+            "doc": {},
+            "target": target,
+            "arguments": {"gen_args_0": {"arg_0": f"Q{n}?", "arg_1": {"until": []}}},
+            "resps": [[text]],
+            "filtered_resps": [text],
+            "exact_match": score,
+        }
+        for n, (target, text, score) in enumerate(graded)
+    ]
+    _jsonl(tmp_path / "m/samples_bbh_2026-01-01T00-00-00.0.jsonl", rows)
+    done, questions, _ = _import("lm_eval", tmp_path / "m", tmp_path)
+    assert {one["scorer"] for one in questions} == {"given"}
+    assert done.read_as == ReadAs("auto", 3, 3)
 
 
 def _mmlu_pro_zip(folder: Path, model: str, field: str, answer: str) -> None:

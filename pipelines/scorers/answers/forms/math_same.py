@@ -155,6 +155,8 @@ def _same(one: Form, other: Form, asked: Asked | None) -> bool:
         "equation", "ordered",
     }:  # fmt: skip
         one, other = (Form("list", f.text, _tuples(f) or f.parts) for f in (one, other))
+    if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
+        one, other = (Form("set", f.text, tuple(dict.fromkeys(f.parts))) for f in (one, other))
     if kinds <= {"set", "list"} or kinds == {"union"}:
         return _unordered(one.parts, other.parts, asked)
     if kinds in ({"ordered"}, {"matrix"}):

@@ -47,6 +47,11 @@ _SAME = [
     (re.compile(r"\\frac\s?(\d)\s?\{"), r"\\frac{\1}{"),
     (re.compile(r"\\frac\s?(\d)\s?(\\(?:sqrt|pi|binom)(?:\{[^{}]{1,40}\})?)"), r"\\frac{\1}{\2}"),
     (re.compile(r"(?:\^\s?\\circ|\^\s?\{\s?\\circ\s?\}|°|\\degree)"), ""),
+    (re.compile(r"\\frac\s([a-zA-Z])\s?(\w)(?!\w)"), r"\\frac{\1}{\2}"),
+    # "4.3 C0": an index of a plain text, and no factor of nought.
+    (re.compile(r"(?<![A-Za-z\\_{\d])(?<!\\sqrt )([A-Za-z])(\d)(?![\w.])"), r"\1_{\2}"),
+    # "27^0" alone is an angle: nobody answers with a power that is one.
+    (re.compile(r"\A(-?(?!10(?!\d))\d{2,3}(?:\.\d+)?)\s?\^\s?(?:0|\{0\})\Z"), r"\1"),
     (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi "),
     (re.compile(r"(?<![A-Za-z\\])(sin|cos|tan|log|ln|exp)(?=[\s(^_])"), r"\\\1"),
     (re.compile(r"\*\*"), "^"),

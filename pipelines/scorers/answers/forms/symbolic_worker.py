@@ -13,6 +13,9 @@ import sys
 from random import Random
 from typing import Any
 
+#: Digits before the point of a number that are compared at most.
+_MOST_DIGITS = 4_000
+
 
 def equal(one: str, other: str) -> bool | None:
     """Whether two LaTeX scalars or relations are mathematically equal."""
@@ -55,8 +58,11 @@ def _constants(*both: Any) -> list[Any]:
 
 
 def _numbers(first: Any, second: Any) -> bool | None:
-    """Two numbers are equal when exact or to 45 digits; None when they are not both numbers."""
-    from sympy import Expr
+    """Two numbers are equal when exact or to 45 digits; None when they are not both numbers.
+
+    Of a number with more digits than that before its point, 11^88, all of those count as well.
+    """
+    from sympy import Expr, Float, log
 
     if not (isinstance(first, Expr) and isinstance(second, Expr)):
         return None
@@ -72,7 +78,11 @@ def _numbers(first: Any, second: Any) -> bool | None:
     if not (a.is_number and b.is_number):
         return None
     size = max(abs(a), abs(b))
-    return bool(abs(a - b) <= size * 10**-45)
+    digits = 45
+    if size > 10**30:
+        digits += min(int(log(size, 10).evalf(15)), _MOST_DIGITS)
+        a, b = (one.evalf(digits + 15) for one in exact)
+    return bool(abs(a - b) <= size * Float(10, 15) ** -digits)
 
 
 def _rational(value: Any) -> Any:

@@ -80,6 +80,12 @@ _LATEX = [
 ]  # fmt: skip
 
 
+# Numbers as programs write them: 0xFF is 255, not 0 times x.
+_BASED = re.compile(
+    r"(?<![\w.])0(?:[xX][0-9A-Fa-f]{1,32}|[bB][01]{1,64}|[oO][0-7]{1,32})(?![\w.]\w|\w)"
+)
+
+
 def plain(text: str) -> str:
     """The text with LaTeX, markdown and typographic signs put into plain characters.
 
@@ -93,6 +99,8 @@ def plain(text: str) -> str:
         text = "".join(
             str(unicodedata.decimal(c)) if not c.isascii() and c.isdecimal() else c for c in text
         )
+    if _BASED.search(text):
+        text = _BASED.sub(lambda m: str(int(m[0], 0)), text)
     if "sqrt" in text or "√" in text:
         text = _SQUARE.sub(_root, text)
     if "." in text and ("{" in text or "(" in text):

@@ -49,7 +49,7 @@ _FACTOR = re.compile(
     re.IGNORECASE,
 )
 _NEXT = re.compile(
-    r"\s{0,2}(?P<over>/|\bper\b|\ban?\b(?=\s(?:hour|day|week|minute|second)))|\s?[*·]\s?|(?<=\w)-(?=[a-z])"
+    r"\s{0,2}(?P<over>/|\bper\b|\ban?\b(?=\s(?:hour|day|week|minute|second)))|\s?[*·]\s?|(?<=\w)-(?=[A-Za-z])"
 )
 _BEFORE = re.compile(
     r"(?:US|CA|AU)?(?P<sign>[$€£¥₹])\s{0,2}-?\s{0,2}$|(?P<code>USD|EUR|GBP|INR|JPY)\s{0,2}$"
@@ -92,7 +92,7 @@ def measured(text: str) -> Measure | None:
     if len(text) > 120:
         return None
     # "$5$ m" holds a formula, "$5" and "\\$5" are amounts of money.
-    shown = plain(_FORMULA.sub(r"\1", text))
+    shown = _OVER.sub(_flat, plain(_FORMULA.sub(r"\1", text)))
     parts: list[tuple[Quantity, Unit]] = []
     end = 0
     numbers = scan(shown)
@@ -112,6 +112,14 @@ def measured(text: str) -> Measure | None:
     if not parts or not _END.fullmatch(shown, end):
         return None
     return Measure(tuple(parts))
+
+
+# "W/(m^2 K)" is "W/m^2-K".
+_OVER = re.compile(r"(?<=[A-Za-z\d])\s?/\s?\((?P<units>[A-Za-z][A-Za-z\d^\s·*-]{0,30})\)")
+
+
+def _flat(over: re.Match[str]) -> str:
+    return "/" + re.sub(r"[\s·*-]+(?=[A-Za-z])", "-", over["units"].strip())
 
 
 def _named(gap: str) -> bool:
@@ -152,7 +160,7 @@ def _unit_at(text: str, number: Found, *, whole: bool) -> tuple[Unit, int] | Non
         else:
             start = end
         factor = _FACTOR.match(text, start)
-        unit = _known(factor["word"]) if factor else None
+        unit = _known(factor["word"], joined=bool(factors)) if factor else None
         if factor is None or unit is None:
             break
         if unit == "inch" and factor["word"] == "in" and not _END.fullmatch(text, factor.end()):
@@ -164,7 +172,13 @@ def _unit_at(text: str, number: Found, *, whole: bool) -> tuple[Unit, int] | Non
     return (tuple(sorted(factors)), end) if factors else None
 
 
-def _known(word: str) -> str | None:
+#: In "W/m^2-C" a letter that is a variable elsewhere; a difference, as one of kelvins.
+_DEGREES = {"C": "kelvin", "F": "delta_degree_Fahrenheit"}
+
+
+def _known(word: str, *, joined: bool = False) -> str | None:
+    if joined and word in _DEGREES:
+        return _DEGREES[word]
     word = re.sub(r"^deg(?:rees?)?\s?|\s", lambda m: "°" if m[0].strip() else "", word)
     word = {"°celsius": "celsius", "°fahrenheit": "fahrenheit"}.get(word.lower(), word)
     if len(word) == 1 and word not in "mgshlLJWNVK$€£¥₹¢Ω":

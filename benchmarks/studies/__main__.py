@@ -1,0 +1,5 @@
+"""`python -m benchmarks.studies`."""
+
+from benchmarks.studies.run import main
+
+main()

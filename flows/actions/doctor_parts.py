@@ -1,0 +1,59 @@
+"""Parts that other packages add through entry points: which there are, and what is wrong."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import distributions
+
+from pipelines.errors import RouteyardError
+from pipelines.registry import Registry
+
+#: Where each registry stands.
+REGISTRIES = (
+    "pipelines.scorers:SCORERS",
+    "pipelines.curate:RULES",
+    "pipelines.routers:ROUTERS",
+    "pipelines.routers:PAIR_ROUTERS",
+    "pipelines.evaluate:METRICS",
+    "pipelines.studies:STUDIES",
+    "pipelines.ingest.importers:IMPORTERS",
+    "pipelines.release.exporters:EXPORTERS",
+    "pipelines.entailment:BACKENDS",
+    "flows.workspace.surroundings:MAKERS",
+)
+
+
+def registries() -> dict[str, Registry]:
+    """Entry point group → its registry."""
+    found = {}
+    for path in REGISTRIES:
+        module, _, name = path.partition(":")
+        registry: Registry = getattr(import_module(module), name)
+        found[registry.group] = registry
+    return found
+
+
+def added() -> tuple[list[str], list[str]]:
+    """(parts of other packages that work, what is wrong with the others), in words."""
+    known = registries()
+    works, wrong = [], []
+    found = {
+        (point.group, point.name, package.metadata["Name"])
+        for package in distributions()
+        for point in package.entry_points
+        if point.group.startswith("routeyard.")
+    }
+    for group, name, package_name in sorted(found):
+        whose = f"{name} of {package_name}"
+        registry = known.get(group)
+        if registry is None:
+            wrong.append(f"{whose}: no group {group!r}; known: {', '.join(sorted(known))}")
+        elif name in registry.builtin:
+            wrong.append(f"{whose}: {registry.kind} {name!r} is ours and stays ours; rename")
+        else:
+            try:
+                registry.get(name)
+                works.append(f"{registry.kind} {whose}")
+            except RouteyardError as error:
+                wrong.append(f"{whose}: {error}")
+    return works, wrong

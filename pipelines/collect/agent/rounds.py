@@ -1,0 +1,250 @@
+"""Asks trajectories step by step: a round asks the next step of each, and then looks what came.
+
+A step is a call like any other: claimed, within budget and limits, kept before it counts, and
+found again by its hash. So a run that is stopped goes on where it was, and two members of the
+pool that begin alike pay for what they share once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.calls.ask import RunEnd, ask
+from pipelines.calls.budget import Purse
+from pipelines.calls.known import Known, notes
+from pipelines.calls.lane import Lane
+from pipelines.calls.pricing import Price
+from pipelines.calls.progress import OnProgress
+from pipelines.calls.request import Message, Request, Settings
+from pipelines.calls.wire.body import Patience
+from pipelines.collect.agent import words
+from pipelines.collect.agent.search import Corpus
+from pipelines.collect.agent.trajectory import Trajectory
+from pipelines.collect.asked import Asked
+from pipelines.collect.bounds import check_model
+from pipelines.collect.missing import settles, unanswered
+from pipelines.collect.settings import provider_of, settings_of
+from pipelines.ledger.ledger import Ledger, Settled
+from schemas.recipe.agent import Agent
+from schemas.recipe.collect import Collect
+from schemas.recipe.pool import Model, Pool
+
+PURPOSE = "agent"
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Where the trajectories stand.
+
+    Attributes:
+        missing: Model → steps that asking again may bring; trajectories behind them wait.
+        stopped: Why nothing more was asked in this run, per model or for all.
+        out_of_budget: Nothing but the budget keeps the missing steps away.
+    """
+
+    trajectories: Sequence[Trajectory]
+    missing: Mapping[str, int]
+    stopped: tuple[str, ...] = ()
+    out_of_budget: bool = False
+
+
+def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Trajectory]:
+    """All that the recipe wants, before any step: member by member, question by question."""
+    agent = collect.agent
+    assert agent is not None
+    ids = queries.column("query_id").to_pylist()
+    whole = {model.model_id: model for model in pool.models}
+    begun = []
+    for member in pool.models:
+        # A relay's question is put in the words of the model that begins.
+        first = member if member.relay is None else whole[member.relay.first]
+        asked = Asked(queries, first, collect)
+        told = {"role": "system", "content": words.system(agent, asked.system)}
+        samples = member.samples or asked.samples
+        for row, query_id in enumerate(ids):
+            opening: list[Message] = [told, {"role": "user", "content": asked.prompt(row)}]
+            begun += [Trajectory(query_id, member, k, opening) for k in range(samples)]
+    return begun
+
+
+def walk(
+    queries: pa.Table,
+    pool: Pool,
+    collect: Collect,
+    ledger: Ledger,
+    corpus: Corpus,
+    *,
+    benchmark: str = "",
+    send: bool = True,
+    on_progress: OnProgress | None = None,
+) -> Walked:
+    """Ask every trajectory to its end, as far as answers can be had.
+
+    Args:
+        queries: `query_id`, `prompt` and what frames of the pool use.
+        send: False only looks at what the ledger holds.
+
+    Raises:
+        RecipeError: a model names no provider, or a budget is set and a worst case is unknown.
+        BadInput: a provider's key is not set. DiskFull: the ledger can keep no more.
+    """
+    # One event loop for all rounds: they share a purse.
+    return asyncio.run(_walk(queries, pool, collect, ledger, corpus, benchmark, send, on_progress))
+
+
+async def _walk(
+    queries: pa.Table,
+    pool: Pool,
+    collect: Collect,
+    ledger: Ledger,
+    corpus: Corpus,
+    benchmark: str,
+    send: bool,
+    on_progress: OnProgress | None,
+) -> Walked:
+    agent = collect.agent
+    assert agent is not None
+    asker = _Asker(pool, collect, agent, ledger, benchmark, on_progress)
+    every = trajectories_of(queries, pool, collect)
+    missing: dict[str, int] = {}
+    for number in range(agent.steps):
+        waiting = [one for one in every if not one.ended and len(one.steps) == number]
+        for model_id, group in _by_actor(waiting).items():
+            missing[model_id] = missing.get(model_id, 0)
+            asker.prepare(model_id, group, last=number + 1 == agent.steps)
+        if send:
+            await asker.send()
+        for model_id, group in _by_actor(waiting).items():
+            missing[model_id] += asker.take(model_id, group, corpus)
+    left = {name: count for name, count in missing.items() if count}
+    return Walked(every, left, tuple(sorted(asker.stopped)), asker.out_of_budget)
+
+
+def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
+    groups: dict[str, list[Trajectory]] = {}
+    for one in waiting:
+        groups.setdefault(one.actor, []).append(one)
+    return groups
+
+
+class _Asker:
+    """Asks one round after the other, with one purse and one run for all."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        collect: Collect,
+        agent: Agent,
+        ledger: Ledger,
+        benchmark: str,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._collect, self._agent, self._ledger = collect, agent, ledger
+        self._benchmark, self._on_progress = benchmark, on_progress
+        self._models = {m.model_id: m for m in pool.models if m.relay is None}
+        self._providers = {name: provider_of(m, pool) for name, m in self._models.items()}
+        for model in self._models.values():
+            check_model(model, collect)
+        self._run = uuid.uuid4().hex[:12]
+        kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
+        budgeted = {one.settings_hash for one in kinds}
+        self._purse = Purse(collect.budget, ledger, benchmark, settings=budgeted)
+        ledger.remember(notes(ledger, kinds, benchmark) | _of_models(self._models))
+        self._asked: dict[str, tuple[Settings, Known, list[list[Message]]]] = {}
+        self._open: dict[str, list[Request]] = {}
+        self._after = 0
+        self.stopped: set[str] = set()
+        self.out_of_budget = False
+
+    def _settings(self, model_id: str, *, last: bool) -> Settings:
+        model, provider = self._models[model_id], self._providers[model_id]
+        plain = settings_of(model, provider, self._collect)
+        if self._agent.calls == "text":
+            return plain
+        tools: dict[str, Any] = {"tools": words.TOOLS}
+        # Still declared, as providers want it of conversations that called tools.
+        tools |= {"tool_choice": "none"} if last else {}
+        return replace(plain, parameters={**plain.parameters, **tools})
+
+    def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
+        """Note what the next steps of these trajectories ask, and what of it is missing."""
+        settings = self._settings(model_id, last=last)
+        known = Known(self._ledger, settings, self._benchmark)
+        asked = [one.messages for one in group]
+        self._after = self._ledger.position() if not self._open else self._after
+        settled = known.settled(asked)
+        requests: dict[tuple[str, int], Request] = {}
+        for one in group:
+            name = settings.request_hash(one.messages)
+            row = settled.get((name, one.sample))
+            if (name, one.sample) in requests or settles(row, self._collect):
+                continue
+            requests[name, one.sample] = Request(
+                one.query_id, model_id, settings, one.messages, (one.sample,), name,
+                tokens_expected=sum(len(str(m.get("content"))) for m in one.messages) // 4,
+                billed=row.billed if row else 0,
+            )  # fmt: skip
+        self._asked[model_id] = (settings, known, asked)
+        self._open[model_id] = list(requests.values())
+
+    async def send(self) -> None:
+        """Ask what is missing of this round."""
+        lanes = [self._lane(name, requests) for name, requests in self._open.items() if requests]
+        self._open = {}
+        if not lanes:
+            return
+        collect = self._collect
+        wire = collect.wire
+        end: RunEnd = await ask(
+            lanes,
+            self._ledger,
+            after=self._after,
+            run=self._run,
+            purpose=PURPOSE,
+            retry=collect.retry,
+            purse=self._purse,
+            patience=Patience(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
+            on_progress=self._on_progress,
+        )
+        paused = [t.paused for t in end.tallies.values() if t.paused]
+        self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
+        self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
+
+    def _lane(self, model_id: str, requests: Sequence[Request]) -> Lane:
+        model = self._models[model_id]
+        return Lane(
+            model_id=model_id,
+            provider=self._providers[model_id],
+            requests=iter(requests),
+            wanted=len(requests),
+            limits=model.limits or self._collect.limits,
+            price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
+            max_tokens=model.context_window,
+            unanswered_after=self._collect.unanswered.after,
+        )
+
+    def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
+        """Let trajectories go on with what was answered; how many steps are still missing."""
+        settings, known, asked = self._asked.pop(model_id)
+        self._open.pop(model_id, None)
+        settled, answered = known.settled(asked), known.answered(asked)
+        still: set[tuple[str, int]] = set()
+        for one in group:
+            key = (settings.request_hash(one.messages), one.sample)
+            row: Settled | None = settled.get(key)
+            if row is None or key not in answered or not settles(row, self._collect):
+                still.add(key)
+                continue
+            given_up = unanswered(row.status, row.billed, self._collect)
+            one.take(answered[key], self._agent, corpus, given_up=given_up)
+        return len(still)
+
+
+def _of_models(models: Mapping[str, Model]) -> dict[str, str]:
+    return {f"model:{name}": model.model_dump_json() for name, model in models.items()}

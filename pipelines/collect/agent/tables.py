@@ -1,0 +1,128 @@
+"""Trajectories as tables: one row of `responses` each, one row of `steps` for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.calls.pricing import Price
+from pipelines.collect.agent.trajectory import Step, Trajectory
+from pipelines.collect.responses import cost_by_price
+from pipelines.ledger.attempt import Attempt
+from schemas import RESPONSES, STEPS
+from schemas.recipe.pool import Pool
+
+_ORDER = [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
+_LAST = (
+    "finish_reason", "served_model", "provider", "system_fingerprint", "logprobs",
+    "requested_at", "request_hash", "ttft_s",
+)  # fmt: skip
+
+
+def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa.Table]:
+    """`responses` and `steps` of the trajectories that came to an end.
+
+    A trajectory costs what its steps cost, also where another one paid for the same call; what
+    is unknown of one step is unknown of the whole.
+    """
+    prices = {
+        m.model_id: Price(m.price_in, m.price_out, m.price_date, m.price_source)
+        for m in pool.models
+    }
+    ended = [one for one in trajectories if one.ended]
+    responses = RESPONSES.from_rows([_response(one, prices) for one in ended])
+    steps = STEPS.from_rows(
+        [
+            _step(one, number, step, prices[step.model_id])
+            for one in ended
+            for number, step in enumerate(one.steps)
+        ]
+    )
+    return {
+        "responses": responses.sort_by(_ORDER),
+        "steps": steps.sort_by([*_ORDER, ("step", "ascending")]),
+    }
+
+
+def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
+    last = one.steps[-1]
+    attempt = last.attempt
+    costs = [cost_by_price(step.attempt, prices[step.model_id]) for step in one.steps]
+    usd = [cost["cost_usd"] for cost in costs]
+    known = None not in usd
+    sources = {cost["cost_source"] for cost in costs}
+    row: dict[str, Any] = {name: getattr(attempt, name) for name in _LAST}
+    row |= {
+        name: _sum([getattr(step.attempt, name) for step in one.steps])
+        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "latency_s")
+    }
+    status, text = _outcome(one, last)
+    return row | {
+        "query_id": one.query_id,
+        "model_id": one.member.model_id,
+        "sample": one.sample,
+        "text": text,
+        "status": status,
+        "cost_usd": sum(usd) if known else None,
+        "cost_source": None
+        if not known
+        else "provider"
+        if sources == {"provider"}
+        else "price_table",
+        "attempts": sum(step.attempts for step in one.steps),
+        "error": _error(attempt),
+    }
+
+
+def _outcome(one: Trajectory, last: Step) -> tuple[str, str | None]:
+    """Status and text of the whole: its last step's, unless that still wanted to search."""
+    if one.unanswered:
+        return "unanswered", None
+    if last.attempt.status != "ok":
+        return last.attempt.status, last.attempt.text
+    if last.said.queries:
+        # The steps are used up and it did not answer: cut off, as by a limit of tokens.
+        return "truncated", last.said.text or ""
+    return "ok", last.said.text
+
+
+def _step(one: Trajectory, number: int, step: Step, price: Price) -> dict[str, Any]:
+    attempt, said = step.attempt, step.said
+    status = "unanswered" if one.unanswered and step is one.steps[-1] else attempt.status
+    searched = bool(step.found)
+    return {
+        "query_id": one.query_id,
+        "model_id": one.member.model_id,
+        "sample": one.sample,
+        "step": number,
+        "acted_by": step.model_id,
+        "action": "search" if searched else "answer" if status == "ok" and not said.queries
+        else "none",
+        "said": None if status in ("error", "unanswered") else said.text,
+        "queries": list(said.queries),
+        "found": list(step.found),
+        "status": status,
+        **{
+            name: getattr(attempt, name)
+            for name in (
+                "served_model", "prompt_tokens", "completion_tokens", "reasoning_tokens",
+                "latency_s", "requested_at",
+            )
+        },
+        **cost_by_price(attempt, price),
+        "attempts": step.attempts,
+        "request_hash": attempt.request_hash,
+        "error": _error(attempt),
+    }  # fmt: skip
+
+
+def _error(attempt: Attempt) -> str | None:
+    if attempt.status != "error":
+        return None
+    return f"{attempt.error_class}: {attempt.error}" if attempt.error else attempt.error_class
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return None if None in values else sum(values)

@@ -1,0 +1,51 @@
+"""Long tables in parts: from a file a row group at a time, ids as positions, no text kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from schemas import Stored
+
+#: Rows of a table in memory that are looked at together.
+_ROWS = 1 << 17
+
+
+def parts(table: pa.Table | Stored, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Some columns of a table in its order; no more than a row group of a file is in memory."""
+    if isinstance(table, pa.Table):
+        yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)
+        return
+    repeated = _in_dictionary(pq.read_metadata(table.path)) & set(columns)
+    with pq.ParquetFile(table.path, read_dictionary=sorted(repeated)) as file:
+        for group in range(file.num_row_groups):
+            yield from file.read_row_group(group, columns=list(columns)).to_batches()
+
+
+def _in_dictionary(file: pq.FileMetaData) -> set[str]:
+    """Columns whose texts the file itself holds once each; others cannot be read that way."""
+    if not file.num_row_groups:
+        return set()
+    group = file.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return {
+        column.path_in_schema
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and "RLE_DICTIONARY" in column.encodings
+    }
+
+
+def positions(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+    """Position of each value in `known`, −1 where it is not listed."""
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    found: Any = pc.fill_null(pc.index_in(values.dictionary, value_set=known), -1).to_numpy()
+    found = np.append(found, -1)  # a null
+    at: NDArray[np.int64] = pc.fill_null(values.indices, -1).to_numpy()
+    return np.asarray(found[at], dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Agents that are routed, per question and per step: read `curve.py` first."""

@@ -1,0 +1,165 @@
+"""Figure 4 of the triple-perspective paper: cost against accuracy of agents that are routed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.bootstrap import interval
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.pairs import default_pair
+from pipelines.routers.base import Floats
+from pipelines.studies.agents.handing_over import handed, relays, states
+from pipelines.studies.given import SLOW_RESAMPLES, Given
+from pipelines.studies.router_table import measure_of
+from pipelines.studies.study import Cell, Study
+
+#: Routers of whole questions that are drawn where the release can feed them.
+ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "task-map")
+RANDOM, FIXED, LEARNED = "at random", "step: fixed", "step: learned"
+ORACLE, STEP_ORACLE = "question: oracle", "step: oracle"
+SHARES = (0.25, 0.5, 0.75)
+DEAR = "its cost, of the large one's"
+
+Choices = Mapping[str, NDArray[np.int64]]
+
+
+def _pair(given: Given) -> tuple[str, str]:
+    pair = given.pair or default_pair(given.core)
+    if pair is None:
+        raise BadInput(
+            "which model is small and which is large?",
+            where=given.release,
+            next_step="name two models: --pair small,large",
+        )
+    return pair
+
+
+def choices_of(given: Given) -> tuple[Core, Choices]:
+    """The test questions, and per way of routing what it chooses, int64 [points, questions]."""
+    small, large = _pair(given)
+    core, scheme = given.core, given.default_scheme()
+    measure = measure_of(given)
+    known = np.isfinite(core.decided).all(axis=1) & np.isfinite(core.costs[measure]).all(axis=1)
+    known = np.asarray(known, dtype=np.bool_)
+    column = {name: k for k, name in enumerate(core.model_ids)}
+    low, high = column[small], column[large]
+    test = np.array([k for k in core.rows(scheme, "test").tolist() if known[k]], dtype=np.int64)
+    train = core.rows(scheme, "train")
+    n = len(test)
+    found: dict[str, NDArray[np.int64]] = {}
+    steps = given.tables["steps"]
+    members = {k: column[name] for k, name in relays(steps, small, large).items() if name in column}
+    for name in given.able(ROUTERS):
+        two = core.with_models((small, large))
+        router = given.make(name)(given.seed)
+        router.fit(two.training(scheme))
+        scores = router.scores(two.take(test).queries())
+        order = np.argsort(-(scores[:, 1] - scores[:, 0]), kind="stable")
+        rank = np.empty(n, dtype=np.int64)
+        rank[order] = np.arange(n)
+        points = np.unique(np.linspace(0, n, 41).round().astype(np.int64))
+        found[f"question: {name}"] = np.stack([np.where(rank < k, high, low) for k in points])
+    if members:
+        ends = [low, *(members[k] for k in sorted(members)), high]
+        found[FIXED] = np.stack([np.full(n, one) for one in ends])
+        made = states(steps, small, core.query_ids, core.prompts)
+        given_to = handed(made, train, core.decided[:, low], members, low)
+        found[LEARNED] = np.vstack([given_to[:, test], np.full((1, n), high)])
+    found[RANDOM] = np.stack([np.full(n, low), np.full(n, high)])
+    part = core.take(test)
+    found[ORACLE] = _oracle(part, [low, high], measure)
+    if members:
+        found[STEP_ORACLE] = _oracle(part, [low, high, *members.values()], measure)
+    return part, found
+
+
+def _oracle(core: Core, among: Sequence[int], measure: str) -> NDArray[np.int64]:
+    """The cheapest right member for each question, else the cheapest; one point."""
+    cost = core.costs[measure][:, list(among)]
+    right = core.decided[:, list(among)] > 0.5
+    best = np.where(right.any(axis=1, keepdims=True), np.where(right, cost, np.inf), cost)
+    chosen: NDArray[np.int64] = np.asarray(among, dtype=np.int64)[best.argmin(axis=1)]
+    return chosen[None, :]
+
+
+def _points(
+    core: Core, chosen: NDArray[np.int64], measure: str, rows: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """(mean cost, accuracy) of each point on these questions; costs ascend, accuracy never falls.
+
+    A dearer point that is worse is not used, and between two points one may mix them.
+    """
+    cost = np.take_along_axis(core.costs[measure][rows], chosen[:, rows].T, axis=1).mean(axis=0)
+    right = np.take_along_axis(core.decided[rows], chosen[:, rows].T, axis=1).mean(axis=0)
+    order = np.lexsort((right, cost))
+    return cost[order], np.maximum.accumulate(right[order])
+
+
+def _cells(given: Given) -> Sequence[Cell]:
+    core, found = choices_of(given)
+    measure, n = measure_of(given), core.n_queries
+    small, large = (core.model_ids.index(name) for name in _pair(given))
+    generator = np.random.default_rng(given.seed)
+    draws = [generator.integers(0, n, n) for _ in range(min(SLOW_RESAMPLES, given.resamples))]
+    cells = []
+    for name, chosen in found.items():
+        oracle = name in (ORACLE, STEP_ORACLE)
+
+        def at(rows: NDArray[np.int64], chosen: NDArray[np.int64] = chosen) -> Floats:
+            ends = core.costs[measure][rows][:, [small, large]].mean(axis=0)
+            cost, right = _points(core, chosen, measure, rows)
+            wanted = ends[0] + np.array(SHARES) * (ends[1] - ends[0])
+            best = [right.max(), cost[right.argmax()] / ends[1]]
+            return np.append(np.interp(wanted, cost, right), best)
+
+        whole = at(np.arange(n))
+        spread = np.stack([at(rows) for rows in draws])
+        for k, heading in enumerate([*(f"at {s:.0%} of the extra cost" for s in SHARES), "best"]):
+            if oracle and heading != "best":
+                continue
+            low, high = interval(spread[:, k])
+            cells.append(Cell(name, heading, float(whole[k]), "percent", low, high))
+        low, high = interval(spread[:, -1])
+        cells.append(Cell(name, DEAR, float(whole[-1]), "percent", low, high))
+    return cells
+
+
+def _curves(given: Given) -> pa.Table:
+    core, found = choices_of(given)
+    rows = []
+    for name, chosen in found.items():
+        cost, right = _points(core, chosen, measure_of(given), np.arange(core.n_queries))
+        rows += [
+            {"series": name, "x": float(x), "y": float(y), "low": None, "high": None}
+            for x, y in zip(cost, right, strict=True)
+        ]
+    schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in ("x", "y")),
+                        ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+STUDY = Study(
+    name="agentic_curve",
+    paper="triple-perspective",
+    item="Figure 4",
+    title="Agents: accuracy at shares of the way from the small model's cost to the large one's",
+    cells=_cells,
+    needs=("labels", "splits", "cost", "steps", "pair"),
+    rows="routing",
+    plot="lines",
+    curves=_curves,
+    axes=("mean cost of a trajectory", "accuracy"),
+    notes=(
+        "Cost and accuracy are those of whole trajectories. `question: …` chooses the model before "
+        "the first step; `step: fixed` hands over after so many steps of the small one; "
+        "`step: learned` when a logistic regression on what was seen so far says that it will "
+        "not be right.",
+        "A dearer point that is worse is not used, and two points may be mixed. The paper names "
+        "neither its agent nor its search.",
+    ),
+)

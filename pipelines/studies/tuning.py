@@ -1,0 +1,202 @@
+"""Scaled fine-tuning: data, encoder and end-to-end training, from what `zoo tune` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.evaluate.bootstrap import Draws, interval
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.reading import core_of
+from pipelines.routers.base import Floats
+from pipelines.studies.given import Given
+from pipelines.studies.study import Cell, Study
+from pipelines.tuning.cell import REFERENCE, identity
+from pipelines.zoo.bench import with_validation
+
+PAPER = "routing-plateau"
+#: (parameters of the encoder, its name, train questions, tuned)
+Place = tuple[int, str, int, bool]
+
+
+def runs_of(given: Given, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+    """The rows of `tuned` that were measured on these tables' test questions."""
+    if "tuned" not in given.tables:
+        return None
+    core, scheme = _split(given, tables)
+    return given.tables["tuned"].filter(
+        pc.equal(given.tables["tuned"].column("data"), identity(core, scheme))
+    )
+
+
+def _split(given: Given, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
+    from pipelines.evaluate.certificate import default_scheme
+
+    core = core_of(tables)
+    scheme = default_scheme(core, given.scheme if tables is given.tables else None)
+    return with_validation(core, scheme)[0], scheme
+
+
+def hits(given: Given, tables: Mapping[str, pa.Table]) -> dict[str, dict[Place, Floats]]:
+    """Router → place → (n,) label of the model it asks on each test question, mean over seeds."""
+    found = runs_of(given, tables)
+    assert found is not None
+    core, scheme = _split(given, tables)
+    test = core.rows(scheme, "test")
+    labels = core.labels[test][~np.all(np.isnan(core.labels[test]), axis=1)]
+    ids = [core.query_ids[r] for r in test if not np.all(np.isnan(core.labels[r]))]
+    at = {q: k for k, q in enumerate(ids)}
+    column = {m: k for k, m in enumerate(core.model_ids)}
+    total: dict[str, dict[Place, Floats]] = {}
+    seeds: dict[tuple[str, Place], set[int]] = {}
+    for row in found.to_pylist():
+        place = (row["parameters"], row["encoder"], row["train_rows"], row["tuned"])
+        sums = total.setdefault(row["router"], {}).setdefault(place, np.zeros(len(ids)))
+        sums[at[row["query_id"]]] += labels[at[row["query_id"]], column[row["model_id"]]]
+        seeds.setdefault((row["router"], place), set()).add(row["seed"])
+    return {
+        router: {p: v / len(seeds[router, p]) for p, v in sorted(places.items())}
+        for router, places in total.items()
+    }
+
+
+def _common(found: Mapping[str, Mapping[Place, Floats]]) -> tuple[list[str], list[Place]]:
+    """Routers that learn and have every place, and the places, the plainest first.
+
+    Where no router has every place: all that learn, and the places that all of them have.
+    """
+    learn = sorted(name for name in found if name != REFERENCE)
+    places = set().union(*(found[name] for name in learn))
+    routers = [name for name in learn if places <= set(found[name])]
+    if not routers:
+        routers = learn
+        places = set.intersection(*(set(found[name]) for name in learn)) if learn else set()
+    return routers, sorted(places, key=lambda p: (p[3], p[2], p[0], p[1]))
+
+
+def _named(place: Place) -> str:
+    _, encoder, rows, tuned = place
+    short = encoder.rstrip("/").rpartition("/")[2]
+    return f"{rows:,}, {'tuned' if tuned else 'frozen'}, {short}"
+
+
+def _mean(given: Given, values: Floats, row: str, column: str, points: bool = False) -> Cell:
+    """A mean over test questions with its interval; a difference in points."""
+    replicates = Draws(len(values), given.resamples, given.seed).means(values[:, None])[:, 0]
+    low, high = interval(replicates)
+    unit: Literal["points", "percent"] = "points" if points else "percent"
+    return Cell(row, column, float(values.mean()), unit, low, high)
+
+
+def ablation(given: Given) -> Sequence[Cell]:
+    found = hits(given, given.tables)
+    routers, places = _common(found)
+    cells = []
+    means = {p: np.mean([found[name][p] for name in routers], axis=0) for p in places}
+    for place in places:
+        cells.append(_mean(given, means[place], _named(place), "mean accuracy"))
+        if place == places[0]:
+            cells.append(Cell(_named(place), "Δ", None, "points", note="the baseline"))
+        else:
+            gain = means[place] - means[places[0]]
+            cells.append(_mean(given, gain, _named(place), "Δ", points=True))
+        cells.append(Cell(_named(place), "routers", float(len(routers)), "count"))
+    return cells
+
+
+def gains(given: Given) -> Sequence[Cell]:
+    cells = []
+    for name, places in hits(given, given.tables).items():
+        order = sorted(places, key=lambda p: (p[3], p[2], p[0], p[1]))
+        first, last = places[order[0]], places[order[-1]]
+        cells.append(_mean(given, first, name, "baseline"))
+        cells.append(_mean(given, last, name, "scaled"))
+        cells.append(_mean(given, last - first, name, "gain", points=True))
+        cells.append(Cell(name, "scaled is", text=_named(order[-1])))
+    return cells
+
+
+def across(given: Given) -> Sequence[Cell]:
+    every = {given.release: given.tables, **given.joined, **given.tested}
+    cells = []
+    for name, tables in every.items():
+        rows = runs_of(given, tables)
+        if rows is None or not rows.num_rows:
+            cells.append(Cell(name, "best tuned", None, "percent", note="not measured"))
+            continue
+        found = hits(given, tables)
+        routers, places = _common(found)
+        most = max(p[2] for p in places)
+        best: tuple[Floats, str] | None = None
+        for place in [p for p in places if p[2] == most]:
+            how, short = _named(place).split(", ")[1:]
+            mean = np.mean([found[r][place] for r in routers], axis=0)
+            cells.append(_mean(given, mean, name, f"{how} {short}"))
+            for router in routers if place[3] else ():
+                one = found[router][place]
+                if best is None or one.mean() > best[0].mean():
+                    best = (one, f"{router}, {short}")
+        knn = [v for p, v in found.get(REFERENCE, {}).items() if p[2] == most]
+        if best is not None:
+            cells.append(_mean(given, best[0], name, "best tuned"))
+            cells.append(Cell(name, "which", text=best[1]))
+        if best is not None and knn:
+            near = max(knn, key=lambda v: float(v.mean()))
+            cells.append(_mean(given, near, name, "best frozen kNN"))
+            cells.append(_mean(given, best[0] - near, name, "Δ", points=True))
+    return cells
+
+
+ROWS_NOTE = (
+    "Accuracy of the model that is asked, cost disregarded, mean over the trainable routers "
+    "that every row has; intervals resample test questions, the same for all rows."
+)
+
+ABLATION = Study(
+    name="tuning_ablation",
+    paper=PAPER,
+    item="Table 6",
+    title="More data, a larger encoder, an encoder trained end to end: each and together",
+    cells=ablation,
+    needs=("labels", "splits", "tuned"),
+    rows="train questions, encoder",
+    plot="bars",
+    plot_column="mean accuracy",
+    notes=(
+        ROWS_NOTE,
+        "Δ is against the first row: the least data and the smallest encoder, frozen.",
+    ),
+)
+
+GAINS = Study(
+    name="tuning_gains",
+    paper=PAPER,
+    item="Figure 5",
+    title="What each router gains from the plainest to the most scaled training",
+    cells=gains,
+    needs=("labels", "splits", "tuned"),
+    rows="router",
+    plot="bars",
+    plot_column="gain",
+    notes=("kNN learns nothing: its gain is that of data and encoder alone.",),
+)
+
+ACROSS = Study(
+    name="tuning_across",
+    paper=PAPER,
+    item="Table 13",
+    title="Frozen and trained encoders on several releases, with all the data of each",
+    cells=across,
+    needs=("labels", "splits", "tuned"),
+    rows="release",
+    notes=(
+        ROWS_NOTE,
+        "Releases are this one and those named with --join; `tuned` rows of each come with --also.",
+        "The best trained router is the best of its row on test, as the paper takes it, and kNN's "
+        "best encoder likewise: Δ favours whichever has more to choose from.",
+    ),
+)

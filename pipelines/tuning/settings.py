@@ -1,0 +1,129 @@
+"""Settings of a training, its batches and rates, its device: all but the training itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.tuning.encoder import Ids
+
+#: Batches whose texts are sorted by length together: little padding, and still a draw.
+WINDOW = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Attributes:
+    epochs: at most so many passes over the train questions.
+    batch: questions of one optimiser step.
+    micro: questions that go through the encoder at once; a batch's gradients are
+        summed over its pieces (gradient accumulation). Contrastive losses see a piece.
+    encoder_rate: learning rate of the encoder; the head has its own.
+    warmup: share of the steps in which rates rise; then they fall to 0, both linearly.
+    head_first: start from the head fitted on the frozen vectors, and look before the first
+        step: what does not route better on validation is then not kept.
+    patience: looks on validation without progress after which training stops.
+    tokens: tokens that are read of a question.
+    precision: of the encoder's products; weights stay float32.
+    checkpointing: compute activations again instead of keeping them.
+    save_every: steps between checkpoints; one more after each look.
+    device: `cpu` or `cuda`.
+    threads: of the CPU's products; one gives the same sums on every machine.
+    """
+
+    epochs: int = 3
+    batch: int = 32
+    micro: int = 32
+    encoder_rate: float = 5e-5
+    warmup: float = 0.1
+    head_first: bool = False
+    patience: int = 2
+    tokens: int = 128
+    precision: Literal["float32", "bf16"] = "float32"
+    checkpointing: bool = False
+    save_every: int = 100
+    device: str = "cpu"
+    threads: int = 1
+
+
+def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """An epoch's batches of rows: each row once, texts of like length together.
+
+    Rows are shuffled, sorted by length within windows of `WINDOW` batches, cut, and the
+    batches shuffled: a function of seed and epoch alone, so no state need be kept.
+    """
+    draw = np.random.default_rng([seed, epoch])
+    order = draw.permutation(len(ids))
+    lengths = np.array([len(one) for one in ids])
+    found: list[NDArray[np.int64]] = []
+    for first in range(0, len(order), size * WINDOW):
+        window = order[first : first + size * WINDOW]
+        window = window[np.argsort(lengths[window], kind="stable")]
+        found += [window[k : k + size] for k in range(0, len(window), size)]
+    return [found[k] for k in draw.permutation(len(found))]
+
+
+def pieces(rows: NDArray[np.int64], micro: int) -> list[NDArray[np.int64]]:
+    """A batch in pieces of at most `micro` rows."""
+    return [rows[k : k + micro] for k in range(0, len(rows), micro)]
+
+
+def schedule(step: int, steps: int, warmup: float) -> float:
+    """Share of the full rate: up linearly over the warm-up, then down to 0.
+
+    >>> [round(schedule(k, 10, 0.2), 3) for k in (0, 1, 2, 9)]
+    [0.5, 1.0, 1.0, 0.125]
+    """
+    rise = max(1, round(steps * warmup))
+    return (step + 1) / rise if step < rise else (steps - step) / max(1, steps - rise)
+
+
+def accelerator_of(settings: Settings) -> Any:
+    """Device and precision, through accelerate.
+
+    Raises:
+        BadInput: it is not installed, or there is no such device.
+    """
+    import torch
+
+    try:
+        from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
+    except ImportError as error:
+        raise BadInput(
+            "training an encoder needs accelerate", next_step="pip install 'routeyard[tune]'"
+        ) from error
+    if settings.device != "cpu" and not torch.cuda.is_available():
+        raise BadInput(f"there is no {settings.device} device here", next_step="--device cpu")
+    # Of the process, and refused for another precision: each training has its own.
+    AcceleratorState._reset_state(reset_partial_state=True)
+    mixed = "bf16" if settings.precision == "bf16" else "no"
+    found = Accelerator(mixed_precision=mixed, cpu=settings.device == "cpu")
+    if found.num_processes > 1:
+        raise BadInput(
+            "a training is one process with one device",
+            next_step="start it without `accelerate launch`; cells of a grid can run side by side",
+        )
+    return found
+
+
+@contextmanager
+def drawing(settings: Settings, seed: int, device: Any) -> Iterator[None]:
+    """Torch's generators under the seed and its threads as set; both as before afterwards."""
+    import torch
+
+    had = torch.get_num_threads()
+    devices = [] if settings.device == "cpu" else [device]
+    torch.set_num_threads(settings.threads)
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        torch.set_num_threads(had)

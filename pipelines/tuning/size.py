@@ -1,0 +1,45 @@
+"""What training an encoder takes, said from its configuration before any weight is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipelines import encoders
+from pipelines.tuning.model_size import BASE_BYTES, WIDTH, Size
+from pipelines.tuning.model_size import size_of as size_at
+from pipelines.tuning.settings import Settings
+
+#: Bytes a parameter takes while it is trained: weight, gradient and AdamW's two moments.
+TRAINED = 16
+#: Bytes of the copies of a checkpoint while it is written: weights and moments.
+SAVED = 12
+
+
+def memory(size: Size, s: Settings, *, tuned: bool = True) -> float:
+    """Bytes at the peak of training an encoder, or of encoding; an estimate from above."""
+    if not tuned:
+        return size.reading(64, s.tokens, "float32")
+    layer = size.layer(s.micro, s.tokens)
+    kept = size.layers * layer
+    if s.checkpointing:
+        kept = layer + size.layers * s.micro * s.tokens * size.hidden
+    width = WIDTH[s.precision]
+    # Products of two bytes read copies of the weights.
+    copies = width if width < 4 else 0
+    return BASE_BYTES + (TRAINED + SAVED + copies) * size.parameters + width * kept
+
+
+def size_of(name: str) -> Size:
+    """The size of an encoder by any of its names.
+
+    Raises:
+        SourceError: there is none.
+    """
+    return size_at(encoders.location(encoders.ALIASES.get(name, encoders.unpooled(name)[0])))
+
+
+def tokenizer_of(name: str) -> Any:
+    """An encoder's tokenizer, without its weights."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(encoders.location(encoders.ALIASES.get(name, name)))

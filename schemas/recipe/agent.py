@@ -1,0 +1,52 @@
+"""Questions answered in several steps: an agent that may search before it answers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from schemas.recipe.base import Name, Strict
+
+
+class Search(Strict):
+    """The corpus that is searched, by BM25: passages of the questions themselves, or a file."""
+
+    #: Expression over a question's metadata that gives its passages: texts, or pairs of a title
+    #: and a text (or a list of sentences). Those of all questions are one corpus.
+    passages: str | None = None
+    #: JSONL, CSV or Parquet file with the columns `text` and, where there is one, `title`.
+    file: str | None = None
+    #: Passages that one search gives.
+    results: int = Field(default=3, ge=1, le=20)
+    #: Characters of a passage that are shown.
+    longest: int = Field(default=1200, ge=50)
+
+    @model_validator(mode="after")
+    def _one_corpus(self) -> Search:
+        if (self.passages is None) == (self.file is None):
+            raise ValueError("'search' needs a corpus: 'passages' or 'file', one of the two")
+        return self
+
+
+class Agent(Strict):
+    """How a trajectory goes: at each step the model searches, or answers and ends it."""
+
+    #: Calls of one trajectory at most; in the last one the model can only answer.
+    steps: int = Field(default=5, ge=2, le=50)
+    #: `tools` declares the search as a tool; `text` tells models that know no tools to write
+    #: a line `Search: …`.
+    calls: Literal["tools", "text"] = "tools"
+    #: What the tool searches in.
+    search: Search
+
+
+class Relay(Strict):
+    """A member of the pool made of two others: one begins, the other takes over."""
+
+    #: Model that takes the first steps.
+    first: Name
+    #: How many it takes.
+    steps: int = Field(ge=1)
+    #: Model that takes the others.
+    then: Name

@@ -1,0 +1,217 @@
+"""The real pool: SmolLM2 through llama.cpp, where both are at hand; nothing is fetched here."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from flows.demo.completions import Reply
+from flows.demo.real.recipe import recipe_of_what_is_here
+from flows.demo.real.served import RealPool
+from flows.demo.real.weights import VARIANTS, at_hand, binding, source
+from flows.recipe import load
+from pipelines.errors import BadInput
+from tests.flows.test_demo_server import post
+
+ROOT = Path(__file__).parents[2]
+HERE = importlib.util.find_spec("llama_cpp") is not None and at_hand()
+real = pytest.mark.skipif(
+    not HERE, reason="needs `pip install 'routeyard[real]'` and one `routeyard demo --real` before"
+)
+
+
+def refused(**request: object) -> tuple[int, str]:
+    reply = RealPool(Path("unused")).complete(
+        {"model": "x", "messages": [{"role": "user", "content": "hi"}], **request}
+    )
+    return reply.status, reply.body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({}, "does not exist"),
+        ({"n": 2}, "one answer at a time"),
+        ({"stream": True}, "does not stream"),
+        # A parameter that is silently ignored would stand in a release as if it had worked.
+        ({"top_p": 0.5}, "knows no 'top_p'"),
+        ({"messages": []}, "list of messages"),
+        ({"messages": [{"role": "user", "content": None}]}, "both texts"),
+        ({"temperature": "warm"}, "number from 0"),
+        ({"max_tokens": 0}, "whole numbers"),
+    ],
+)
+def test_what_it_cannot_do_it_says(request_: dict, says: str) -> None:
+    status, message = refused(**request_)
+    assert status == (404 if not request_ else 400)
+    assert says in message
+
+
+def test_without_the_binding_the_next_step_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    with pytest.raises(BadInput) as error:
+        binding()
+    assert "routeyard[real]" in str(error.value.next_step)
+
+
+def test_a_file_of_ones_own_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTEYARD_REAL_GGUF", "/nowhere.gguf")
+    with pytest.raises(BadInput, match="no such file of weights"):
+        source()
+
+
+def test_without_the_data_folder_it_asks_its_own_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ROUTEYARD_DATA", raising=False)
+    path, left = recipe_of_what_is_here(tmp_path)
+    assert {s.name for s in load(path)[0].sources} == {"bank_choice", "bank_number", "bank_text"}
+    assert "gsm8k, bbh, mmlu_pro, humaneval are left out" in str(left)
+    monkeypatch.setenv("ROUTEYARD_DATA", "somewhere")
+    assert recipe_of_what_is_here(tmp_path) == ("real_tiny", None)
+
+
+def test_each_member_asks_a_model_that_is_served() -> None:
+    recipe, _ = load("real_tiny")
+    assert {model.endpoint_model for model in recipe.pool.models} <= set(VARIANTS)
+
+
+@real
+@pytest.mark.slow
+def test_an_answer_depends_on_what_is_asked_alone(tmp_path: Path) -> None:
+    from flows.demo.real.chat import Chat, Sampling, TooLong
+    from flows.demo.real.weights import variant
+
+    chat = Chat(variant("smollm2-135m-q4_1", tmp_path))
+    long = [{"role": "user", "content": "Count to ten. " * 30 + "What comes after nine?"}]
+    other = [{"role": "user", "content": "Count to ten. " * 30 + "What is the capital of France?"}]
+    drawn = Sampling(temperature=1.0, max_tokens=24, seed=5, top_logprobs=3)
+    first = chat.answer(long, drawn)
+    # A prompt before it shares its beginning: what is kept of that must change nothing.
+    said = chat.answer(other, drawn)
+    assert chat.answer(long, drawn) == first
+    assert said.text != first.text
+    assert chat.answer(long, Sampling(1.0, 24, seed=6)).text != first.text
+    for token in first.logprobs:
+        assert token["logprob"] <= token["top_logprobs"][0]["logprob"] <= 0
+    greedy = chat.answer(other, Sampling(0.0, 24, stop=("\n",)))
+    assert "Paris" in greedy.text
+    # What a message says is never read as markup.
+    plain = chat.prompt([{"role": "user", "content": "<|im_end|>"}])
+    assert plain.count(chat.prompt([])[0]) == 2
+    with pytest.raises(TooLong):
+        chat.answer(long, Sampling(max_tokens=5000))
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
+    """About 800 answers; stops where the release is sealed, signals in it."""
+    from datacards.card import render
+    from flows.build import run_build
+    from pipelines.release import open_release
+    from pipelines.release.verify import verify_release
+
+    recipe, _ = recipe_of_what_is_here(tmp_path)
+    built = run_build(recipe, str(tmp_path), scale=0.3)
+    folder = Path(built["release"]["path"])
+    assert not verify_release(folder, render_card=render)
+    with open_release(folder) as release:
+        assert release.arrow("models").column("simulated").to_pylist() == [False] * 4
+        answers = release.arrow("responses").to_pylist()
+        signals = release.arrow("signals").to_pylist()
+    assert len({row["query_id"] for row in answers}) >= 48
+    assert all(row["completion_tokens"] and row["latency_s"] > 0 for row in answers)
+    assert all(row["cost_usd"] > 0 for row in answers)
+    assert any(row["perplexity"] and row["self_assessment"] is not None for row in signals)
+
+
+def test_requests_to_one_model_are_answered_in_the_order_they_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A lock between threads is not fair: one lane's requests waited until another had no more.
+    done: list[str] = []
+
+    def answer(pool: RealPool, name: str, messages: list, sampling: object, wants: bool) -> Reply:
+        time.sleep(0.002)
+        done.append(messages[0]["content"])
+        return Reply(200, {})
+
+    monkeypatch.setattr(RealPool, "_answer", answer)
+
+    async def ask() -> None:
+        pool = RealPool(tmp_path, threads=2)
+        asked = [
+            {"model": "smollm2-135m-q4_1", "messages": [{"role": "user", "content": str(k)}]}
+            for k in range(30)
+        ]
+        await asyncio.gather(*(pool.complete(one) for one in asked))
+
+    asyncio.run(ask())
+    assert done == [str(k) for k in range(30)]
+
+
+@real
+@pytest.mark.slow
+def test_it_serves_over_http(tmp_path: Path) -> None:
+    from flows.demo.real.served import served_model
+
+    request = {
+        "model": "smollm2-135m-q4_1",
+        "messages": [{"role": "user", "content": "What is the capital of France?"}],
+        "temperature": 0,
+        "max_tokens": 12,
+        "logprobs": True,
+        "top_logprobs": 2,
+    }
+    with served_model(tmp_path) as url:
+        status, _, body = post(url + "/chat/completions", json.dumps(request).encode())
+        refused = post(url + "/chat/completions", json.dumps({**request, "n": 3}).encode())
+    said = json.loads(body)
+    assert (status, refused[0]) == (200, 400)
+    assert "Paris" in said["choices"][0]["message"]["content"]
+    assert said["usage"]["completion_tokens"] >= len(said["choices"][0]["logprobs"]["content"])
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_real_model_as_an_agent_that_knows_no_tools(tmp_path: Path) -> None:
+    """It writes a line to search, or does not: either way each step is kept and metered."""
+    from flows.build import run_build
+
+    text = (ROOT / "flows" / "recipes" / "agent_demo.yaml").read_text(encoding="utf-8")
+    content = yaml.safe_load(text)
+    content["sources"][0]["limit"] = 6
+    content["pool"] = {
+        "providers": [{"name": "real", "base_url": "${ROUTEYARD_REAL_URL}"}],
+        "models": [
+            {
+                "model_id": "smollm2", "endpoint_model": "smollm2-135m-q8_0", "price_in": 0.074,
+                "price_out": 0.22, "price_date": "2026-11-21", "context_window": 2048,
+                "parameters": {"temperature": 0.1},
+            }
+        ],
+    }  # fmt: skip
+    content["collect"]["agent"] |= {"calls": "text", "steps": 3}
+    content["collect"]["max_tokens"] = 48
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    built = run_build(str(tmp_path / "recipe.yaml"), str(tmp_path / "yard"), until="label")
+    figures = built["stages"]["collect"]["figures"]
+    assert figures["responses"] == 6
+    assert 6 <= figures["steps"] <= 18
+    (found,) = (tmp_path / "yard" / "stages" / "collect").glob("*/steps.parquet")
+    for step in pq.read_table(found).to_pylist():
+        assert step["latency_s"] > 0
+        assert step["prompt_tokens"] > 80  # the system message that tells it how to search
+        assert step["action"] in ("search", "answer", "none")

@@ -1,0 +1,161 @@
+"""Mutation testing of the core with mutmut, room by room, whole or as a seeded sample.
+
+    python -m tests.mutation                      every room, all mutants: hours
+    python -m tests.mutation court budget --share 0.2
+    python -m tests.mutation court --out survivors.diff
+
+Each room's modules are changed in one place at a time, in a copy of the tree, and the room's own
+tests run until one of them fails. What none of them notices is printed as a diff: it is killed
+by a test, or explained in docs/MUTATION.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("routeyard", "schemas", "pipelines", "flows", "datacards", "benchmarks", "tests")
+_SCORERS = "pipelines/scorers"
+#: Room → (modules that are changed, the tests that have to notice).
+ROOMS: dict[str, tuple[list[str], list[str]]] = {
+    "court": (
+        ["pipelines/label/court.py", "pipelines/label/ruling.py"],
+        ["tests/label/test_court.py"],
+    ),
+    "budget": (
+        ["pipelines/calls/budget.py", "pipelines/calls/pricing.py"],
+        ["tests/calls/test_budget.py", "tests/calls/test_one_budget.py"],
+    ),
+    "scorers": (
+        [
+            *(f"{_SCORERS}/{name}.py" for name in ("em", "f1", "rouge_l", "given", "graded")),
+            *(f"{_SCORERS}/{name}.py" for name in ("numeric", "mcq", "literal", "superglue")),
+            f"{_SCORERS}/answers/*.py",
+            f"{_SCORERS}/answers/numbers/*.py",
+        ],
+        [
+            f"tests/scorers/test_{name}.py"
+            for name in ("cases", "answer_cases", "word_scorers", "given", "mcq", "numeric")
+        ],
+    ),
+    "curate": (
+        [
+            f"pipelines/curate/{name}.py"
+            for name in ("prune", "pseudo", "split", "tasks", "apply", "matrix", "dedup/rule")
+        ],
+        [
+            f"tests/curate/test_{name}.py"
+            for name in ("prune", "rules", "split", "tasks", "apply", "dedup", "protocols")
+        ],
+    ),
+    "metrics": (
+        ["pipelines/evaluate/metrics/*.py"],
+        ["tests/evaluate/metrics/test_registry.py"],
+    ),
+    "verify": (
+        ["pipelines/release/verify.py", "pipelines/release/checks/*.py"],
+        ["tests/faults/test_releases.py", "tests/release/test_verify.py"],
+    ),
+}
+#: Without what other tests need of pytest: each mutant starts it anew.
+_PYTEST = ["-o", "addopts=--import-mode=importlib", "-m", "not slow", "-p", "no:cacheprovider"]
+_PYTEST += ["-p", "no:xdist", "-p", "no:hypothesispytest", "-o", "timeout=120"]
+_SURVIVED = 0
+
+
+def prepared(tree: Path, room: str) -> None:
+    """The copy, whose settings name the modules and the tests of a room."""
+    modules, tests = ROOMS[room]
+    for name in COPIED:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = {
+        "source_paths": [name for name in COPIED if name not in ("tests", "benchmarks")],
+        "also_copy": ["benchmarks"],
+        "only_mutate": modules,
+        "pytest_add_cli_args": _PYTEST,
+        "pytest_add_cli_args_test_selection": tests,
+        "process_isolation": "forkserver",
+        # What is said in an error is read by people, and its words are free.
+        "do_not_mutate_patterns": ["next_step=", r"raise \w+\(f?\"", "strict=True"],
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    given = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (tree / "pyproject.toml").write_text("\n".join([given, "[tool.mutmut]", *lines, ""]))
+
+
+def mutmut(tree: Path, *words: str, children: int = 1) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mutmut", *words]
+    if words[0] == "run":
+        command += ["--max-children", str(children)]
+    return subprocess.run(
+        command, cwd=tree, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"}
+    )
+
+
+def exit_codes(tree: Path) -> dict[str, int | None]:
+    """Mutant → what its tests ended with; null where it was not tried."""
+    found: dict[str, int | None] = {}
+    for path in sorted((tree / "mutants").rglob("*.py.meta")):
+        found |= json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    return found
+
+
+def tried(room: str, share: float, seed: int, processes: int) -> tuple[str, list[str]]:
+    """A row of the table, and the survivors as diffs."""
+    with tempfile.TemporaryDirectory() as made:
+        tree = Path(made)
+        prepared(tree, room)
+        # The first makes the mutants and learns which tests reach which function.
+        first = mutmut(tree, "run", "none")
+        names = sorted(exit_codes(tree))
+        if not names:
+            raise SystemExit(first.stdout[-3000:] + first.stderr[-3000:])
+        chosen = sorted(random.Random(seed).sample(names, max(1, round(share * len(names)))))
+        reached = json.loads((tree / "mutants/mutmut-stats.json").read_text())
+        tests = reached["tests_by_mangled_function_name"]
+        covered = [name for name in chosen if tests.get(name.rpartition("__mutmut_")[0])]
+        done = mutmut(tree, "run", *covered, children=processes)
+        codes = {name: exit_codes(tree).get(name) for name in covered}
+        if None in codes.values():
+            raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
+        survived = [name for name, code in codes.items() if code == _SURVIVED]
+        ended = Counter("killed" if code == 1 else "other" for code in codes.values() if code)
+        row = (len(names), len(chosen), ended["killed"], ended["other"], len(survived))
+        diffs = [mutmut(tree, "show", name).stdout for name in survived]
+    untested = len(chosen) - len(covered)
+    return f"| {room} | {' | '.join(f'{n:,}' for n in (*row, untested))} |", diffs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Mutation testing of the core, room by room.")
+    parser.add_argument("rooms", nargs="*", help=f"of {', '.join(ROOMS)}; default: all")
+    parser.add_argument("--share", type=float, default=1.0, help="of the mutants, drawn by seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="where the survivors go; default: printed")
+    given = parser.parse_args()
+    print("| room | mutants | tried | killed | timed out | survived | not reached |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    diffs: list[str] = []
+    for room in given.rooms or ROOMS:
+        row, found = tried(room, given.share, given.seed, given.processes)
+        print(row, flush=True)
+        diffs += found
+    text = "\n".join(diffs)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

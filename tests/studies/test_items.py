@@ -1,0 +1,67 @@
+"""Every table and figure of the five papers has its line, and every study stands in one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.studies import STUDIES
+from pipelines.studies.study import Study
+
+PAGE = Path(__file__).parents[2] / "pipelines" / "studies" / "README.md"
+#: Paper as the page calls it → (its tables, its figures), counted in the papers; its short name.
+PAPERS = {
+    "RouterXBench": (6, 6, "triple-perspective"),
+    "RouterBench+": (7, 14, "who-routes-the-router"),
+    "Confidence router": (2, 2, "confidence-router"),
+    "CSCR": (16, 7, "cscr"),
+    "Plateau": (13, 9, "routing-plateau"),
+}
+
+
+def items(text: str) -> set[tuple[str, int]]:
+    """`Tables 8 to 10, Figure 7` as pairs of kind and number."""
+    found = set()
+    for kind, numbers in re.findall(r"(Table|Figure)s? ([\d, to]+)", text):
+        for one in numbers.split(","):
+            low, _, high = one.strip().partition(" to ")
+            if low:
+                found |= {(kind, k) for k in range(int(low), int(high or low) + 1)}
+    return found
+
+
+def lines() -> list[tuple[str, set[tuple[str, int]], str]]:
+    """(paper, items, state) of each line."""
+    found = []
+    for row in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        if row.startswith("|") and len(cells) == 3 and cells[0].partition(",")[0] in PAPERS:
+            found.append((cells[0].partition(",")[0], items(cells[0]), cells[2]))
+    return found
+
+
+def test_items_are_read() -> None:
+    assert items("Tables 2, 9 to 11, Figure 7") == {
+        ("Table", 2), ("Table", 9), ("Table", 10), ("Table", 11), ("Figure", 7),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_and_figure_has_a_line(paper: str) -> None:
+    tables, figures, _ = PAPERS[paper]
+    wanted = {("Table", k + 1) for k in range(tables)} | {("Figure", k + 1) for k in range(figures)}
+    assert set().union(*(which for name, which, _ in lines() if name == paper)) == wanted
+
+
+@pytest.mark.parametrize("name", STUDIES.names())
+def test_every_study_stands_in_the_line_of_its_items(name: str) -> None:
+    study: Study = STUDIES.get(name)
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"`{name}`" in page
+    own = items(study.item)
+    papers = [p for p, (_, _, short) in PAPERS.items() if short == study.paper]
+    if papers and own:
+        named = [which for p, which, state in lines() if p == papers[0] and f"`{name}`" in state]
+        assert own <= set().union(*named), f"{name} says {study.item}"

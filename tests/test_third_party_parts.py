@@ -1,0 +1,85 @@
+"""Entry points of other packages that are wrong are named: by `get`, and all by `doctor`."""
+
+from __future__ import annotations
+
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+
+from flows.actions.doctor_parts import REGISTRIES, added, registries
+from pipelines.errors import BadInput, UnknownName
+from pipelines.registry import Registry
+
+ROOT = Path(__file__).parents[1]
+POINTS = """
+[routeyard.scorers]
+broken = hexpack.nowhere:SCORER
+lacking = hexpack:NOTHING
+other = hexpack:MISNAMED
+numeric = hexpack:SCORER
+fine = hexpack:SCORER
+[routeyard.router]
+mine = hexpack:SCORER
+"""
+
+
+@pytest.fixture
+def scorers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """The scorers' registry as it is with a package installed whose entry points are wrong."""
+    about = tmp_path / "hexpack-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hexpack\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    (tmp_path / "hexpack.py").write_text(
+        "class Part:\n    def __init__(self, name):\n        self.name = name\n"
+        "SCORER, MISNAMED = Part('fine'), Part('another')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert any(one.metadata["Name"] == "hexpack" for one in distributions(name="hexpack"))
+    found = registries()["routeyard.scorers"]
+    return Registry(found.kind, found.group, found.builtin)
+
+
+def test_what_is_wrong_is_named_with_package_group_and_next_step(scorers: Registry) -> None:
+    assert scorers.get("fine").name == "fine"
+    for name, says in (
+        ("broken", "cannot be imported: No module named 'hexpack.nowhere'"),
+        ("lacking", "cannot be imported: module 'hexpack' has no attribute 'NOTHING'"),
+        ("other", "calls itself 'another'"),
+    ):
+        with pytest.raises(BadInput, match=says) as caught:
+            scorers.get(name)
+        assert "entry point" in str(caught.value)
+        assert "routeyard.scorers" in str(caught.value)
+    # what is ours cannot be replaced
+    assert scorers.get("numeric").read.__module__ == "pipelines.scorers.numeric"
+    with pytest.raises(UnknownName, match="where a package adds it, install that package here"):
+        scorers.get("hexadecimal")
+
+
+def test_doctor_lists_what_works_and_what_does_not(
+    scorers: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = registries() | {"routeyard.scorers": scorers}
+    monkeypatch.setattr("flows.actions.doctor_parts.registries", lambda: known)
+    works, wrong = added()
+    assert works == ["scorer fine of hexpack"]
+    words = "\n".join(wrong)
+    assert "numeric of hexpack: scorer 'numeric' is ours and stays ours" in words
+    assert "mine of hexpack: no group 'routeyard.router'" in words
+    assert "broken of hexpack" in words
+    assert "other of hexpack" in words
+
+
+def test_every_registry_and_group_is_known_and_documented() -> None:
+    made = {
+        f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}".removesuffix(".__init__")
+        for room in ("pipelines", "flows")
+        for path in (ROOT / room).rglob("*.py")
+        if "= Registry(" in path.read_text()
+    }
+    assert made == {path.partition(":")[0] for path in REGISTRIES}
+    for page in ("CONTRIBUTING.md", "docs/python.md"):
+        text = (ROOT / page).read_text()
+        assert [group for group in registries() if f"`{group}`" not in text] == [], page

@@ -1,0 +1,58 @@
+"""What a cell is called, which questions it learns from, and what its figures compare with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from flows.actions.released import read_release
+from flows.actions.routers.tune import Grid, read
+from pipelines.tuning.cell import Cell, drawn, identity, whole
+
+
+def test_a_smaller_draw_lies_in_a_larger_one(release: Path) -> None:
+    core, scheme = read(read_release(release), None)
+    few, more = (set(drawn(core, scheme, n).queries.query_ids) for n in (50, 120))
+    assert (len(few), len(more)) == (50, 120)
+    assert few < more
+    held = drawn(core, scheme, 50).validation
+    assert held is not None
+    assert len(held.labels) == 60
+
+
+def test_amounts_of_data_compare_and_other_tests_do_not(release: Path) -> None:
+    core, scheme = read(read_release(release), None)
+    split = core.splits[scheme].copy()
+    # Half the train questions left out: another training, the same test.
+    split[np.flatnonzero(split == "train")[::2]] = ""
+    less = replace(core, splits={scheme: split})
+    assert whole(less, scheme) != whole(core, scheme)
+    assert identity(less, scheme) == identity(core, scheme)
+    row = core.rows(scheme, "test")[0]
+    labels = core.labels.copy()
+    labels[row, 0] = 1 - labels[row, 0]
+    assert identity(replace(core, labels=labels), scheme) != identity(core, scheme)
+
+
+def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() -> None:
+    grid = Grid(("mlp", "p2l"), ("e",), (30, 0, 500), ("frozen", "tuned"), (1, 2))
+    cells = grid.cells("e", 200)
+    assert len(cells) == len(set(cells)) == 2 * (1 + 2 * 2 * 2)  # more than there are is all
+    assert {c.rows for c in cells} == {30, 200}
+    assert [c.router for c in cells if c.router == "knn"] == ["knn"] * 2
+    assert Cell("mlp", "a/b-c/", 30, True, 7).name == "mlp-b-c-30-tuned-7"
+    assert Cell("mlp", "smollm2#last", 30, False, 7).name == "mlp-smollm2_last-30-frozen-7"
+
+
+def test_means_are_over_the_routers_that_have_every_place() -> None:
+    from pipelines.studies.tuning import _common
+
+    one = np.ones(3)
+    plain, tuned, large = (1, "e", 9, False), (1, "e", 9, True), (2, "f", 9, False)
+    whole = {"knn": {plain: one}, "mlp": {plain: one, tuned: one}, "p2l": {plain: one}}
+    assert _common(whole) == (["mlp"], [plain, tuned])
+    # None has all: what they share.
+    apart = {"mlp": {plain: one, tuned: one}, "p2l": {plain: one, large: one}}
+    assert _common(apart) == (["mlp", "p2l"], [plain])
