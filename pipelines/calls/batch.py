@@ -253,11 +253,10 @@ class _Batches:
                 reply = reply_of(found.get(str(number)), status, client.secret)
             except Fault as fault:
                 made = failed_rows(request, fault, origin, latency_s=None)
-                spent.append(counted(fault.usage, lane.price, 0) if fault.usage else 0.0)
+                spent.append(counted(fault.usage, lane.price) if fault.usage else 0.0)
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
-                size = sum(len((choice.text or "").encode()) for choice in reply.choices)
-                spent.append(counted(reply.usage, lane.price, size))
+                spent.append(counted(reply.usage, lane.price))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
                     few = Fault("few_choices", why, status=200)

@@ -188,16 +188,9 @@ class Purse:
         return dict(spent)
 
 
-def counted(usage: Usage, price: Price, text_bytes: int) -> float | None:
-    """USD that a budget counts for an answer; null when it cannot be known.
-
-    Args:
-        text_bytes: Of the answers: a server that meters no tokens for a text is not
-            believed.
-    """
+def counted(usage: Usage, price: Price) -> float | None:
+    """USD that a budget counts for an answer; null when it cannot be known."""
     by_table = price.of(usage.prompt_tokens, usage.completion_tokens)
-    if text_bytes and not usage.completion_tokens:
-        by_table = None
     if by_table is None:
         # Without a price nothing can be held against the provider's own figure.
         return None if price.known else usage.cost_usd

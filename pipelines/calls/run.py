@@ -150,12 +150,11 @@ class Run:
         except Fault as fault:
             spent = None if fault.maybe_billed else 0.0
             if fault.usage is not None:
-                spent = counted(fault.usage, lane.price, 0)
+                spent = counted(fault.usage, lane.price)
             return await self._failed(state, request, fault, requested_at, sent_at, last=last)
         else:
             state.gate.window.succeeded()
-            size = sum(len((choice.text or "").encode()) for choice in sent.reply.choices)
-            spent = counted(sent.reply.usage, lane.price, size)
+            spent = counted(sent.reply.usage, lane.price)
             tokens = sent.reply.usage.total_tokens
             state.gate.correct(expected, tokens)
             state.provider.correct(expected, tokens)

@@ -6,6 +6,8 @@ import json
 
 import pyarrow as pa
 
+from schemas import RESPONSES
+
 
 def as_answers(steps: pa.Table) -> pa.Table:
     """One row for each call of `steps`, under the model that was asked.
@@ -40,20 +42,14 @@ def as_answers(steps: pa.Table) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
+#: What the audit reads of an answer, as the contract of `responses` has it.
 _SCHEMA = pa.schema(
     [
-        ("query_id", pa.string()),
-        ("model_id", pa.string()),
-        ("sample", pa.int32()),
-        ("status", pa.string()),
-        ("text", pa.string()),
-        ("served_model", pa.string()),
-        ("prompt_tokens", pa.int64()),
-        ("completion_tokens", pa.int64()),
-        ("reasoning_tokens", pa.int64()),
-        ("cost_usd", pa.float64()),
-        ("cost_source", pa.string()),
-        ("latency_s", pa.float64()),
-        ("logprobs", pa.string()),
+        RESPONSES.schema.field(name)
+        for name in (
+            "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
+            "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s",
+            "logprobs",
+        )
     ]
-)
+)  # fmt: skip

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import best
 from pipelines.routers import ROUTERS, saved
 from pipelines.routers.base import Examples
+from pipelines.staging import replacing
 from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import head_of, registered
 from pipelines.tuning.loop import tune
@@ -134,9 +134,8 @@ def run(
         "seconds": time.monotonic() - began, "cpu_s": time.process_time() - cpu,
         "peak_mb": peak(), "settings": asdict(settings), **more,
     }  # fmt: skip
-    unfinished = folder / f".run.json.{os.getpid()}"
-    unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(folder / "run.json")
+    with replacing(folder / "run.json") as unfinished:
+        unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return record
 
@@ -220,9 +219,8 @@ def _scores(path: Path, core: Core, scheme: str, router: Any) -> None:
     part = core.take(rows)
     scores: NDArray[np.float64] = np.asarray(router.scores(part.queries())).astype(np.float32)
     columns = {m: scores[:, k].astype(np.float64) for k, m in enumerate(core.model_ids)}
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(pa.table({"query_id": list(part.query_ids), **columns}), unfinished)
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        pq.write_table(pa.table({"query_id": list(part.query_ids), **columns}), unfinished)
 
 
 def _fingerprint(cell: Cell, bench: Bench, settings: Settings) -> str:

@@ -8,12 +8,14 @@ moments of the optimiser, the state of every random generator.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pipelines.staging import place as put
+from pipelines.staging import replacing, staging
 
 FORMAT = 1
 _PREFIX = "step-"
@@ -47,17 +49,12 @@ def save(place: Path, progress: Progress, fingerprint: str, tensors: Mapping[str
     from safetensors.torch import save_file
 
     target = place / f"{_PREFIX}{progress.step:08d}"
-    unfinished = place / f".{target.name}.{os.getpid()}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    # Cloned: tensors that share memory are refused by the format.
-    save_file(
-        {k: v.detach().cpu().clone() for k, v in tensors.items()}, unfinished / "state.safetensors"
-    )
-    words = {"format": FORMAT, "fingerprint": fingerprint, **asdict(progress)}
-    (unfinished / "state.json").write_text(json.dumps(words) + "\n", encoding="utf-8")
-    shutil.rmtree(target, ignore_errors=True)
-    unfinished.rename(target)
+    with staging(target) as unfinished:
+        save_file(_apart(tensors), unfinished / "state.safetensors")
+        words = {"format": FORMAT, "fingerprint": fingerprint, **asdict(progress)}
+        (unfinished / "state.json").write_text(json.dumps(words) + "\n", encoding="utf-8")
+        shutil.rmtree(target, ignore_errors=True)
+        put(unfinished, target)
     for other in place.iterdir():
         kept = (target.name, best_file(place, progress.best_step).name)
         if other.name not in kept:
@@ -95,10 +92,8 @@ def save_best(place: Path, step: int, tensors: Mapping[str, Any]) -> None:
     """Keep the weights of the best look."""
     from safetensors.torch import save_file
 
-    place.mkdir(parents=True, exist_ok=True)
-    unfinished = place / f".best.{os.getpid()}"
-    save_file(_apart(tensors), unfinished)
-    unfinished.replace(best_file(place, step))
+    with replacing(best_file(place, step)) as unfinished:
+        save_file(_apart(tensors), unfinished)
 
 
 def load_best(place: Path, step: int) -> dict[str, Any]:

@@ -96,12 +96,12 @@ def test_a_provider_that_says_it_costs_nothing_is_not_believed(tmp_path: Path) -
     [
         (Usage(10, 10, cost_usd=0.0), 20e-6),
         (Usage(10, 10, cost_usd=1.0), 1.0),
-        (Usage(10, 0, cost_usd=0.0), None),  # a text of no tokens
+        (Usage(10, None, cost_usd=0.0), None),  # so a text of no tokens is read
         (Usage(None, None, cost_usd=0.0), None),
     ],
 )
 def test_what_a_budget_counts(usage: Usage, expected: float | None) -> None:
-    assert counted(usage, Price(1.0, 1.0), 5) == (expected and pytest.approx(expected))
+    assert counted(usage, Price(1.0, 1.0)) == (expected and pytest.approx(expected))
 
 
 def test_a_bound_for_an_unknown_model_is_refused() -> None:

@@ -15,6 +15,7 @@ from flows.actions.routers.zoo import write_parquet, write_text
 from flows.show.console import counter, hours, line
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
+from pipelines.staging import replacing
 from pipelines.tuning.cell import (
     REFERENCE,
     Bench,
@@ -192,10 +193,8 @@ def frozen(
             vectors = one.vectors(one.ids(core.prompts), advance)
     finally:
         torch.set_num_threads(had)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}")
-    save_file({"vectors": vectors}, unfinished)
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        save_file({"vectors": vectors}, unfinished)
     return vectors
 
 
