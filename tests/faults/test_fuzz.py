@@ -38,8 +38,6 @@ LAYOUTS: dict[str, Callable[..., None]] = {
 }
 #: Its two forms take one more argument.
 _MORE: dict[str, tuple[Any, ...]] = {"inspect": (".eval",), "routerbench": ("object",)}
-#: Weights that are not here decide it.
-_UNREAD = ("bartscore",)
 
 
 def fuzz(reader: str, count: int, folder: Path, found: Row) -> None:
@@ -69,7 +67,6 @@ def fuzz(reader: str, count: int, folder: Path, found: Row) -> None:
 
 def test_every_reader_is_fuzzed() -> None:
     assert set(LAYOUTS) == set(IMPORTERS.builtin)
-    assert set(_UNREAD) < set(SCORERS.builtin)
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
@@ -102,7 +99,7 @@ def test_importers(
     fuzz(f"importer:{name}", size(60, 10_000), source, row("fuzzed importers"))
 
 
-@pytest.mark.parametrize("name", sorted(set(SCORERS.builtin) - set(_UNREAD)))
+@pytest.mark.parametrize("name", sorted(SCORERS.builtin))
 def test_scorers(name: str, tmp_path: Path, row: Rows, size: Size, full: bool) -> None:
     if not full:
         pytest.skip("in the full suite; tests/scorers tries odd texts in every run")

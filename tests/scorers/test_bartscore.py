@@ -12,16 +12,15 @@ from pipelines.scorers.bartscore import bartscore, read
 from pipelines.scorers.scorer import Asked
 
 
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+def make(folder: Path) -> Path:
+    """A BART of one layer and eight words, its weights drawn at random."""
+    import torch
+    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = ["<s>", "<pad>", "</s>", "<unk>", "cat", "dog", "sat", "ran"]
     tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    folder = tmp_path_factory.mktemp("bart")
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
         unk_token="<unk>",
@@ -35,6 +34,13 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     transformers.BartForConditionalGeneration(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    return make(tmp_path_factory.mktemp("bart"))
 
 
 @pytest.mark.slow
