@@ -97,6 +97,8 @@ def _stages(
 
     collected = collect_stage(checked, base, root, queries, pool, shards=shards, jobs=jobs)
     finished("collect", collected, f"{collected.figures['responses']:,} responses")
+    for note in () if PROBING.get() else collected.figures.get("notes") or ():
+        console.line("note", note)
     if until == "collect":
         return _summary(done)
 

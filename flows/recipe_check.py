@@ -17,11 +17,14 @@ from pipelines.errors import BadInput
 from schemas.recipe import Pool, Recipe, Source
 
 
-def faults(recipe: str) -> list[Fault]:
+def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
     """All faults of a recipe file, in the order of its lines; none when it can be built.
 
     Reads local sources (a column that does not exist, a `where` that matches nothing) and
-    asks nothing of anyone: hub datasets and providers are not looked at.
+    recorded answers, and asks nothing of anyone: hub datasets and providers are not looked at.
+
+    Args:
+        notes: Gets what is no fault and worth knowing before a build.
     """
     path = find(recipe)
     try:
@@ -39,7 +42,10 @@ def faults(recipe: str) -> list[Fault]:
     found += _names(content, path)
     found += _providers(content, path)
     with _around(content):
-        found += _sources(content, path)
+        sources = list(_sources(content, path))
+        found += sources
+        if not sources:
+            found += _recorded(content, path, [] if notes is None else notes)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
@@ -147,6 +153,21 @@ def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:
         except BadInput as error:
             place = _within(error, said)
             yield _of(error, path, ("sources", number, *place), content)
+
+
+def _recorded(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator[Fault]:
+    """Recorded answers are imported as a build would import them."""
+    from flows.recorded_check import recorded_faults
+
+    try:
+        checked, base = load(path)
+    except BadInput:
+        return  # said elsewhere
+    if checked.collect.provider != "recorded":
+        return
+    for place, says, then in recorded_faults(checked, base, notes):
+        words = words_of(place, content)
+        yield Fault(str(path), line_of(path, place), words, says, then)
 
 
 def _within(error: BadInput, source: dict[str, Any]) -> tuple[str | int, ...]:

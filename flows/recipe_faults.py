@@ -32,6 +32,7 @@ _NAMED = {
     "compared_with": ("compared dataset", "name"),
     "models": ("model", "model_id"),
     "providers": ("provider", "name"),
+    "recorded": ("recording", "path"),
     "curate": ("rule", "rule"),
     "verifiers": ("verifier", "name"),
     "judges": ("judge", "name"),

@@ -26,6 +26,13 @@ DATA_HINT = (
 )
 
 
+class Line(dict[str, Any]):
+    """A row that knows its line of the file, counted from 1."""
+
+    __slots__ = ("line",)
+    line: int
+
+
 def expand(path: str, *, base: Path, where: str) -> list[Path]:
     """Files that `path` names: `$NAME` is read from the environment, globs are sorted.
 
@@ -174,7 +181,9 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
                     where=f"{path}:{number}",
                     next_step="one JSON object per line is expected",
                 )
-            yield row
+            found = Line(row)
+            found.line = number
+            yield found
 
 
 def _document(path: Path) -> list[dict[str, Any]] | None:

@@ -89,6 +89,10 @@ def _environment() -> _Sandbox:
 _ENVIRONMENT = _environment()
 
 
+class NoColumn(RecipeError):
+    """A mapping reads a column or key that the row does not have."""
+
+
 def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
     """A function of a row: a plain name takes the column, `{{ … }}` is evaluated.
 
@@ -96,8 +100,8 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
     list stays a list); any other text with `{{` or `{%` gives a string.
 
     Raises:
-        RecipeError: at compile time for bad syntax; when called, for a column
-            that does not exist or an expression that fails.
+        RecipeError: at compile time for bad syntax; when called, for an expression that fails.
+        NoColumn: when called, for a column that the row does not have.
     """
     if "{{" not in text and "{%" not in text:
         return lambda row: _column(row, text, where)
@@ -166,15 +170,18 @@ def evaluator(text: str) -> Callable[[Row], Any]:
 
 
 def _column(row: Row, name: str, where: str) -> Any:
-    if name in row:
-        return row[name]
-    head, _, rest = name.partition(".")
-    if rest and isinstance(row.get(head), Mapping):
-        return _column(row[head], rest, where)
-    raise _no_column(row, f"there is no column {name!r}", where, name)
+    here, rest = row, name
+    while rest not in here:
+        head, _, rest = rest.partition(".")
+        if not rest or not isinstance(here.get(head), Mapping):
+            raise _no_column(row, f"there is no column {name!r}", where, name)
+        here = here[head]
+    return here[rest]
 
 
-def _no_column(row: Row, what: str, where: str, name: str = "") -> RecipeError:
+def _no_column(row: Row, what: str, where: str, name: str = "") -> NoColumn:
     columns = ", ".join(map(str, row))
     suggestion = did_you_mean(name, map(str, row)) if name else f"the columns are: {columns}"
-    return RecipeError(what, where=where, next_step=f"{suggestion} (columns: {columns})")
+    line = getattr(row, "line", None)
+    at = f"{where}, line {line}" if line else where
+    return NoColumn(what, where=at, next_step=f"{suggestion} (columns: {columns})")

@@ -16,8 +16,9 @@ def command(
     """Say all faults of a recipe at once, each with its line. Exits 2 when there are any.
 
     Keys and values, rules and scorers, the pool file, and local sources: a file that is
-    not there, a column that does not exist, a `where` that matches nothing. Hub datasets
-    and providers are not asked.
+    not there, a column that does not exist, a `where` that matches nothing. Recorded answers
+    are read as a build reads them: ids that match no question, models that are not in the
+    pool, and what the metering audit would stop. Hub datasets and providers are not asked.
 
     Example:
 
@@ -26,8 +27,11 @@ def command(
     from flows.recipe_check import faults
     from flows.show.results import print_result
 
-    found = faults(recipe)
+    notes: list[str] = []
+    found = faults(recipe, notes)
     if not print_result(found, as_json):
+        for note in notes:
+            print(f"note: {note}")
         for fault in found:
             print(fault)
         counted = f"{len(found)} fault" + ("s" if len(found) != 1 else "")

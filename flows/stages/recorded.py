@@ -35,7 +35,11 @@ def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Don
             base=Path(base),
         )
         write_by_model(imported.responses, folder)
-        return {"responses": imported.responses.num_rows, "recorded": imported.provenance}
+        return {
+            "responses": imported.responses.num_rows,
+            "recorded": imported.provenance,
+            "notes": imported.notes,
+        }
 
     return run_stage(
         Path(root),

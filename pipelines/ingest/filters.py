@@ -6,11 +6,12 @@ build. An `exclude` that meets none may be meant (a newer revision mended its ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines.errors import SourceError, did_you_mean
 from pipelines.jinja import compile_field
+from pipelines.sparse import Sparse
 from schemas.recipe import Source
 
 Row = Mapping[str, Any]
@@ -28,6 +29,8 @@ class Filtered:
         self._taken = 0
         self._met: set[tuple[str, str]] = set()
         self._seen: dict[str, dict[Any, None]] = {}
+        self._sparse = Sparse()
+        self._readers: dict[str, Callable[[Row], Any]] = {}
 
     def takes(self, row: Row) -> bool:
         """Whether `where` takes the row."""
@@ -60,11 +63,13 @@ class Filtered:
 
         Raises:
             SourceError: a `where` matches nothing; names the values the column has instead.
+            NoColumn: no row has the column of a `where`.
         """
         if not self._rows:
             return []
         for column, value in self._source.where.items():
             if ("where", column) not in self._met:
+                self._sparse.check(column)
                 self._refuse(column, value)
         if self._source.where and not self._taken:
             both = " and ".join(f"{c} = {v!r}" for c, v in self._source.where.items())
@@ -101,11 +106,15 @@ class Filtered:
             next_step=self._instead(column, value),
         )
 
+    def _where_of(self, column: str) -> Callable[[Row], Any]:
+        """A row that leaves the key out does not meet the condition."""
+        if column not in self._readers:
+            read = compile_field(column, where=f"{self._where}, where")
+            self._readers[column] = self._sparse.optional(column, read)
+        return self._readers[column]
+
     def _meets(self, kind: str, column: str, value: Any, row: Row) -> bool:
-        if kind == "exclude" or column in row:
-            found = row.get(column)
-        else:
-            found = compile_field(column, where=f"{self._where}, where")(row)
+        found = row.get(column) if kind == "exclude" else self._where_of(column)(row)
         if found == value:
             self._met.add((kind, column))
             return True

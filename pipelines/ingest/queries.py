@@ -70,7 +70,8 @@ def to_queries(
     Args:
         seen: Content ids counted so far over all sources of the recipe.
         where: File or dataset, for errors.
-        notes: Gets a sentence for each condition that left nothing out.
+        notes: Gets a sentence for each condition that left nothing out, and for each field
+            that some rows have no key for.
 
     Raises:
         SourceError: a question, reference or id is missing or repeated; `where` matches
@@ -127,8 +128,10 @@ def to_queries(
             }
         )
     told_of = filtered.check()
+    reader.sparse.check()
     if notes is not None:
         notes += told_of
+        notes += [f"source {source.name!r}: {note}" for note in reader.sparse.notes()]
     if not out and not removed:
         raise SourceError(
             f"source {source.name!r} holds no question",

@@ -9,10 +9,13 @@ from pipelines.errors import SourceError
 from pipelines.jinja import compile_field, letter
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
+from pipelines.sparse import Sparse
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
 
+#: What every row has to say, where it is mapped.
+_NEEDED = ("id", "question", "scorer")
 #: Stands for queries that no rule decides: neither form nor reference is asked for.
 _NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
 
@@ -30,7 +33,12 @@ class RowReader:
         self.where = where
         self.fields, self.scorer_name = _complete(source)
         self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
-        self._read = _readers(self.fields, where)
+        #: Which keys rows leave out; checked and told once all rows were read.
+        self.sparse = Sparse()
+        self._read = {
+            name: (self.sparse.needed if name in _NEEDED else self.sparse.optional)(name, read)
+            for name, read in _readers(self.fields, where).items()
+        }
         self._ids: dict[str, int] = {}
 
     def question(self, row: Row, number: int) -> tuple[str, str]:
@@ -65,11 +73,13 @@ class RowReader:
 
         Raises:
             SourceError: there is no reference, or it is not the letter of an option.
+            NoColumn: no row so far has the column of the references.
         """
         place = f"{self.where}, row {number}"
         choices = _texts(self._read["choices"](row)) if "choices" in self._read else []
         references = _texts(self._read["references"](row)) if "references" in self._read else []
         if self.scorer.needs_reference and not any(text.strip() for text in references):
+            self.sparse.check("references")
             if self.source.missing_reference == "remove":
                 return None
             raise SourceError(
@@ -83,8 +93,9 @@ class RowReader:
         return choices, references
 
     def text(self, name: str, row: Row) -> str | None:
-        """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped."""
-        return _text(self._read[name](row)) if name in self._read else None
+        """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped or not there."""
+        found = self._read[name](row) if name in self._read else None
+        return None if found is None else _text(found)
 
 
 def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Row]:

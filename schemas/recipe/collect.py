@@ -27,6 +27,7 @@ class RecordedFields(Strict):
     query: str
     model: str
     text: str | None = None
+    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
     sample: str | None = None
     score: str | None = None
     graded_against: str | None = None
@@ -47,6 +48,11 @@ class Recorded(Strict):
     source: str | None = None
     #: What to do with rows of a model that is not in the pool.
     other_models: Literal["error", "ignore"] = "error"
+    #: What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
+    #: question: stop, leave them out, or take them. The card says how many.
+    other_questions: Literal["error", "ignore", "keep"] = Field(
+        default="error", exclude_if=lambda given: given == "error"
+    )
     fields: RecordedFields
 
 

@@ -129,6 +129,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "query": "Column that names the question by its source id.",
         "model": "Column of the model.",
         "text": "Column of the answer.",
+        "prompt": "Column of what the model was asked, as text or messages: compared with the "
+        "recipe's question, and not kept.",
         "sample": "Column of the sample's number, from 0.",
         "score": "Column of the score that the source gave, in [0, 1].",
         "graded_against": "Column of the references the answer was graded against.",

@@ -57,7 +57,7 @@ def test_missing_answers_stay_missing(tmp_path: Path) -> None:
 def test_a_duplicate_response_is_refused_with_both_places(tmp_path: Path) -> None:
     with pytest.raises(RecordedError, match="stands twice") as caught:
         run(tmp_path, [row(), row(output="5")])
-    assert "row 1 and r.jsonl, row 0" in str(caught.value)
+    assert "line 2 and r.jsonl, line 1" in str(caught.value)
 
 
 def test_a_model_outside_the_pool_is_refused_or_ignored_on_request(tmp_path: Path) -> None:

@@ -1,0 +1,107 @@
+"""What `recipe check` finds in recorded answers, by importing them as a build would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from flows.actions.metering import known_of
+from flows.recipe_faults import Place
+from pipelines import files
+from pipelines.collect.recorded import Imported, import_recorded
+from pipelines.errors import BadInput
+from pipelines.ingest import ingest
+from pipelines.ingest.catalog import from_catalog
+from pipelines.metering.audit import apply_waivers, audit
+from pipelines.pool import models_table
+from schemas.recipe import Recipe
+
+#: Place of a recipe's keys, what is wrong, and the next step.
+Found = tuple[Place, str, str]
+
+
+def recorded_faults(recipe: Recipe, base: Path, notes: list[str]) -> Iterator[Found]:
+    """Files that are not there, columns, models and ids that do not fit, and what the metering
+    audit would stop.
+
+    Args:
+        base: Folder that the recipe's paths start from.
+        notes: Gets what a build would say, such as rows about questions that are not asked.
+    """
+    missing = False
+    for number, entry in enumerate(recipe.collect.recorded):
+        try:
+            files.expand(entry.path, base=base, where="collect.recorded")
+        except BadInput as error:
+            missing = True
+            yield ("collect", "recorded", number, "path"), error.what, error.next_step or ""
+    if missing:
+        return
+    away = [one.name for one in map(from_catalog, recipe.sources) if one.kind != "files"]
+    if away:
+        notes.append(
+            f"recorded answers are not compared with questions of the hub ({', '.join(away)})"
+        )
+        return
+    try:
+        queries = ingest(recipe.sources, base=base).queries
+    except BadInput:
+        return  # said of the source itself
+    models = models_table(recipe.pool)
+    imported = None
+    for number, entry in enumerate(recipe.collect.recorded):
+        try:
+            imported = import_recorded(queries, models, [entry], base=base)
+        except BadInput as error:
+            imported = None
+            place: Place = ("collect", "recorded", number, *_within(error))
+            yield place, _told(error), error.next_step or ""
+            break
+    if imported is not None and len(recipe.collect.recorded) > 1:
+        try:
+            imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
+        except BadInput as error:
+            imported = None
+            yield ("collect", "recorded"), _told(error), error.next_step or ""
+    if imported is not None:
+        notes += imported.notes
+        yield from _unmetered(recipe, imported, queries, models)
+
+
+def _within(error: BadInput) -> tuple[str, ...]:
+    """The key of an entry that an error names."""
+    if "fields." in str(error.where):
+        return ("fields", str(error.where).rpartition("fields.")[2].split(",")[0])
+    return ()
+
+
+def _told(error: BadInput) -> str:
+    return f"{error.what} ({error.where})" if error.where else error.what
+
+
+def _unmetered(
+    recipe: Recipe, imported: Imported, queries: pa.Table, models: pa.Table
+) -> Iterator[Found]:
+    """One fault for each check of the metering audit that would stop the release."""
+    found = audit(
+        imported.responses,
+        models,
+        recipe.collect.metering,
+        queries=queries,
+        **known_of(recipe.pool),
+    )
+    standing, _ = apply_waivers(found, recipe.release.waivers)
+    by_gate: dict[str, list[str]] = {}
+    says = {one.gate: one.says for one in standing}
+    for one in standing:
+        by_gate.setdefault(one.gate, []).append(one.model_id)
+    for gate, names in by_gate.items():
+        which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        yield (
+            ("release",),
+            f"the metering audit would stop this release: {says[gate]} ({which})",
+            "give prices to the pool and map prompt_tokens, completion_tokens or cost_usd under "
+            f"collect.recorded; or waive it aloud: release.waivers: [{{gate: {gate}, reason: …}}]",
+        )

@@ -1,0 +1,198 @@
+"""One file of recorded answers: rows become responses, and all that is left out is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipelines import files
+from pipelines.calls.pricing import Price
+from pipelines.collect.recorded_row import (
+    Question,
+    RowReader,
+    asks_the_same,
+    count_of,
+    number_of,
+    score_of,
+)
+from pipelines.errors import RecordedError, did_you_mean
+from pipelines.sparse import Sparse
+from schemas.recipe import Recorded
+
+#: Ids and places that a note or an error shows.
+_SHOWN = 3
+_COUNTED = ("responses", "missing", "not_asked", "other_models", "prompts", "other_questions")
+
+
+@dataclass(slots=True)
+class FileReader:
+    """Responses of one file, and what was counted on the way.
+
+    Attributes:
+        index: `source_id` → question.
+        pool: Models that may answer, and their prices.
+        seen: (query_id, model_id, sample) → place, over all files.
+        sparse: What rows leave out, over all files of the entry.
+        strangers: Ids of rows about questions that the recipe does not ask, the first few.
+        reworded: Places of prompts that ask something else, the first few.
+    """
+
+    entry: Recorded
+    index: Mapping[str, Question]
+    pool: Mapping[str, Price]
+    seen: dict[tuple[str, str, int], str]
+    path: Path
+    sparse: Sparse
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
+    strangers: list[str] = field(default_factory=list)
+    reworded: list[str] = field(default_factory=list)
+    read: RowReader = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read = RowReader(self.entry, self.path, self.sparse)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(files.rows(self.path, self.entry.format)):
+            line = getattr(row, "line", None)
+            place = f"{self.path.name}, {f'line {line}' if line else f'row {number}'}"
+            response = self._response(self.read.read(row, place), place)
+            if response is not None:
+                self.counts["responses"] += 1
+                yield response
+
+    def check(self) -> list[str]:
+        """What has to be said of the file, once all of it was read.
+
+        Raises:
+            RecordedError: nothing matches, or answers were given to other questions.
+        """
+        counts, name = self.counts, self.path.name
+        other, keep = counts["other_questions"], self.entry.other_questions
+        if other and keep == "error":
+            raise RecordedError(
+                f"{other:,} of {counts['prompts']:,} recorded prompts of {name} do not ask what "
+                "the recipe asks under the same id",
+                where=f"{'; '.join(self.reworded)}, fields.prompt",
+                next_step="correct the questions or the recording; or write 'other_questions: "
+                "ignore' to leave those answers out, 'keep' to take them (the card says how many)",
+            )
+        if not (counts["responses"] or counts["missing"] or other):
+            raise RecordedError(
+                f"no row of {name} matches a question of the recipe",
+                where=str(self.path),
+                next_step="map 'fields.query' to the column that holds the source's own id"
+                + (f": the file names {few(self.strangers)}, " if self.strangers else ": ")
+                + f"the questions are {few(list(self.index)[:_SHOWN])}",
+            )
+        return [f"{name}: {note}" for note in self._notes()]
+
+    def _notes(self) -> Iterator[str]:
+        counts = self.counts
+        if counts["missing"]:
+            yield f"{counts['missing']:,} rows hold neither text nor score: missing answers"
+        if counts["not_asked"]:
+            yield (
+                f"{counts['not_asked']:,} rows are about questions that the recipe does not ask "
+                f"({few(self.strangers)})"
+            )
+        if counts["other_models"]:
+            yield f"{counts['other_models']:,} rows of models outside the pool are left out"
+        if other := counts["other_questions"]:
+            what = "left out" if self.entry.other_questions == "ignore" else "taken all the same"
+            yield (
+                f"{other:,} answers were given to prompts that do not ask the recipe's question: "
+                f"{what} ({'; '.join(self.reworded)})"
+            )
+        if self.entry.fields.prompt is None:
+            yield (
+                f"that its {counts['responses']:,} answers were given to these questions rests on "
+                "the ids alone: no column states what was asked (fields.prompt)"
+            )
+
+    def _response(self, said: dict[str, Any], place: str) -> dict[str, Any] | None:
+        model = str(said["model"])
+        if model not in self.pool:
+            if self.entry.other_models == "ignore":
+                self.counts["other_models"] += 1
+                return None
+            raise RecordedError(
+                f"the model {model!r} has responses but is not in the pool",
+                where=place,
+                next_step=f"add it to the pool ({did_you_mean(model, self.pool)}), or set "
+                "'other_models: ignore'",
+            )
+        asked = self.index.get(str(said["query"]))
+        if asked is None:
+            self.counts["not_asked"] += 1
+            if str(said["query"]) not in self.strangers and len(self.strangers) <= _SHOWN:
+                self.strangers.append(str(said["query"]))
+            return None
+        text, score = said.get("text"), score_of(said.get("score"), place)
+        if text is None and score is None:
+            self.counts["missing"] += 1
+            return None
+        if self._other_question(said, asked, place) and self.entry.other_questions == "ignore":
+            return None
+        self._only_once(asked, said, place)
+        return _as_response(asked, said, score, self.pool[model], place)
+
+    def _other_question(self, said: dict[str, Any], asked: Question, place: str) -> bool:
+        """Whether the row states that something else was asked; counted."""
+        sent = said.get("prompt")
+        if sent is None or sent == "":
+            return False
+        self.counts["prompts"] += 1
+        if asks_the_same(sent, asked):
+            return False
+        self.counts["other_questions"] += 1
+        if len(self.reworded) < _SHOWN:
+            self.reworded.append(f"{place} (id {said['query']!r})")
+        return True
+
+    def _only_once(self, asked: Question, said: dict[str, Any], place: str) -> None:
+        key = (asked.query_id, str(said["model"]), int(said.get("sample") or 0))
+        if key in self.seen:
+            raise RecordedError(
+                f"the response of {key[1]!r} to {said['query']!r} (sample {key[2]}) stands twice",
+                where=f"{place} and {self.seen[key]}",
+                next_step="map 'fields.sample' when the file holds several samples, or remove one",
+            )
+        self.seen[key] = place
+
+
+def _as_response(
+    asked: Question, said: dict[str, Any], score: float | None, price: Price, place: str
+) -> dict[str, Any]:
+    text, cut = said.get("text"), said.get("finish_reason") == "length"
+    graded = said.get("graded_against")
+    against = [graded] if isinstance(graded, str) else graded
+    prompt = count_of(said.get("prompt_tokens"), place)
+    completion = count_of(said.get("completion_tokens"), place)
+    cost, source = number_of(said.get("cost_usd"), place), "provider"
+    if cost is None:
+        cost, source = price.of(prompt, completion), "price_table"
+    return {
+        "query_id": asked.query_id,
+        "model_id": str(said["model"]),
+        "sample": int(said.get("sample") or 0),
+        "text": None if text is None else str(text),
+        "status": "truncated" if cut else "ok",
+        "finish_reason": said.get("finish_reason"),
+        "served_model": said.get("served_model"),
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "cost_usd": cost,
+        "cost_source": None if cost is None else source,
+        "latency_s": number_of(said.get("latency_s"), place),
+        "attempts": 1,
+        "given_score": score,
+        "graded_against": against if against and against != asked.references else None,
+    }
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, quoted."""
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    return shown + (", …" if len(names) > _SHOWN else "")

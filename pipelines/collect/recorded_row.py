@@ -1,0 +1,140 @@
+"""One row of a recording, read by its mapping; and whether its prompt asks what the recipe asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import RecordedError
+from pipelines.jinja import compile_field
+from pipelines.sparse import Sparse
+from schemas.leaks import same_words
+from schemas.recipe import Recorded
+
+#: What every row has to say.
+NEEDED = ("query", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the recipe asks under one `source_id`."""
+
+    query_id: str
+    question: str
+    prompt: str
+    choices: Sequence[str]
+    references: Sequence[str]
+
+
+class RowReader:
+    """Reads the rows of one file; `sparse`, of all files of the entry, counts keys left out."""
+
+    def __init__(self, entry: Recorded, path: Path, sparse: Sparse):
+        self._read = {}
+        for name, text in entry.fields.model_dump(exclude_none=True).items():
+            read = compile_field(text, where=f"{path.name}, fields.{name}")
+            wrap = sparse.needed if name in NEEDED else sparse.optional
+            self._read[name] = wrap(name, read)
+
+    def read(self, row: Mapping[str, Any], place: str) -> dict[str, Any]:
+        """Field → value of every mapped field.
+
+        Raises:
+            RecordedError: the row names no question or no model.
+            RecipeError: a mapping fails, or the row lacks a needed key.
+        """
+        said = {name: of(row) for name, of in self._read.items()}
+        for name in NEEDED:
+            if said[name] is None or said[name] == "":
+                raise RecordedError(
+                    f"a row names no {'question' if name == 'query' else 'model'}",
+                    where=f"{place}, fields.{name}",
+                    next_step="give it one, or take the row out of the file",
+                )
+        return said
+
+
+def score_of(value: Any, place: str) -> float | None:
+    """A score in [0, 1], or None where the row says nothing.
+
+    Raises:
+        RecordedError: it is something else.
+    """
+    if value is None or value == "":
+        return None
+    words = {"true": 1.0, "false": 0.0}
+    try:
+        score = words.get(str(value).strip().lower())
+        score = float(value) if score is None else score
+    except (TypeError, ValueError):
+        score = float("nan")
+    if not 0 <= score <= 1:
+        raise RecordedError(
+            f"the score {value!r} is not a number in [0, 1]",
+            where=place,
+            next_step="scale it in the mapping, e.g. score: '{{ rating / 10 }}'",
+        )
+    return score
+
+
+def number_of(value: Any, place: str) -> float | None:
+    """A number, or None where the file says nothing (CSV writes that as an empty text).
+
+    Raises:
+        RecordedError: it is no number.
+    """
+    if value is None or value == "":
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _no_number(value, place) from error
+
+
+def count_of(value: Any, place: str) -> int | None:
+    """The same as a whole number, such as tokens."""
+    number = number_of(value, place)
+    try:
+        return None if number is None else int(number)
+    except (ValueError, OverflowError) as error:
+        raise _no_number(value, place) from error
+
+
+def _no_number(value: Any, place: str) -> RecordedError:
+    return RecordedError(
+        f"{value!r} is not a number", where=place, next_step="correct 'fields' or the file"
+    )
+
+
+def asks_the_same(sent: Any, asked: Question) -> bool:
+    """Whether a recorded prompt asks the recipe's question, whatever stands around it.
+
+    Case and space do not count. Where some of the options stand beside the question, all have to.
+
+    Args:
+        sent: A text, or a list of chat messages.
+    """
+    text, question = same_words(_text(sent)), same_words(asked.question)
+    if text in (question, same_words(asked.prompt)):
+        return True
+    if question not in text:
+        return False
+    around = text.replace(question, " ")
+    there = [_stands_in(same_words(choice), around) for choice in asked.choices]
+    return all(there) or not any(there)
+
+
+def _stands_in(choice: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
+
+
+def _text(sent: Any) -> str:
+    """The words of a prompt: a text, a message with `content`, or a list of either."""
+    if isinstance(sent, Mapping):
+        return _text(sent.get("content", sent.get("text", "")))
+    if isinstance(sent, str) or not isinstance(sent, Iterable):
+        return str(sent)
+    return "\n".join(_text(part) for part in sent)
