@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from pipelines import jinja_limits
 from pipelines.errors import RecipeError, did_you_mean
 
 Row = Mapping[str, Any]
+Field = Callable[[Row], Any]
 
 _WHOLE = re.compile(r"\A\s*\{\{(?P<expression>(?:(?!\}\}|\{\{).)*)\}\}\s*\Z", re.S)
 _LONGEST = 10_000_000
@@ -93,7 +95,7 @@ class NoColumn(RecipeError):
     """A mapping reads a column or key that the row does not have."""
 
 
-def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
+def compile_field(text: str, *, where: str) -> Field:
     """A function of a row: a plain name takes the column, `{{ … }}` is evaluated.
 
     A text that is one `{{ expression }}` gives the expression's own value (a
@@ -146,7 +148,7 @@ def compile_field(text: str, *, where: str) -> Callable[[Row], Any]:
     return read
 
 
-def evaluator(text: str) -> Callable[[Row], Any]:
+def evaluator(text: str) -> Field:
     """A function of a row for a mapping with `{{` or `{%`, without limits of time and memory.
 
     Raises:
@@ -185,3 +187,74 @@ def _no_column(row: Row, what: str, where: str, name: str = "") -> NoColumn:
     line = getattr(row, "line", None)
     at = f"{where}, line {line}" if line else where
     return NoColumn(what, where=at, next_step=f"{suggestion} (columns: {columns})")
+
+
+class Sparse:
+    """Fields of rows that may leave keys out, as JSON lines do: missing is null, and counted.
+
+    Wraps the readers of one source or recording; `check` and `notes` follow the last row.
+    """
+
+    def __init__(self) -> None:
+        self._read: Counter[str] = Counter()
+        self._without: Counter[str] = Counter()
+        self._first: dict[str, NoColumn] = {}
+
+    def optional(self, name: str, read: Field) -> Field:
+        """None where the row has no such key."""
+
+        def of(row: Row) -> Any:
+            self._read[name] += 1
+            try:
+                return read(row)
+            except NoColumn as error:
+                self._without[name] += 1
+                self._first.setdefault(name, error)
+                return None
+
+        return of
+
+    def needed(self, name: str, read: Field) -> Field:
+        """An error where the row has no such key.
+
+        Raises:
+            RecipeError: when called. The mapping is wrong where the first row already lacks the
+                key, and the row where others had it.
+        """
+
+        def of(row: Row) -> Any:
+            self._read[name] += 1
+            try:
+                return read(row)
+            except NoColumn as error:
+                if self._read[name] == 1:
+                    raise
+                raise RecipeError(
+                    f"a row lacks what every row needs: {error.what}",
+                    where=error.where,
+                    next_step="add the key to that row, or take the row out of the file",
+                ) from error
+
+        return of
+
+    def check(self, *names: str) -> None:
+        """Stop at a mapped key that no row so far had: that is a slip of the mapping.
+
+        Args:
+            names: Fields to look at; all by default.
+
+        Raises:
+            NoColumn: names the column.
+        """
+        for name in names or self._without:
+            if 0 < self._without[name] == self._read[name]:
+                raise self._first[name]
+
+    def notes(self) -> list[str]:
+        """One sentence per field that some rows have no key for."""
+        return [
+            f"{count:,} of {self._read[name]:,} rows have no key for fields.{name}: "
+            "taken as missing"
+            for name, count in sorted(self._without.items())
+            if count
+        ]

@@ -14,7 +14,7 @@ from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
 from pipelines.errors import RecordedError, did_you_mean
-from pipelines.sparse import Sparse
+from pipelines.jinja import Sparse
 from schemas import RESPONSES
 from schemas.recipe import Recorded
 

@@ -18,7 +18,7 @@ from pipelines.collect.recorded_row import (
     score_of,
 )
 from pipelines.errors import RecordedError, did_you_mean
-from pipelines.sparse import Sparse
+from pipelines.jinja import Sparse
 from schemas.recipe import Recorded
 
 #: Ids and places that a note or an error shows.

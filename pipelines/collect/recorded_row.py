@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import RecordedError
-from pipelines.jinja import compile_field
-from pipelines.sparse import Sparse
+from pipelines.jinja import Sparse, compile_field
 from schemas.leaks import same_words
 from schemas.recipe import Recorded
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines.errors import SourceError, did_you_mean
-from pipelines.jinja import compile_field
-from pipelines.sparse import Sparse
+from pipelines.jinja import Sparse, compile_field
 from schemas.recipe import Source
 
 Row = Mapping[str, Any]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.jinja import compile_field, letter
+from pipelines.jinja import Sparse, compile_field, letter
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
-from pipelines.sparse import Sparse
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
