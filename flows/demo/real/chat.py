@@ -30,13 +30,15 @@ class TooLong(ValueError):
 
 @dataclass(frozen=True)
 class Sampling:
-    """How an answer is drawn. `temperature` 0 takes the likeliest token."""
+    """How an answer is drawn. `temperature` 0 takes the likeliest token; `top_p` draws from the
+    fewest tokens whose share is that large."""
 
     temperature: float = 1.0
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
     seed: int = 0
     top_logprobs: int = 0
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class Chat:
         text, why = "", "length"
         while len(said) < sampling.max_tokens:
             logits = self._logits()
-            token = _draw(logits, sampling.temperature, random)
+            token = _draw(logits, sampling, random)
             if self._library.llama_vocab_is_eog(self._vocabulary, token):
                 why = "stop"
                 break
@@ -166,12 +168,18 @@ class Chat:
 
 
 def _draw(
-    logits: np.ndarray[Any, np.dtype[np.float64]], temperature: float, random: np.random.Generator
+    logits: np.ndarray[Any, np.dtype[np.float64]], sampling: Sampling, random: np.random.Generator
 ) -> int:
-    if temperature == 0:
+    if sampling.temperature == 0:
         return int(logits.argmax())
-    weights = np.exp((logits - logits.max()) / temperature).cumsum()
-    return int(np.searchsorted(weights, random.random() * weights[-1], side="right"))
+    weights = np.exp((logits - logits.max()) / sampling.temperature)
+    if sampling.top_p < 1:
+        order = np.argsort(-weights, kind="stable")
+        # What lies before a token is short of the share: the token is one of the fewest.
+        before = weights[order].cumsum() - weights[order]
+        weights[order[before >= sampling.top_p * weights.sum()]] = 0
+    shares = weights.cumsum()
+    return int(np.searchsorted(shares, random.random() * shares[-1], side="right"))
 
 
 def _digest(messages: Sequence[Mapping[str, str]]) -> int:

@@ -30,8 +30,8 @@ from flows.demo.server import serve, serving, watch_parent
 
 _KNOWN = frozenset(
     {
-        "model", "messages", "temperature", "max_tokens", "max_completion_tokens", "stop", "seed",
-        "logprobs", "top_logprobs", "n", "stream",
+        "model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop",
+        "seed", "logprobs", "top_logprobs", "n", "stream",
     }
 )  # fmt: skip
 
@@ -133,8 +133,12 @@ def _read(request: Any) -> tuple[str, list[dict[str, str]], Sampling, bool]:
         isinstance(temperature, int | float) and 0 <= temperature <= 10
     ):
         raise ValueError("'temperature' is a number from 0 to 10")
+    share = request.get("top_p")
+    if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+        raise ValueError("'top_p' is a number above 0 and at most 1")
     sampling = Sampling(
         temperature=1.0 if temperature is None else float(temperature),
+        top_p=1.0 if share is None else float(share),
         stop=tuple([stop] if isinstance(stop, str) else map(str, stop)),
         **numbers,
     )
