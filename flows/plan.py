@@ -210,6 +210,13 @@ def show(said: dict[str, Any]) -> None:
         which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         of = "cost" if cost is None else "most it can cost"
         console.print(f"the {of} is not known without {what} ({which})", soft_wrap=True)
+    if any("price" in what for what in lacking):
+        console.print(
+            "next: `routeyard prices RECIPE --out prices.yaml` writes what providers "
+            "with a `price_list` ask today; `pool.prices: prices.yaml` takes it, or a file of your "
+            "own for the others",
+            soft_wrap=True,
+        )
 
 
 def _show_sizes(console: Any, said: dict[str, Any]) -> None:

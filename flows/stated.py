@@ -172,9 +172,16 @@ def _models(recipe: Recipe, asked: list[int]) -> list[dict[str, Any]]:
                 "cost_usd": answers * each if known else None,
                 "worst_cost_usd": None,
                 "price_date": model.price_date,
+                "unknown": _unknown(model, limit) if answers else [],
             }
         )
     return rows
+
+
+def _unknown(model: Model, limit: int | None) -> list[str]:
+    """What has to be written into the recipe before this model's cost can be told."""
+    found = [f"the model's '{n}'" for n in ("price_in", "price_out") if getattr(model, n) is None]
+    return found + (["'collect.max_tokens'"] if limit is None else [])
 
 
 def agent_plan(recipe: Recipe, questions: int) -> dict[str, Any]:

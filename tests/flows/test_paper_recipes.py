@@ -53,6 +53,18 @@ def test_nine_by_30k_is_the_papers_table(capsys: pytest.CaptureFixture[str]) -> 
     assert said["estimated_usd"] is None  # the pool states no prices
 
 
+@pytest.mark.parametrize("name", ["triple_perspective", "confidence_pairs", "nine_by_30k"])
+def test_a_cost_that_is_not_known_says_what_would_make_it_known(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # "cost unknown" stood alone, with no word on prices or the length of answers.
+    assert run(["plan", name]) == 0
+    shown = capsys.readouterr().out
+    assert "not known without the model's 'price_in'" in shown
+    assert "not known without 'collect.max_tokens'" in shown
+    assert "routeyard prices RECIPE --out" in shown
+
+
 def test_nine_by_300k_holds_the_dense_slice_and_a_third_of_the_pool_beyond(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

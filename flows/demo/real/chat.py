@@ -148,7 +148,7 @@ class Chat:
     def _shown(
         self, logits: np.ndarray[Any, np.dtype[np.float64]], token: int, top: int
     ) -> dict[str, Any]:
-        likeliest = np.argsort(-logits, kind="stable")[:top].tolist() if top else []
+        likeliest = _likeliest(logits, top)
         return {
             "token": self._words([token]),
             "logprob": round(float(logits[token]), 6),
@@ -165,6 +165,19 @@ class Chat:
 
     def _words(self, tokens: list[int]) -> str:
         return str(self._llama.detokenize(tokens).decode("utf-8", "replace"))
+
+
+def _likeliest(logits: np.ndarray[Any, np.dtype[np.float64]], top: int) -> list[int]:
+    """The likeliest tokens, of like ones the first; only as many are sorted as can be among them.
+
+    >>> _likeliest(np.array([0.1, 0.5, 0.3, 0.5]), 2)
+    [1, 3]
+    """
+    if not top:
+        return []
+    top = min(top, len(logits))
+    near = np.flatnonzero(logits >= np.partition(logits, -top)[-top])
+    return [int(one) for one in near[np.argsort(-logits[near], kind="stable")][:top]]
 
 
 def _draw(
