@@ -41,6 +41,7 @@ BENCHMARKS: dict[str, str] = {
 #: Benchmarks whose module lies in a folder of its own.
 ELSEWHERE = {
     "informative": "benchmarks.studies.informative",
+    "injections": "benchmarks.methods.injections",
     "routerbench_plus": "benchmarks.studies.routerbench_plus",
     "filters": "benchmarks.peers.filters",
     "peers": "benchmarks.peers.install",

@@ -202,13 +202,18 @@ def show(said: dict[str, Any]) -> None:
             f"the dollars of {said['simulated']} of {len(said['models'])} models are made up"
         )  # fmt: skip
         console.print(f"the pool is SIMULATED: {made_up}, and nothing is paid for them")
+    _show_lacking(console, said)
+
+
+def _show_lacking(console: Any, said: dict[str, Any]) -> None:
+    """What the recipe has to say before the cost is known, and where prices come from."""
+    of = "cost" if said["cost_usd"] is None else "most it can cost"
     lacking: dict[str, list[str]] = {}
     for row in said["models"]:
         for what in row.get("unknown", []):
             lacking.setdefault(what, []).append(row["model_id"])
     for what, names in lacking.items():
         which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        of = "cost" if cost is None else "most it can cost"
         console.print(f"the {of} is not known without {what} ({which})", soft_wrap=True)
     if any("price" in what for what in lacking):
         console.print(

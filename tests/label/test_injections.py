@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.injections import suite, told
+from benchmarks.methods.injections import suite, told
 from pipelines.label.served.judge import judge
 from pipelines.label.served.templates import Template, load_template
 from pipelines.label.served.xverify import verify
