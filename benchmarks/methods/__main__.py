@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.methods import real, tuned
+from benchmarks.methods.index import index
 from benchmarks.methods.math_samples import math_samples
 from benchmarks.methods.mmlu_pro import mmlu_pro
 from benchmarks.methods.planted import planted
@@ -161,7 +162,12 @@ def _page(given: Any) -> None:
         for file in sorted(folder.glob("*.md"))
     ]
     before = given.page.read_text(encoding="utf-8") if given.page.is_file() else ""
-    given.page.write_text("\n".join(parts + merged(before, made)), encoding="utf-8")
+    sections = merged(before, made)
+    results = (Path(__file__).parents[2] / "pipelines" / "studies" / "RESULTS.md").read_text(
+        "utf-8"
+    )
+    parts.append(index([*sections, results]))
+    given.page.write_text("\n".join(parts + sections), encoding="utf-8")
 
 
 def merged(page: str, made: Sequence[str]) -> list[str]:

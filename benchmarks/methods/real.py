@@ -16,7 +16,8 @@ SMALL, LARGE = "smollm2-q8-brief", "smollm2-q8-steps"
 PAIR = (SMALL, LARGE)
 STUDIES = (
     "router_ability", "router_alignment", "probe_aggregation", "probe_layers",
-    "confidence_rates", "cscr_curves",
+    "probe_width", "confidence_rates", "confidence_sizes", "cscr_curves", "cscr_descriptors",
+    "cscr_loss", "cscr_significance", "descriptor_similarity",
 )  # fmt: skip
 
 

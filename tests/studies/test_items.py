@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.methods.index import run_on
 from pipelines.studies import STUDIES
 from pipelines.studies.study import Study
 
@@ -65,3 +66,15 @@ def test_every_study_stands_in_the_line_of_its_items(name: str) -> None:
     if papers and own:
         named = [which for p, which, state in lines() if p == papers[0] and f"`{name}`" in state]
         assert own <= set().union(*named), f"{name} says {study.item}"
+
+
+@pytest.mark.parametrize("paper", ["RouterXBench", "Confidence router", "CSCR"])
+def test_every_study_of_a_papers_own_router_was_run_and_a_page_says_on_what(paper: str) -> None:
+    short = PAPERS[paper][2]
+    mine = [name for name in STUDIES.names() if short in STUDIES.get(name).paper]
+    pages = [(PAGE.parent / name).read_text("utf-8") for name in ("METHODS.md", "RESULTS.md")]
+    found = run_on(pages)
+    assert [name for name in mine if name not in found] == []
+    # The overview of the first page says the same.
+    rows = [row for row in pages[0].splitlines() if f"{paper}, " in row and "| `" in row]
+    assert {re.findall(r"`(\w+)` \|", row)[0] for row in rows} == set(mine)
