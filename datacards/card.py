@@ -10,12 +10,14 @@ import pyarrow as pa
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.certified import sentences
+from datacards.cite import bibtex
 from datacards.front_matter import front_matter
 from datacards.informative import informative_section
 from datacards.injected import injected
 from datacards.losses import causes, sentence
 from datacards.numbers import card_numbers
 from datacards.preference import preference_sections
+from datacards.recorded import recorded_words
 from schemas import Stored
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS
@@ -51,6 +53,8 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
             certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
             sentences=sentences(certificate) if certificate else [],
             zoo=_zoo(words.zoo),
+            recorded=recorded_words(facts["recipe"], facts.get("figures") or {}),
+            citation=words.citation or bibtex(facts),
         )
     )
     return front_matter(tables, facts) + "\n" + body.strip() + "\n"

@@ -62,10 +62,13 @@ _SHORT_BY_NUMBER = """
         SELECT query_no FROM outcomes WHERE score IS NOT NULL GROUP BY query_no
         HAVING count(*) = (SELECT count(*) FROM models)) USING (query_no)"""
 _NEEDED = ("queries", "models", "labels", "responses", "verdicts")
+_NOT_RECORDED = "no recorded answer"
 _NEXT = {
     "scorer error": "mend the references or choose another scorer, then build again: no model "
     "is asked twice",
     "no response": "`routeyard plan` says what is not asked yet",
+    _NOT_RECORDED: "the recording holds no answer: add it to the files under collect.recorded, and "
+    "set a new version",
     "the call failed": "`routeyard build --reask error` asks them again",
     "no scorer has judged it": "name a verifier or judge under label.default.then",
     "unreadable": "name a verifier or judge under label.default.then",
@@ -93,10 +96,23 @@ def causes(tables: Mapping[str, pa.Table | Stored]) -> list[dict[str, Any]]:
         for name in (*_NEEDED, *(["outcomes"] if numbered else [])):
             register(connection, name, tables[name])
         found: list[dict[str, Any]] = connection.sql(sql).to_arrow_table().to_pylist()
+        recorded = _recorded(connection, tables["responses"])
     for row in found:
+        if recorded and row["cause"] == "no response":
+            row["cause"] = _NOT_RECORDED
         row["example"] = " ".join(row["example"].split())[:160]
         row["next"] = _NEXT[row["cause"]]
     return found
+
+
+def _recorded(connection: Any, responses: pa.Table | Stored) -> bool:
+    """Whether no response was ever requested: they were recorded elsewhere."""
+    if not responses.num_rows or "request_hash" not in responses.column_names:
+        return False
+    sql = "SELECT count(request_hash) = 0 FROM responses SEMI JOIN real USING (model_id)"
+    connection.execute("CREATE TEMP VIEW real AS SELECT model_id FROM models WHERE kind = 'real'")
+    row = connection.execute(sql).fetchone()
+    return bool(row[0])
 
 
 def sentence(row: Mapping[str, Any]) -> str:

@@ -70,6 +70,11 @@ SELECT count(*) AS responses, count(cost_usd) AS priced, sum(cost_usd) AS cost_u
        count(completion_tokens) AS metered
 FROM responses
 """
+#: Models with an answer whose cost is not known.
+_UNPRICED = """
+SELECT model_id FROM responses WHERE status NOT IN ('error', 'unanswered')
+GROUP BY model_id HAVING count(cost_usd) < count(*) ORDER BY model_id
+"""
 _SOURCES = "SELECT source, count(*) AS queries FROM queries GROUP BY ALL ORDER BY source"
 _STATUS = "SELECT status, count(*) AS n FROM responses GROUP BY ALL ORDER BY status"
 _SPLITS = """
@@ -92,7 +97,7 @@ _QUERIES = {
         "best_single": _BEST_SINGLE,
         "decided": _DECIDED,
     },
-    "responses": {"cost": _COST, "status": _STATUS},
+    "responses": {"cost": _COST, "status": _STATUS, "unpriced": _UNPRICED},
     "splits": {"splits": _SPLITS},
     "duplicates": {"duplicates": _DUPLICATES},
     "removals": {"removals": _REMOVALS},
@@ -123,6 +128,7 @@ def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
         for name, sql in queries.items():
             rows = connection.sql(sql).to_arrow_table().to_pylist()
             found[name] = next(iter(rows), None) if name in _ONE_ROW else rows
+    found["unpriced"] = [row["model_id"] for row in found["unpriced"]]
     found["rows"] = {name: table.num_rows for name, table in tables.items()}
     found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
     return found

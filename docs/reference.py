@@ -7,6 +7,7 @@ None is typed twice: references come from code, and what a room keeps beside its
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,20 @@ def on_files(files: Files, config: Any) -> Files:
     for page, path in CARRIED.items():
         files.append(File.generated(config, page, content=carried(ROOT / path)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Links of a page lead to files of the repository, so that they work in a checkout; here
+    they lead to the page that is made of the file."""
+    folder = (ROOT / "docs" / page.file.src_uri).parent
+
+    def led(link: re.Match[str]) -> str:
+        target = (folder / link[1]).resolve()
+        path = target.relative_to(ROOT).as_posix() if target.is_relative_to(ROOT) else ""
+        there = _PAGE_OF.get(path)
+        return link[0] if there is None else f"]({os.path.relpath(ROOT / 'docs' / there, folder)})"
+
+    return re.sub(r"\]\(([^)#\s:]+)\)", led, markdown)
 
 
 def carried(path: Path) -> str:
@@ -94,7 +109,7 @@ def tables() -> Iterator[str]:
         for one in contract.columns:
             null = "yes" if one.nullable else ""
             kind = str(one.type).replace("|", "\\|")
-            says = _cell(one.description)
+            says = _cell(one.says)
             yield f"| `{one.name}` | {kind} | {one.unit or ''} | {null} | {says} |"
         yield ""
 
@@ -203,6 +218,15 @@ CARRIED = {
     },
 }
 
+#: File of the repository → the page that is made of it.
+_PAGE_OF = {path: page for page, path in CARRIED.items()} | {
+    "docs/tour.py": "tour.md",
+    "flows/recipes/recipe.schema.json": "reference/recipe.md",
+    "pipelines/evaluate/README.md": "reference/metrics.md",
+    "pipelines/routers/__init__.py": "reference/routers.md",
+    "pipelines/scorers/README.md": "reference/scorers.md",
+    "schemas/__init__.py": "reference/tables.md",
+}
 PAGES = {
     page.__name__: page
     for page in (commands, recipe, tables, scorers, rules, metrics, routers, sources, python)

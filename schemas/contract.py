@@ -19,28 +19,49 @@ from schemas.errors import ContractError
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A named SQL predicate; a row for which it is not true breaks the rule."""
+
+    name: str
+    predicate: str
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
-    """One column: Arrow type, what it says and in which unit."""
+    """One column: Arrow type, what it says and in which unit.
+
+    Attributes:
+        values: Every value that it may hold, and what each means; empty where any may stand.
+    """
 
     name: str
     type: pa.DataType
     description: str
     unit: str | None = None
     nullable: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def says(self) -> str:
+        """The description, with the values that are allowed."""
+        if not self.values:
+            return self.description
+        allowed = ", ".join(f"`{value}` ({means})" for value, means in self.values.items())
+        return f"{self.description}: {allowed}" + (", or null" if self.nullable else "")
+
+    def known(self) -> Rule | None:
+        """The rule that no other value stands in it."""
+        if not self.values:
+            return None
+        listed = ", ".join(f"'{value}'" for value in self.values)
+        null = f"{self.name} IS NULL OR " if self.nullable else ""
+        return Rule(f"{self.name}_known", f"{null}{self.name} IN ({listed})")
 
     def to_field(self) -> pa.Field:
-        metadata = {"description": self.description}
+        metadata = {"description": self.says}
         if self.unit:
             metadata["unit"] = self.unit
         return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A named SQL predicate; a row for which it is not true breaks the rule."""
-
-    name: str
-    predicate: str
 
 
 @dataclass(frozen=True)
@@ -127,13 +148,18 @@ class Contract:
             self._check_rules(connection, where)
         return table
 
+    @cached_property
+    def _checks(self) -> list[Rule]:
+        known = (column.known() for column in self.columns)
+        return [*(rule for rule in known if rule), *self.rules]
+
     def _check_rules(self, connection: Any, where: str | None) -> None:
-        if not self.rules:
+        if not self._checks:
             return
-        broken = [f"({rule.predicate}) IS NOT TRUE" for rule in self.rules]
+        broken = [f"({rule.predicate}) IS NOT TRUE" for rule in self._checks]
         counts = ", ".join(f"count(*) FILTER ({condition})" for condition in broken)
         found = connection.execute(f"SELECT {counts} FROM rows").fetchone()
-        for rule, condition, count in zip(self.rules, broken, found, strict=True):
+        for rule, condition, count in zip(self._checks, broken, found, strict=True):
             if count:
                 raise self._broken(
                     f"rule {rule.name!r} ({rule.predicate}) is broken by {count} row(s): "

@@ -28,7 +28,9 @@ LABELS = Contract(
         Column(
             "decided_by",
             pa.string(),
-            "scorer that decided, `unreadable` when every scorer abstained, null when undecided",
+            "scorer that decided, as in `verdicts`; several, of several samples, are joined by "
+            "`+`; `unreadable` when every scorer abstained, `pseudo_specialist` for an injected "
+            "model, null when undecided",
             nullable=True,
         ),
         Column(

@@ -38,11 +38,19 @@ MODELS = Contract(
             unit="tokens",
             nullable=True,
         ),
-        Column("kind", pa.string(), "`real` or `pseudo_specialist`"),
+        Column(
+            "kind",
+            pa.string(),
+            "what kind of member it is",
+            values={
+                "real": "it was asked, or its answers were recorded",
+                "pseudo_specialist": "its answers are stated by the recipe, to see whether a "
+                "router finds a specialist",
+            },
+        ),
         Column("simulated", pa.bool_(), "true when a program stands in for the model"),
     ),
     rules=(
-        Rule("kind_known", "kind IN ('real', 'pseudo_specialist')"),
         Rule("prices_not_negative", "coalesce(price_in, 0) >= 0 AND coalesce(price_out, 0) >= 0"),
         Rule(
             "price_has_date", "(price_in IS NULL AND price_out IS NULL) OR price_date IS NOT NULL"

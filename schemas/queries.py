@@ -24,7 +24,8 @@ QUERIES = Contract(
         Column(
             "prompt",
             pa.string(),
-            "the full user message, with choices and the answer-format instruction",
+            "the full user message, with choices and the answer-format instruction; where answers "
+            "were recorded elsewhere, not what the models were sent (the card says so)",
         ),
         Column("choices", pa.list_(pa.string()), "options in order, empty for open questions"),
         Column(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract
 
 SPLITS = Contract(
     name="splits",
@@ -13,9 +13,17 @@ SPLITS = Contract(
     columns=(
         Column("scheme", pa.string(), "`dense`, `sparse`, `ood:<group>`, …"),
         Column("query_id", pa.string(), "question"),
-        Column("split", pa.string(), "`train`, `validation` or `test`"),
+        Column(
+            "split",
+            pa.string(),
+            "what the question is for",
+            values={
+                "train": "routers learn from it",
+                "validation": "settings are chosen on it",
+                "test": "routers are measured on it",
+            },
+        ),
     ),
-    rules=(Rule("split_known", "split IN ('train', 'validation', 'test')"),),
 )
 
 MODEL_SPLITS = Contract(
@@ -25,7 +33,11 @@ MODEL_SPLITS = Contract(
     columns=(
         Column("scheme", pa.string(), "split scheme"),
         Column("model_id", pa.string(), "model"),
-        Column("split", pa.string(), "`seen` or `unseen`"),
+        Column(
+            "split",
+            pa.string(),
+            "whether routers may see it",
+            values={"seen": "while they train", "unseen": "only when they are measured"},
+        ),
     ),
-    rules=(Rule("split_known", "split IN ('seen', 'unseen')"),),
 )

@@ -17,10 +17,21 @@ VERDICTS = Contract(
         Column(
             "scorer",
             pa.string(),
-            "`numeric`, `mcq`, `xverify:<model>`, `judge:<name>`, `human:<name>`, …",
+            "name of a rule scorer, `given` (a score that came with the answer), "
+            "`xverify:<model>`, `judge:<name>` or `human:<name>`",
         ),
         Column("scorer_version", pa.string(), "version of the scorer"),
-        Column("outcome", pa.string(), "`correct`, `incorrect`, `abstain` or `error`"),
+        Column(
+            "outcome",
+            pa.string(),
+            "what it says",
+            values={
+                "correct": "the answer is right",
+                "incorrect": "the answer is wrong",
+                "abstain": "no answer could be read",
+                "error": "the scorer itself failed: says nothing of the answer",
+            },
+        ),
         Column(
             "score",
             pa.float64(),
@@ -47,7 +58,6 @@ VERDICTS = Contract(
         ),
     ),
     rules=(
-        Rule("outcome_known", "outcome IN ('correct', 'incorrect', 'abstain', 'error')"),
         Rule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
         Rule("score_iff_decided", "(score IS NOT NULL) = (outcome IN ('correct', 'incorrect'))"),
         Rule("span_whole", "(span_start IS NULL) = (span_end IS NULL)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datacards.cite import bibtex
+from datacards.recorded import recorded_words
 from datacards.site.book import Book
 from schemas import CONTRACTS
 
@@ -28,6 +29,7 @@ def content(book: Book) -> dict[str, Any]:
         )
     return {
         "tables": tables,
+        "recorded": recorded_words(manifest.recipe, manifest.figures),
         "saved": book.saved,
         "sources": manifest.sources,
         "license": words.get("license") or "NOASSERTION",

@@ -114,6 +114,8 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
         f"intervals from {facts['resamples']:,} paired resamples",
         f"best single model on train: {facts['best_single']}",
     ]
+    for measure, models in (facts.get("costs_lacking") or {}).items():
+        words.append(f"no figures in {measure}: not known of {', '.join(models)}")
     if facts.get("clustered_by"):
         words.append(f"resampled by {facts['clustered_by']}")
     return words

@@ -10,6 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from datacards.recorded import recorded_words
 from datacards.site import data_page, release_page, router_page
 from datacards.site.book import Book
 from datacards.site.figures import contested
@@ -60,7 +61,10 @@ def write_release(book: Book, folder: Path, environment: Environment) -> None:
         "index.html": release_page.content(book),
         "routers.html": router_page.content(book),
         "data.html": data_page.content(book),
-        "questions.html": {"meta": write_shards(book, shards)},
+        "questions.html": {
+            "meta": write_shards(book, shards),
+            "recorded": recorded_words(book.manifest.recipe, book.manifest.figures),
+        },
     }
     for name, (title, template) in PAGES.items():
         page = environment.get_template(template).render(

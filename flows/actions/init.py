@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from flows.actions.init_look import look, one_kind
 from flows.actions.init_pool import pool_of
-from pipelines.errors import BadInput, SourceError
+from pipelines.errors import BadInput
 from pipelines.ingest.guess import guess_columns
 from pipelines.ingest.guess_values import Guess, values
 from pipelines.ingest.suggest import Suggested, suggest
 
-#: Rows that the guess looks at.
-LOOKED_AT = 200
-_ENDINGS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv")
-
 
 @dataclass(frozen=True)
 class Started:
-    """What was guessed and written; `lacks` says what a person has to add before it builds."""
+    """What was guessed and written; `lacks` says what a person has to add before it builds, and
+    `unread` which files of the folder were left aside."""
 
     recipe: Path
     rows: int
@@ -32,6 +28,7 @@ class Started:
     scorer: Suggested
     pool: str
     lacks: list[str]
+    unread: list[str]
 
 
 def start_recipe(
@@ -62,7 +59,7 @@ def start_recipe(
             where=str(recipe),
             next_step="name another file, or remove it",
         )
-    source, rows = _look(origin, recipe, config, split)
+    source, rows, unread = look(origin, recipe, config, split)
     known = {str(name) for row in rows for name in row}
     for name, column in given.items():
         if column not in known and "{{" not in column:
@@ -72,6 +69,7 @@ def start_recipe(
                 next_step="columns: " + ", ".join(sorted(known)),
             )
     guess = guess_columns(rows, given)
+    one_kind(rows, guess.fields.get("question"), origin)
     suggested = _scorer(guess, rows, scorer)
     pool, words = pool_of(provider, key_env, models)
     lacks = _lacks(guess, suggested, known)
@@ -84,69 +82,7 @@ def start_recipe(
     text = _text(name, source, pool, guess, suggested, words, lacks, empty, len(rows))
     recipe.parent.mkdir(parents=True, exist_ok=True)
     recipe.write_text(text, encoding="utf-8", newline="\n")
-    return Started(recipe, len(rows), guess, suggested, words, lacks)
-
-
-def _look(
-    origin: str, recipe: Path, config: str | None, split: str | None
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The source as a recipe names it, and its first rows."""
-    from pipelines import files
-
-    path = Path(origin).expanduser()
-    if path.is_dir():
-        found = {e: sorted(path.glob(f"**/*.{e}")) for e in _ENDINGS}
-        kinds = {ending: paths for ending, paths in found.items() if paths}
-        if not kinds:
-            raise SourceError(
-                "the folder holds no file of questions",
-                where=str(path),
-                next_step="files that are read: " + ", ".join(f"*.{e}" for e in _ENDINGS),
-            )
-        ending = max(kinds, key=lambda e: sum(p.stat().st_size for p in kinds[e]))
-        if len(kinds[ending]) == 1:
-            return _look(str(kinds[ending][0]), recipe, config, split)
-        deep = any(p.parent != path for p in kinds[ending])
-        place = path / ("**" if deep else "") / f"*.{ending}"
-        rows = [r for p in kinds[ending] for r in islice(files.rows(p), LOOKED_AT)][:LOOKED_AT]
-        return {"name": _name(path.name), "path": _relative(place, recipe)}, rows
-    if path.is_file():
-        rows = list(islice(files.rows(path), LOOKED_AT))
-        if not rows:
-            raise SourceError("the file holds no row", where=str(path))
-        return {"name": _name(path.name.split(".")[0]), "path": _relative(path, recipe)}, rows
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", origin) and path.suffix[1:] not in _ENDINGS:
-        return _look_at_hub(origin, config, split)
-    raise SourceError(
-        f"there is no file or folder {origin}",
-        where=str(path.absolute()),
-        next_step="name a file, a folder, or a hub dataset as owner/name",
-    )
-
-
-def _look_at_hub(
-    hub_id: str, config: str | None, split: str | None
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    from pipelines.ingest import hub
-
-    where = f"source {hub_id!r}"
-    commit = hub.resolve(hub_id, None, where=where)
-    taken = split or "test"
-    rows = hub.rows(
-        hub_id, config=config, split=taken, revision=commit, streaming=True, where=where
-    )
-    source = {"name": _name(hub_id.rpartition("/")[2]), "kind": "hub", "hub_id": hub_id}
-    source |= {"split": taken, "revision": commit, **({"config": config} if config else {})}
-    return source, list(islice(rows, LOOKED_AT))
-
-
-def _relative(path: Path, recipe: Path) -> str:
-    """The path as seen from the recipe's folder; `$` would be read as a variable."""
-    return os.path.relpath(path.absolute(), recipe.absolute().parent)
-
-
-def _name(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "questions"
+    return Started(recipe, len(rows), guess, suggested, words, lacks, unread)
 
 
 def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Suggested:

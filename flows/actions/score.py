@@ -134,7 +134,8 @@ def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
             raise _bad(row, f"has an unknown field {key!r}", did_you_mean(key, _KEYS))
     name = scorer or fields.get("scorer")
     if not isinstance(name, str) or not name:
-        raise _bad(row, "names no scorer", "add a field `scorer`, or give --scorer NAME")
+        how = "give --scorer NAME" + ("" if row.where == "--output" else ", or a field `scorer`")
+        raise _bad(row, "names no scorer", f"{how}; known: {', '.join(SCORERS.names())}")
     found = SCORERS.get(name, where="--scorer" if row.where == "--output" else row.where)
     output = fields.get("output")
     if not isinstance(output, str):

@@ -85,7 +85,8 @@ def command(
         bool, typer.Option(help="Put the routability certificate into the report.")
     ] = True,
     only_given: Annotated[
-        bool, typer.Option("--only-given", help="Leave the reference routers out.")
+        bool,
+        typer.Option("--only-given", help="Only the routers named here; no default ones."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -127,7 +128,7 @@ def command(
     tables = with_embeddings(tables, embeddings, embed, cache, encoder)
     done = action.evaluate_tables(
         tables,
-        [] if only_given else router or None,
+        router or ([] if only_given else None),
         router_from=router_from or [],
         predictions=predictions or [],
         scheme=scheme,

@@ -83,9 +83,12 @@ def command(
     if as_json:
         tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
         said = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
-        print_result({**said, **tried, "pool": done.pool, "lacks": done.lacks}, as_json)
+        said |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+        print_result(said, as_json)
         return
     print(f"{done.rows:,} rows looked at")
+    for one in done.unread:
+        print(f"  {'not read':<11} {one}")
     for name, value in done.guess.fields.items():
         shown = ", ".join(value) if isinstance(value, list) else value
         print(f"  {name:<11} {shown}   ({done.guess.reasons[name]})")

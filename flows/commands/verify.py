@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.show.options import Json
+
+if TYPE_CHECKING:
+    from pipelines.release.verify import Finding
 
 
 def command(
@@ -46,8 +50,7 @@ def command(
             raise GateFailed(
                 f"{len(findings)} thing(s) in the release do not hold",
                 where=release,
-                next_step="fetch it again from where it was published; "
-                "if it was never moved, build it again under a new version",
+                next_step=_next(findings),
             )
         manifest = read_manifest(folder)
         rows = sum(entry.rows for entry in manifest.tables.values())
@@ -72,3 +75,18 @@ def command(
             )
         if note:
             print(f"yanked: {note.reason}")
+
+
+def _next(findings: Sequence[Finding]) -> str:
+    """What mends it; a signature is no matter of the content."""
+    if any(one.check != "signature" for one in findings):
+        return (
+            "fetch it again from where it was published; "
+            "if it was never moved, build it again under a new version"
+        )
+    if "nobody signed" in findings[0].says:
+        return (
+            "ask the publisher for manifest.json.sig, or leave --signer out: everything else "
+            "holds; a release of yours is signed by `routeyard sign RELEASE --key KEY`"
+        )
+    return "ask the publisher for the key they sign with; everything else holds"

@@ -9,6 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from datacards.losses import causes, sentence
+from pipelines.evaluate.core import few
 from schemas import shown
 from schemas.leaks import looked_for_duplicates
 from schemas.stored import Stored
@@ -81,6 +82,9 @@ def figures(release: Path) -> dict[str, Any]:
             "notes": _notes(release),
             "duplicates": _duplicates(release, connection),
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
+            # What is known of the others is said all the same.
+            "cost_known_usd": sum(costs.values()) if costs else None,
+            "cost_unknown_of": [m for m, _, _ in per_model if m not in costs],
             "per_model": [
                 {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
                 for m, a, n in per_model
@@ -224,8 +228,12 @@ def _facts(said: dict[str, Any]) -> list[str]:
             f"{found['groups']:,} groups of near-duplicates ({found['questions']:,} questions), "
             f"{found['conflicts']:,} of them with conflicting labels"
         )
-    cost = said["cost_usd"]
-    facts.append("cost unknown" if cost is None else f"cost {_money(cost)} USD")
+    cost, unknown = said["cost_known_usd"], said["cost_unknown_of"]
+    if cost is None:
+        facts.append("cost unknown")
+    else:
+        without = f", without {few(unknown)}, whose cost is not known" if unknown else ""
+        facts.append(f"cost {_money(cost)} USD{without}")
     return facts
 
 

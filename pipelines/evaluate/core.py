@@ -8,7 +8,7 @@ in a release changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,6 +41,12 @@ def first_measure(known: Mapping[str, object], asked: str | None = None) -> str 
     return asked or next((name for name in MEASURES if name in known), None)
 
 
+def few(models: Sequence[str], most: int = 3) -> str:
+    """The first names of a list, and how many more there are."""
+    more = len(models) - most
+    return ", ".join(models[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 @dataclass(frozen=True, eq=False)
 class Core:
     """n queries × m models.
@@ -50,7 +56,8 @@ class Core:
         model_ids: m ids, sorted.
         labels: Y, (n, m) scores in [0, 1]; NaN is missing, never wrong.
         costs: measure → (n, m), units in `MEASURES`; NaN is unknown, never
-            free. A measure nobody knows anything of is absent.
+            free. A measure nobody knows anything of, or not of every model, is absent.
+        lacking: measure that is absent → the models it is not known of, where it is of others.
         tasks: (n,) task of each query.
         domains: (n,) domain of each query.
         splits: scheme → (n,) `train`, `validation`, `test` or empty.
@@ -85,6 +92,7 @@ class Core:
     domains: NDArray[np.str_]
     splits: Mapping[str, NDArray[np.str_]]
     groups: NDArray[np.int64]
+    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     embeddings: NDArray[np.float32] | None = None
     samples: Floats | None = None
@@ -101,6 +109,13 @@ class Core:
     hidden: NDArray[np.float32] | None = None
     hidden_of: str = ""
     descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    @property
+    def no_cost(self) -> str:
+        """Why a figure that needs the cost of every model is not known."""
+        named = "; ".join(f"{name}: not of {few(who)}" for name, who in self.lacking.items())
+        why = "no cost measure is known for every model of the pool"
+        return f"{why} ({named})" if named else why
 
     @property
     def decided(self) -> Floats:

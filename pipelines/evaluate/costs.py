@@ -19,14 +19,17 @@ def costs_of(
     told: Mapping[str, Floats] | None,
     query_ids: pa.Array,
     model_ids: pa.Array,
-) -> dict[str, Floats]:
+) -> tuple[dict[str, Floats], dict[str, tuple[str, ...]]]:
     """Cost matrices (queries, models) by measure: `usd`, `tokens`, `latency`, `params`.
 
     Args:
         told: what outcomes say of the first three; None takes them from `responses`.
 
     A pair's cost is that of one answer; NaN where it is unknown. A measure that some model
-    has no value of at all is left out.
+    has no value of at all is left out: its column would make that model free of charge.
+
+    Returns:
+        The matrices, and measure → the models that have no value of it, where others have.
     """
     shape = (len(query_ids), len(model_ids))
     costs: dict[str, Floats] = {}
@@ -48,10 +51,14 @@ def costs_of(
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
     costs["params"] = np.broadcast_to(params, shape)  # one row, seen n times
-    # A column without any value for some model would make that model free of charge.
-    return {
-        name: cost for name, cost in costs.items() if bool(np.all(np.any(~np.isnan(cost), axis=0)))
+    valued = {name: np.any(~np.isnan(cost), axis=0) for name, cost in costs.items()}
+    names = model_ids.to_pylist()
+    lacking = {
+        name: tuple(model for model, has in zip(names, there.tolist(), strict=True) if not has)
+        for name, there in valued.items()
+        if there.any() and not there.all()
     }
+    return {name: cost for name, cost in costs.items() if valued[name].all()}, lacking
 
 
 def _known(

@@ -74,14 +74,16 @@ def from_tables(
     else:
         raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
     names = tuple(model_ids.to_pylist())
+    costs, lacking = costs_of(
+        models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
+    )
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
         query_ids=tuple(query_ids.to_pylist()),
         model_ids=names,
         labels=told.labels,
-        costs=costs_of(
-            models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
-        ),
+        costs=costs,
+        lacking=lacking,
         tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
         domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
         splits=_splits(splits, query_ids),

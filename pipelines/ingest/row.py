@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.jinja import Sparse, compile_field, letter
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import NO_RULE, Reading, Scorer
+from pipelines.scorers.scorer import GIVEN, NO_RULE, Reading, Scorer
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
@@ -120,10 +120,20 @@ def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Ro
 
 
 def _complete(source: Source) -> tuple[Fields, str]:
-    if source.fields is None or source.scorer is None:
+    if source.fields is None:
         raise SourceError(
-            f"source {source.name!r} names no {'fields' if source.fields is None else 'scorer'}",
-            next_step="add it to the recipe, or take the source from the catalog",
+            f"source {source.name!r} names no fields",
+            where=f"source {source.name!r}",
+            next_step="say which column is what, e.g. fields: {question: q, references: answer}, "
+            "or take the source from the catalogue (`routeyard sources list`)",
+        )
+    if source.scorer is None:
+        raise SourceError(
+            f"source {source.name!r} names no scorer",
+            where=f"source {source.name!r}",
+            next_step=f"write 'scorer: NAME' beside its fields: one of {', '.join(SCORERS.names())}"
+            f"; {GIVEN!r} takes scores that were recorded with the answers, {NO_RULE!r} leaves "
+            "them to judges",
         )
     return source.fields, source.scorer
 

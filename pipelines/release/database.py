@@ -144,7 +144,7 @@ def comment(connection: Any, name: str, kind: str) -> None:
     contract = contract_of(name)
     connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.says)}')
     for column in contract.columns:
-        says = column.description + (f" [{column.unit}]" if column.unit else "")
+        says = column.says + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from datacards.card import cell, render
 from datacards.front_matter import hub_license, size_category
-from schemas import DUPLICATES, MODELS
+from schemas import DUPLICATES, MODELS, RESPONSES
 
 
 def _head(release: Path) -> dict:
@@ -186,3 +186,24 @@ def test_questions_that_leak_are_counted_in_the_card_with_or_without_a_certifica
     looked = {"curate": [{"rule": "dedup"}], "version": "1.0.1"}
     card = (write(tables, recipe=looked).path / "README.md").read_text()
     assert said + "1 as near-duplicates." in card
+
+
+def test_how_to_cite_it_and_its_sources(write):
+    sources = [{"source": "sums", "url": "https://example.org/sums"}, {"source": "odd"}]
+    card = (write(sources=sources).path / "README.md").read_text()
+    assert "## Citation" in card
+    assert "@misc{tiny_1_0_0," in card
+    assert "Cite what it is made of as well: sums (https://example.org/sums); odd." in card
+    assert "from routeyard import open\\_release" not in card
+    assert "from routeyard import open_release" in card
+
+
+def test_a_model_without_costs_is_named_and_the_others_are_counted(write, tables):
+    rows = tables["responses"].to_pylist()
+    for row in rows:
+        if row["model_id"] == "m1":
+            row["cost_usd"] = row["cost_source"] = None
+    card = (
+        write({**tables, "responses": RESPONSES.from_rows(rows)}).path / "README.md"
+    ).read_text()
+    assert "11 of 17 responses with a known cost; not known of m1 |" in card

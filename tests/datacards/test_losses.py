@@ -76,3 +76,16 @@ def test_duplicates_count_as_looked_for_only_by_the_rule() -> None:
     assert looked_for_duplicates({"curate": [{"rule": "dedup", "parameters": {}}]})
     assert not looked_for_duplicates({"curate": [{"rule": "prune"}]})
     assert not looked_for_duplicates({})
+
+
+def test_what_was_not_recorded_is_no_matter_of_asking() -> None:
+    made = tables()
+    hashes = pa.nulls(made["responses"].num_rows, pa.string())
+    responses = made["responses"].append_column("request_hash", hashes)
+    (row,) = (r for r in causes(made | {"responses": responses}) if "answer" in r["cause"])
+    assert row["cause"] == "no recorded answer"
+    assert "collect.recorded" in row["next"]
+    assert "plan" not in row["next"]
+    asked = hashes.fill_null("h")
+    responses = made["responses"].append_column("request_hash", asked)
+    assert "no response" in {r["cause"] for r in causes(made | {"responses": responses})}

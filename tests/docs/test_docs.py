@@ -75,6 +75,16 @@ def test_the_tour_runs(demo_release: Path, tmp_path: Path) -> None:
     assert "task-mean: " in done.stdout
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, *ROOT.glob("*.md"), *(ROOT / "pipelines").rglob("*.md")], ids=lambda p: p.stem
+)
+def test_no_link_of_a_checkout_is_dead(page: Path) -> None:
+    # Pages that only MkDocs makes are not there when somebody reads the repository.
+    links = re.findall(r"\]\(([^)#\s]+)[^)\s]*\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if not re.match(r"\w+:", link)]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
 def test_every_block_says_what_it_is(page: Path) -> None:
     for language, code in BLOCK.findall(page.read_text()):

@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.release import make
 from datacards.card import render
 from flows.actions.released import read_release
+from flows.show.summary import figures as summary
 from pipelines.evaluate.reading import core_of
 from pipelines.release import write_release
 from schemas import RESPONSES
@@ -30,6 +31,26 @@ def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:
         assert np.array_equal(values, other.costs[name], equal_nan=True), name
     assert np.isnan(one.costs["usd"]).sum() == 1
     assert np.isnan(one.costs["tokens"]).sum() == 1
+
+
+def test_a_model_without_costs_is_named_where_figures_need_them(tmp_path: Any) -> None:
+    tables = make(90, 3)
+    rows = tables["responses"].to_pylist()
+    silent = rows[0]["model_id"]
+    for row in rows:
+        if row["model_id"] == silent:
+            row["cost_usd"] = row["cost_source"] = None
+            row["prompt_tokens"] = row["completion_tokens"] = row["latency_s"] = None
+    tables["responses"] = RESPONSES.from_rows(rows)
+    recipe = {"name": "made", "version": "1.0.0"}
+    path = write_release(tables, recipe=recipe, root=tmp_path, render_card=render).path
+    core = core_of(read_release(path))
+    assert core.lacking["usd"] == (silent,)
+    assert f"usd: not of {silent}" in core.no_cost
+    assert summary(path)["cost_unknown_of"] == [silent]
+    known = [row["cost_usd"] for row in summary(path)["per_model"] if row["model"] != silent]
+    assert summary(path)["cost_known_usd"] == sum(known) > 0
+    assert summary(path)["cost_usd"] is None
 
 
 def test_texts_of_answers_are_not_opened(tmp_path: Any) -> None:

@@ -201,6 +201,12 @@ def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> N
     rows = pq.read_table(out / "metrics.parquet").to_pylist()
     gain = next(r for r in rows if (r["router"], r["metric"]) == ("mine", "gain_over_best_single"))
     assert gain["low"] > 0
+    # A router that is named is given, whatever else is left out.
+    named = ["--only-given", "--router", "random", "--resamples", "200", "--no-certificate"]
+    assert run(["evaluate", str(release), "--out", str(tmp_path / "named"), *named]) == 0
+    routers = pq.read_table(tmp_path / "named" / "metrics.parquet")["router"].unique().to_pylist()
+    assert "random" in routers
+    assert "best-generalist" not in routers
     assert run([*arguments, "--router-from", "my_router:Other"]) == 2
     assert run([*arguments, "--router-from", "my_router"]) == 2
     # A file is named as for `zoo run --own`.

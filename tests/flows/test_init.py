@@ -316,3 +316,32 @@ def test_the_recipe_builds_unedited(name: str, tmp_path: Path) -> None:
     assert run(["init", str(recipe), "--from", str(path)]) == 0
     assert run(["build", str(recipe), "--workspace", str(tmp_path / "yard")]) == 0
     assert (tmp_path / "yard" / "releases" / "mine" / "1.0.0" / "manifest.json").is_file()
+
+
+def test_questions_and_answers_in_one_place_are_told_apart(tmp_path: Path) -> None:
+    questions = [{"id": f"q{i}", "question": f"{i} + 1?", "answer": str(i + 1)} for i in range(4)]
+    answers = [{"id": f"q{i}", "model": "m", "output": "2", "tokens": 3} for i in range(8)]
+    both = tmp_path / "both.jsonl"
+    both.write_text("".join(json.dumps(row) + "\n" for row in [*questions, *answers]))
+    with pytest.raises(BadInput, match="rows of different kinds") as caught:
+        start_recipe(tmp_path / "r.yaml", str(both), given={})
+    assert "8 of 12 looked at, row 5 first, have id, model, output, tokens" in str(caught.value)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, rows in (("questions", questions), ("answers", answers)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(BadInput, match=r"questions\.jsonl first"):
+        start_recipe(tmp_path / "r.yaml", str(folder), given={})
+    (folder / "answers.jsonl").unlink()
+    (folder / "answers.csv").write_text("id\nq1\n")
+    done = start_recipe(tmp_path / "r.yaml", str(folder), given={})
+    assert done.unread == ["answers.csv (only *.jsonl files are read)"]
+    assert done.guess.fields["question"] == "question"
+
+
+def test_rows_that_leave_keys_out_are_of_one_kind(tmp_path: Path) -> None:
+    rows = [{"question": f"{i} + 1?", "answer": str(i + 1), "level": i} for i in range(6)]
+    del rows[2]["level"], rows[4]["answer"]
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert start_recipe(tmp_path / "r.yaml", str(path), given={}).guess.fields["question"]

@@ -70,13 +70,13 @@ def test_a_build_ends_with_its_losses(tmp_path: Path, capsys: Capture) -> None:
     recipe, yard = write(tmp_path), tmp_path / "yard"
     assert run(["build", str(recipe), "-w", str(yard)]) == 0
     shown = " ".join("".join(capsys.readouterr()).split())
-    assert "1 pairs without a label: no response" in shown
+    assert "1 pairs without a label: no recorded answer" in shown
     assert "1 questions x 1 models" in shown
     assert "near-duplicates were not looked for (rule dedup)" in shown
     release = yard / "releases" / "small" / "1.0.0"
     card = " ".join((release / "README.md").read_text().split())
     assert "not looked for" in card
-    assert "no response" in card
+    assert "no recorded answer" in card
     assert run(["health", str(release), "--out", str(tmp_path / "health")]) == 0
     (page,) = (tmp_path / "health").glob("*.md")
     assert "not looked for" in page.read_text()

@@ -58,6 +58,7 @@ def test_scores_one_answer(capsys: pytest.CaptureFixture[str]) -> None:
         ("[" * 100_000, "line 2 is not JSON"),  # nested deeper than the parser goes
         ("[1]", "line 2 is not a JSON object"),
         ('{"output": "x", "references": ["1"]}', "names no scorer"),
+        ('{"output": "x", "references": ["1"]}', "or a field `scorer`; known: "),
         ('{"scorer": "numric", "output": "x", "references": ["1"]}', "did you mean 'numeric'?"),
         ('{"scorer": "numeric", "references": ["1"]}', "no text in `output`"),
         ('{"scorer": "numeric", "output": "1"}', "no `references`"),

@@ -163,3 +163,13 @@ def test_the_two_commands(release, tmp_path, capsys, monkeypatch):
     (release / "manifest.json.sig").unlink()
     assert run(["verify", str(release), "--signer", str(signer)]) == 3
     assert "nobody signed" in capsys.readouterr().out
+
+
+def test_a_release_that_nobody_signed_is_not_to_be_fetched_again(release, tmp_path, capsys):
+    made = private(tmp_path / "key.pem")
+    signer = public(tmp_path / "pub.pem")
+    assert run(["verify", str(release), "--signer", str(signer)]) == 3
+    said = capsys.readouterr().err
+    assert "leave --signer out" in said
+    assert "fetch it again" not in said
+    assert made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -78,3 +79,29 @@ def test_nulls_in_a_required_column_are_found_even_when_arrow_accepts_them() -> 
     broken = table.set_column(at, LABELS.schema.field(at), pa.array([None], pa.string()))
     with pytest.raises(ContractError, match="'model_id' may not be null"):
         LABELS.check(broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("responses", "status"), ("responses", "cost_source"), ("steps", "action"),
+        ("verdicts", "outcome"), ("splits", "split"), ("model_splits", "split"), ("models", "kind"),
+    ],
+)  # fmt: skip
+def test_the_values_that_are_allowed_are_said_and_others_refused(name: str, column: str) -> None:
+    contract = CONTRACTS[name]
+    (one,) = (c for c in contract.columns if c.name == column)
+    assert len(one.values) > 1
+    text = contract.schema.field(column).metadata[b"description"].decode()
+    assert all(f"`{value}` ({means})" in text for value, means in one.values.items())
+    known = one.known()
+    assert known is not None
+    rows = f"(VALUES ('?'), (NULL), ('{min(one.values)}')) v({column})"
+    taken = duckdb.sql(f"SELECT {column}, ({known.predicate}) IS TRUE FROM {rows}")
+    assert dict(taken.fetchall()) == {"?": False, None: one.nullable, min(one.values): True}
+
+
+def test_a_value_that_is_not_allowed_breaks_the_contract() -> None:
+    row = {"scheme": "dense", "query_id": "q", "split": "tset"}
+    with pytest.raises(ContractError, match=r"'split_known'.*1 row"):
+        CONTRACTS["splits"].from_rows([row])

@@ -94,7 +94,7 @@ def pool_figures(
     figures.update({name: Figure(None, reason=reason) for name, reason in reasons.items()})
     _agree(figures)
     singles = replicates[:, len(names) :]
-    off = _dominance(cost, y, draws, figures)
+    off = _dominance(core, cost, draws, figures)
     figures["specialist_stability"] = _stability(core)
     figures["contested_share"] = _share(core.contested)
     figures["unreadable_share"] = _share(core.unreadable)
@@ -148,7 +148,7 @@ def _mix(
 ) -> dict[str, str]:
     """At the oracle's own mean cost: what the same money buys without looking at queries."""
     if cost is None:
-        why = "no cost measure is known for every model of the pool"
+        why = core.no_cost
         return {"cost_matched_mix": why, "gap_mix": why}
     y = core.labels
     spent = float(np.nanmean(at_choice(cost, oracle)))
@@ -208,14 +208,13 @@ def _figure(column: Floats, replicates: Floats, reason: str) -> Figure:
 
 
 def _dominance(
-    cost: Floats | None, labels: Floats, draws: Draws, figures: dict[str, Figure]
+    core: Core, cost: Floats | None, draws: Draws, figures: dict[str, Figure]
 ) -> NDArray[np.bool_] | None:
     """Share of models that another beats in accuracy at no more cost, on the same questions."""
     if cost is None:
-        figures["dominated_share"] = Figure(
-            None, reason="no cost measure is known for every model of the pool"
-        )
+        figures["dominated_share"] = Figure(None, reason=core.no_cost)
         return None
+    labels = core.labels
     off = dominated(levels(cost), np.nan_to_num(levels(labels), nan=0.0))
     accuracy = np.nan_to_num(draws.means(evened(labels)), nan=0.0)
     shares = dominated(draws.means(evened(cost)), accuracy).mean(axis=-1)

@@ -95,6 +95,7 @@ def facts(
         "n_models": core.n_models,
         "coverage": ground.test.coverage,
         "measures": list(ground.prices),
+        "costs_lacking": {measure: list(who) for measure, who in core.lacking.items()},
         "best_single": core.model_ids[ground.single],
         "stood_in": int(np.isnan(y[:, ground.single]).sum()),
         "best_on_test": core.model_ids[ground.best_on_test],
