@@ -210,7 +210,7 @@ def _limits(asked: Asked) -> Limits:
 
 SCORER = Scorer(
     "code",
-    "3",
+    "4",
     read,
     instruction=(
         "Reply with one complete Python program or function in a single fenced code block, "

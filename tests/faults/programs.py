@@ -75,6 +75,7 @@ PROGRAMS: dict[str, str] = {
     ),
     # the kernel
     "bpf": called(321, 0, 0, 0),
+    "changes_its_segments": called(154, 0, "ctypes.create_string_buffer(64)", 64),
     "io_uring": called(425, 1, "ctypes.create_string_buffer(120)"),
     "userfaultfd": called(323, 0),
     "perf_events": called(298, "ctypes.create_string_buffer(128)", 0, -1, -1, 0),

@@ -76,6 +76,7 @@ def test_a_pair_of_sockets_within_the_program_is_allowed() -> None:
 
 
 SORTS = "def f(x):\n    x.sort()\n"
+GIVES_NONE = "def f(x):\n    x.clear()\n"
 CLEARS = "def f(x):\n    x.clear()\n    return []\n"
 IN_PLACE = {
     # name: (program, test, whether it holds)
@@ -117,6 +118,45 @@ IN_PLACE = {
         True,
     ),
     "by name": ("def f(*, x):\n    x.append(1)\n", "x = []\ncandidate(x=x)\nassert x == [1]", True),
+    "emptied, and nothing returned": (
+        GIVES_NONE, "x = [2]\nassert candidate(x) == next(iter(x), None)", False
+    ),
+    "the same in two lines, nothing returned": (
+        GIVES_NONE, "x = [2]\ny = candidate(x)\nassert y == next(iter(x), None)", False
+    ),
+    "emptied, then raised": (
+        "def f(x):\n    x.clear()\n    raise ValueError\n",
+        "x = [2]\ntry:\n    y = candidate(x)\nexcept ValueError:\n    y = None\n"
+        "assert y == (x[0] if x else None)",
+        False,
+    ),
+    "emptied within a helper": (
+        GIVES_NONE,
+        "def same(x):\n    assert candidate(x) == next(iter(x), None)\nsame([2])",
+        False,
+    ),
+    "emptied for a helper of its own": (
+        GIVES_NONE, "low = lambda x: next(iter(x), None)\nx = [2]\nassert low(x) == low(x)\n"
+        "assert candidate(x) == low(x)", False
+    ),
+    "nothing is said to be returned": (
+        SORTS, "x = [2, 1]\nassert candidate(x) is None\nassert x == [1, 2]", True
+    ),
+    "what is returned is not looked at": (
+        SORTS, "x = [2, 1]\n_ = candidate(x)\nassert x == [1, 2]", True
+    ),
+    "changed and returned, only the change is asked for": (
+        "def f(x):\n    x.sort()\n    return x\n",
+        "x = [2, 1]\ncandidate(x)\nassert x == [1, 2]\nassert candidate([2, 1]) == [1, 2]",
+        True,
+    ),
+    "changed within a helper that is given the program": (
+        SORTS, "def go(f, x):\n    f(x)\n    return x\nassert go(candidate, [2, 1]) == [1, 2]",
+        True,
+    ),
+    "none is one of two things compared": (
+        GIVES_NONE, "x = [2]\nassert (candidate(x) is None) == (next(iter(x), None) is None)", False
+    ),
     "changed, then raised": (
         "def f(x):\n    x.append(1)\n    raise ValueError('no')\n",
         "x = []\ntry:\n    candidate(x)\nexcept ValueError:\n    pass\nassert x == []",

@@ -15,7 +15,7 @@ import struct
 from . import kernel
 
 # name: (x86_64, aarch64); None where the architecture has no such call
-_REFUSED: dict[str, tuple[int | None, int]] = {
+_REFUSED: dict[str, tuple[int, int | None]] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -59,6 +59,7 @@ _REFUSED: dict[str, tuple[int | None, int]] = {
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "personality": (135, 92),
+    "modify_ldt": (154, None),
     "vmsplice": (278, 75),
     "fanotify_init": (300, 262),
     "inotify_init1": (294, 26),

@@ -7,7 +7,7 @@ import builtins
 import json
 from typing import Any, BinaryIO
 
-from . import compare, wire
+from . import changes, compare, wire
 from .reached import Reached
 
 
@@ -44,8 +44,8 @@ class Program:
 
     def __init__(self, requests: BinaryIO, replies: BinaryIO, *, carry: bool = True):
         self._requests, self._replies, self._carry = requests, replies, carry
-        #: Whether a call changed its arguments and returned something as well.
-        self.both = False
+        #: Whether a call changed its arguments whose result the test uses.
+        self.changed = False
         #: What ends the examination, kept because a test may catch everything.
         self.ended: BaseException | None = None
 
@@ -67,25 +67,33 @@ class Program:
         return code, shown
 
     def function(self, name: str) -> Any:
-        def candidate(*arguments: Any, **named: Any) -> Any:
+        def asked(arguments: tuple[Any, ...], named: dict[str, Any], used: bool) -> Any:
             request = {"do": "call", "name": name, "with": self._pack(arguments, named)}
-            return self._ask(request, (list(arguments), named))
+            return self._ask(request, (list(arguments), named), used)
 
+        def candidate(*arguments: Any, **named: Any) -> Any:
+            return asked(arguments, named, True)
+
+        def changing(*arguments: Any, **named: Any) -> Any:
+            return asked(arguments, named, False)
+
+        changing.of_the_program = True  # type: ignore[attr-defined]
+        candidate.changes = changing  # type: ignore[attr-defined]
         return candidate
 
     def _pack(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         return wire.pack((list(arguments), named), _number)
 
-    def _ask(self, request: Any, given: Any = None) -> Any:
+    def _ask(self, request: Any, given: Any = None, used: bool = True) -> Any:
         if self.ended is not None:
             raise self.ended
         try:
-            return self._answer(request, given)
+            return self._answer(request, given, used)
         except (Failed, Missing, wire.Broken) as end:
             self.ended = end
             raise
 
-    def _answer(self, request: Any, given: Any) -> Any:
+    def _answer(self, request: Any, given: Any, used: bool) -> Any:
         try:
             wire.send(self._requests, request)
         except OSError as error:
@@ -99,8 +107,8 @@ class Program:
             if reply["after"] is False:
                 raise Failed("the program made an argument hold itself")
             after = wire.unpack(reply["after"], lambda number: Opaque(self, number))
-            self.both = self.both or reply.get("value") is not None
-            if self._carry:
+            self.changed = self.changed or used
+            if self._carry or not used:
                 wire.restore(given, after)
         if "raised" in reply:
             raise _raised(reply)
@@ -131,10 +139,9 @@ def _check(job: dict[str, Any], program: Program) -> None:
     if job["entry_point"] not in program.load(job["program"]):
         raise Failed(f"the program does not define {job['entry_point']}")
     candidate = program.function(job["entry_point"])
-    space: dict[str, Any] = {"__name__": "tests"}
-    exec(job["setup"], space)  # noqa: S102 - the question's own code
+    trees, space = _prepared(job)
     space[job["entry_point"]] = candidate
-    trees, reached = [ast.parse(test) for test in job["tests"]], Reached()
+    reached = Reached()
     reached.watch(trees, {"check"}, space)
     for tree in trees:
         exec(compile(tree, "tests", "exec"), space)  # noqa: S102 - the question's own tests
@@ -145,9 +152,7 @@ def _check(job: dict[str, Any], program: Program) -> None:
 def _asserts(job: dict[str, Any], program: Program) -> None:
     """MBPP: assert statements over names the program defines."""
     defined = set(program.load(job["program"]))
-    space: dict[str, Any] = {"__name__": "tests"}
-    exec(job["setup"], space)  # noqa: S102
-    tests = [ast.parse(test) for test in job["tests"]]
+    tests, space = _prepared(job)
     used = {n.id for tree in tests for n in ast.walk(tree) if isinstance(n, ast.Name)}
     wanted = {name for name in used & defined if name not in space}
     own = {name for name in wanted if not hasattr(builtins, name)}
@@ -164,6 +169,15 @@ def _asserts(job: dict[str, Any], program: Program) -> None:
         except AssertionError as error:
             raise Failed(f"did not hold: {test.strip()[:200]}") from error
     _all(reached)
+
+
+def _prepared(job: dict[str, Any]) -> tuple[list[ast.Module], dict[str, Any]]:
+    """The tests, parsed, and the space they run in, which holds the question's own code."""
+    setup, *tests = [ast.parse(text) for text in (job["setup"], *job["tests"])]
+    space: dict[str, Any] = {"__name__": "tests"}
+    changes.watch([setup, *tests], space)
+    exec(compile(setup, "setup", "exec"), space)  # noqa: S102 - the question's own code
+    return tests, space
 
 
 def _all(reached: Reached) -> None:

@@ -115,7 +115,8 @@ def _examiner(settings: dict[str, Any], ids: tuple[int, int], result: int) -> No
     with os.fdopen(to_subject[1], "wb") as requests, os.fdopen(to_examiner[0], "rb") as replies:
         program = examiner.Program(requests, replies, carry=job.get("carry", True))
         passed, reason, missing = examiner.examine(job, program)
-        said = {"passed": passed, "reason": reason, "missing": missing, "both": program.both}
+        said = {"passed": passed, "reason": reason, "missing": missing}
+        said["changed"] = program.changed
         _report(result, said)
         os._exit(0)  # takes the subject's namespace down with it
 
