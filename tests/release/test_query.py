@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from pipelines.errors import BadInput, SourceError, Unsafe
 from pipelines.release import open_release
 from pipelines.release.asking.answers import to_text
+from pipelines.release.asking.process import SqlProcess
 from pipelines.release.asking.query import QueryError, QueryLimit, query_release
 
 PER_TASK = (
@@ -130,3 +133,48 @@ def test_two_columns_of_one_name_do_not_become_one_in_json(release):
     assert to_text(answer, "csv").splitlines() == ["x,x", "1,2"]
     with pytest.raises(BadInput, match="two columns of the answer are called 'x'"):
         to_text(answer, "json")
+
+
+#: As they were before: months alone, 00:00:00, no zone, -1, digits that Parquet has no room for.
+INEXACT = [
+    "INTERVAL '1 month 3.5 seconds'",
+    "TIME '24:00:00'",
+    "[TIME '24:00:00', NULL]",
+    "MAP {'a': {'b': [INTERVAL 1 DAY]}}",
+    "'10:00:00+15:30'::TIMETZ",
+    "340282366920938463463374607431768211455::UHUGEINT",
+    "100000000000000000000000000000000000000::HUGEINT",
+    "[-100000000000000000000000000000000000000::HUGEINT]",
+    "'infinity'::TIMESTAMP_NS",
+    "'00:00:00.123456789'::TIME_NS",
+    "'101'::BIT",
+    "1::VARIANT",
+]
+
+
+def test_a_value_that_would_come_out_as_another_is_refused_with_its_cast(release):
+    with closing(SqlProcess(release)) as process:
+        for value in INEXACT:
+            with pytest.raises(QueryError, match=r'CAST\("v" AS VARCHAR\)'):
+                process.table(f"SELECT {value} AS v", timeout_s=60)
+
+
+def test_what_comes_out_is_exact(release):
+    answer = query_release(
+        release,
+        "SELECT 99999999999999999999999999999999999999::HUGEINT h, sum(2::BIGINT) s, "
+        "TIME '23:59:59.999999' t, [NULL, TIME '00:00:00'] l, CAST(INTERVAL 1 MONTH AS VARCHAR) i, "
+        "NULL::HUGEINT n, TIMESTAMP_NS '2020-01-01 00:00:00.123456789' e, 1.50::DECIMAL(5,2) d",
+    )
+    assert json.loads(to_text(answer, "json")) == [
+        {
+            "h": 10**38 - 1,
+            "s": 2,
+            "t": "23:59:59.999999",
+            "l": [None, "00:00:00"],
+            "i": "1 month",
+            "n": None,
+            "e": "2020-01-01 00:00:00.123456789",
+            "d": "1.50",
+        }
+    ]

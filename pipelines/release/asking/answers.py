@@ -152,6 +152,8 @@ def _values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """
     try:
         found: list[Any] = column.to_pylist()
+        if pa.types.is_decimal(column.type) and column.type.scale == 0:
+            return [value if value is None else int(value) for value in found]  # a HUGEINT
     except (OverflowError, ValueError) as error:
         raise BadInput(
             f"the column {name!r} holds a value that cannot be shown: {error}",

@@ -56,6 +56,7 @@ def main() -> None:
 def _answer(connection: Any, sql: str, out: BinaryIO) -> None:
     import pyarrow as pa
 
+    from pipelines.release.asking.exact import check_types, check_values
     from pipelines.release.asking.query import checked, told
 
     checked(connection, sql)
@@ -65,9 +66,11 @@ def _answer(connection: Any, sql: str, out: BinaryIO) -> None:
         if relation is None:
             _frame(out, b"S", _packed(pa.schema([]), None))
         else:
+            check_types(relation.columns, relation.types)
             reader = relation.to_arrow_reader(ROWS)
             _frame(out, b"S", _packed(reader.schema, None))
             for batch in reader:
+                check_values(batch)
                 _frame(out, b"B", _packed(batch.schema, batch))
     _frame(out, b"D", json.dumps(_spent()).encode())
 
