@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from flows.show.loopback import asked_here
 from pipelines.label.audit.review import DECISIONS
 
 _STYLE = """
@@ -61,10 +62,9 @@ class Page:
 
     def _place(self, request: BaseHTTPRequestHandler) -> int | None:
         """Number in the path; null (answered with an error) for anything else."""
-        host = (request.headers.get("Host") or "").rpartition(":")[0]
         parts = request.path.strip("/").split("/")
         known = secrets.compare_digest(parts[0].encode(), self._secret.encode())
-        if host not in ("127.0.0.1", "localhost") or not known:
+        if not known or not asked_here(request.headers):
             self._send(request, 404, "<p>There is nothing here.</p>")
             return None
         number = parts[1] if len(parts) == 2 else ""
@@ -86,7 +86,11 @@ class Page:
         if place is None:
             return
         length = request.headers.get("Content-Length") or "0"
-        if not length.isdigit() or int(length) > _LONGEST or not 0 <= place < len(self._rows):
+        if (
+            not (length.isascii() and length.isdigit())
+            or int(length) > _LONGEST
+            or not 0 <= place < len(self._rows)
+        ):
             self._send(request, 400, "<p>That could not be read.</p>")
             return
         said = parse_qs(request.rfile.read(int(length)).decode("utf-8", "replace"))

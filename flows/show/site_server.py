@@ -7,6 +7,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
+from flows.show.loopback import asked_here
+
 
 class SiteServer:
     """Serves `folder` on 127.0.0.1 until it is stopped; port 0 takes a free one."""
@@ -28,9 +30,7 @@ class SiteServer:
 
 class _Handler(SimpleHTTPRequestHandler):
     def send_head(self):  # type: ignore[no-untyped-def]
-        # A page elsewhere whose name is made to point here must not read the pages.
-        host = (self.headers.get("Host") or "").rsplit(":", 1)[0]
-        if host not in ("127.0.0.1", "localhost"):
+        if not asked_here(self.headers):
             self.send_error(403, "only this machine may ask")
             return None
         if "\0" in unquote(self.path):

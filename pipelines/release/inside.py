@@ -8,9 +8,14 @@ from pathlib import Path, PurePosixPath
 from pipelines.errors import SourceError
 from schemas.manifest import FileEntry
 
+#: Folders of a release within each other, and bytes of a name in it; two and about fifty are used.
+DEEPEST, _LONGEST = 8, 1_000
+
 
 def wrong_name(name: str) -> str | None:
     """Why a name in a manifest is refused; None when it names a file inside the release."""
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST or name.count("/") > DEEPEST:
+        return f"is longer than {_LONGEST:,} bytes or {DEEPEST} folders"
     path = PurePosixPath(name)
     if not name or not name.isprintable() or "\\" in name or ":" in name:
         return "is no plain file name"

@@ -1,4 +1,4 @@
-"""Sixty corruptions of a release: each is a named finding, never a traceback."""
+"""Eighty corruptions of a release: each is a named finding, never a traceback."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,18 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
     "an extra file": ("file", written("data/extra.parquet", b"x", sealed=False)),
     "an extra hidden file": ("file", written(".hidden", b"x", sealed=False)),
     "an extra folder": ("file", lambda r: (r / "more").mkdir()),
+    "folders without end": (
+        "path",
+        lambda r: subprocess.run(
+            ["sh", "-c", "for n in $(seq 1500); do mkdir d && cd d || exit 1; done"],
+            cwd=r,
+            check=True,
+        ),
+    ),
+    "a name of folders without end": (
+        "path",
+        manifest(lambda m: m["files"].update({"d/" * 50_000: m["files"]["README.md"]})),
+    ),
     "a program": ("active content", written("run.js", "alert(1)")),
     "two names that differ in case": ("path", written("readme.MD", b"x")),
     # the manifest
@@ -397,7 +410,7 @@ TRIED = list(CORRUPTIONS) if FULL else list(CORRUPTIONS)[::5]
 
 
 def test_there_are_sixty_and_the_untouched_release_holds(pristine):
-    assert len(CORRUPTIONS) >= 60
+    assert len(CORRUPTIONS) >= 80
     assert verify_release(pristine, render_card=render) == []
 
 
@@ -409,7 +422,10 @@ def test_a_corruption_is_a_named_finding(pristine, tmp_path, row, name):
     corrupt(release)
     found = row("corruptions of a release")
     found.tried += 1
-    findings = verify_release(release, render_card=render)
+    try:
+        findings = verify_release(release, render_card=render)
+    finally:
+        subprocess.run(["rm", "-rf", release], check=True)  # Python's own way has an end
     assert any(finding.check == check for finding in findings), findings
     assert not any(_secret() in str(finding) for finding in findings)
     found.held += 1

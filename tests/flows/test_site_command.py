@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import html.parser
+import http.client
 import importlib.util
 import json
 import re
@@ -214,5 +215,13 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
                 urllib.request.urlopen(asked)
             assert refused.value.code == code
             refused.value.close()
+        for hosts in (("localhost", "evil.example"), ("evil.example", "localhost"), ()):
+            asking = http.client.HTTPConnection(server.address.split("/")[2])
+            asking.putrequest("GET", "/", skip_host=True)
+            for host in hosts:
+                asking.putheader("Host", host)
+            asking.endheaders()
+            assert asking.getresponse().status == 403, hosts
+            asking.close()
     finally:
         server.server.shutdown()

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipelines.files import sha256
 from pipelines.release.checks.active import active
 from pipelines.release.checks.finding import Finding, first_line
-from pipelines.release.inside import wrong_name
+from pipelines.release.inside import DEEPEST, wrong_name
 from pipelines.release.manifest import MANIFEST, SIGNATURE
 from schemas.manifest import Manifest
 
@@ -33,7 +33,7 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
     Nothing but a regular file inside the release is opened: reading a device or a
     pipe could wait for ever.
     """
-    kinds = dict(_walk(release, release))
+    kinds = dict(_walk(release))
     for name, kind in kinds.items():
         if kind not in ("file", "folder"):
             yield Finding("path", name, f"is {kind}; a release holds regular files only")
@@ -62,7 +62,12 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
         yield from active(path, name, manifest)
     database = manifest.database.file
     listed = {*manifest.files, database, f"{database}.sha256", MANIFEST, *BESIDE}
-    folders = {parent.as_posix() for name in listed for parent in Path(name).parents}
+    folders = {
+        parent.as_posix()
+        for name in listed
+        if not wrong_name(name)
+        for parent in Path(name).parents
+    }
     for name, kind in kinds.items():
         if kind == "file" and name not in listed:
             yield Finding("file", name, "lies in the release but is not in the manifest")
@@ -70,14 +75,23 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
             yield Finding("file", name, "is a folder that holds nothing of the manifest")
 
 
-def _walk(release: Path, folder: Path) -> Iterator[tuple[str, str]]:
+def _walk(release: Path) -> Iterator[tuple[str, str]]:
     """(name, what it is) of everything under the release; links are not followed."""
-    for found in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        path = Path(found.path)
-        name = path.relative_to(release).as_posix()
-        mode = found.stat(follow_symlinks=False).st_mode
-        if stat.S_ISDIR(mode):
-            yield name, "folder"
-            yield from _walk(release, path)
-        else:
-            yield name, next((kind for test, kind in _KINDS if test(mode)), "file")
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        try:
+            held = sorted(os.scandir(release / folder), key=lambda entry: entry.name)
+        except OSError as error:
+            yield folder or ".", f"a folder that cannot be read ({first_line(error)})"
+            continue
+        for found in held:
+            name = f"{folder}/{found.name}" if folder else found.name
+            mode = found.stat(follow_symlinks=False).st_mode
+            if not stat.S_ISDIR(mode):
+                yield name, next((kind for test, kind in _KINDS if test(mode)), "file")
+            elif name.count("/") >= DEEPEST:
+                yield name, f"a folder {DEEPEST + 1} deep, and what it holds was not looked at"
+            else:
+                yield name, "folder"
+                folders.append(name)
