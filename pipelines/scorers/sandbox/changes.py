@@ -32,7 +32,7 @@ def watch(trees: list[ast.Module], space: dict[str, Any]) -> None:
 
 
 def _changes(function: Callable[..., Any]) -> Callable[..., Any]:
-    found = getattr(function, "changes", None)
+    found: Any = getattr(function, "changes", None)
     return found if getattr(found, "of_the_program", False) else function
 
 
