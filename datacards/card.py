@@ -12,12 +12,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from datacards.certified import sentences
 from datacards.cite import bibtex
 from datacards.front_matter import front_matter
-from datacards.informative import informative_section
-from datacards.injected import injected
 from datacards.losses import causes, sentence
 from datacards.numbers import card_numbers
-from datacards.preference import preference_sections
-from datacards.recorded import recorded_words
+from datacards.sections.informative import informative_section
+from datacards.sections.injected import injected
+from datacards.sections.preference import preference_sections
+from datacards.sections.recorded import recorded_words
 from schemas import Stored
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS

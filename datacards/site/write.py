@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from datacards.recorded import recorded_words
+from datacards.sections.recorded import recorded_words
 from datacards.site import data_page, release_page, router_page
 from datacards.site.book import Book
 from datacards.site.figures import contested

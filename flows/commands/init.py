@@ -54,7 +54,7 @@ def command(
     """
     import sys
 
-    from flows.actions.init import start_recipe
+    from flows.actions.start.recipe import start_recipe
     from flows.show.results import print_result
     from pipelines.errors import BadInput
 

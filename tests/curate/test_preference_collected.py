@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from datacards.preference import preference_sections
+from datacards.sections.preference import preference_sections
 from flows.stages.entailment import made_for
 from flows.workspace.prompts import ask_prompts, model_to_ask
 from pipelines.collect.collect import collect, responses_table

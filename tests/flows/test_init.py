@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.init import start_recipe
+from flows.actions.start.recipe import start_recipe
 from flows.cli import run
 from flows.recipe import load
 from flows.recipe_check import faults

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows.actions.init import Started, start_recipe
+from flows.actions.start.recipe import Started, start_recipe
 from flows.cli import run
 from flows.recipe import load
 from flows.recipe_check import faults

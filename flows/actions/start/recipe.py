@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.actions.init_look import look, one_kind
-from flows.actions.init_pool import pool_of
+from flows.actions.start.look import look, one_kind
+from flows.actions.start.pool import pool_of
 from pipelines.errors import BadInput
 from pipelines.ingest.guess import guess_columns
 from pipelines.ingest.guess_values import Guess, values

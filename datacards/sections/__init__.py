@@ -1,0 +1,1 @@
+"""Parts of a card that only some releases have; `recorded.py` is read by the pages too."""

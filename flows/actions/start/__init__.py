@@ -1,0 +1,1 @@
+"""`routeyard init`: someone's own questions become a recipe that builds; start at `recipe.py`."""
