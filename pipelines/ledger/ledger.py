@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pipelines.errors import BadInput
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.charges import Bounds, Charge, Granted
 
@@ -158,3 +159,13 @@ def standing(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[Settled,
 def _rank(attempt_id: int, status: str) -> tuple[int, int]:
     level = {"ok": 2, "truncated": 1, "refused": 1}.get(status, 0)
     return level, attempt_id
+
+
+def misled(key: AnswerKey) -> BadInput:
+    """The error of an index that leads to the attempt of another request: it has no checksum."""
+    return BadInput(
+        "the index of the ledger is damaged: it leads to the answer of another request "
+        f"(request {key[0][:80]!r})",
+        next_step="restore the ledger from a copy; or make its index again: "
+        "`sqlite3 LEDGER 'REINDEX'`, `REINDEX TABLE attempts` in PostgreSQL",
+    )

@@ -24,6 +24,7 @@ from pipelines.ledger.ledger import (
     AnswerKey,
     Claim,
     Settled,
+    misled,
     standing,
 )
 from pipelines.ledger.owner import Owner
@@ -112,7 +113,10 @@ class SqlLedger(abc.ABC):
             sql = f"SELECT id, {self._columns} FROM attempts WHERE id IN ({marks})"
             for number, *values in self._read(sql, chunk):
                 key, settled, count = by_id[number]
-                answers[key] = Answered(self._attempt(values), count, settled.billed)
+                attempt = self._attempt(values)
+                if (attempt.request_hash, attempt.sample) != key:
+                    raise misled(key)
+                answers[key] = Answered(attempt, count, settled.billed)
         return answers
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:

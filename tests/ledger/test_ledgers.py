@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 import threading
 import time
 from dataclasses import replace
@@ -297,9 +298,25 @@ def test_a_flipped_bit_is_an_error_and_no_answer(tmp_path):
             list(ledger.attempts())
 
 
-def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
-    import sqlite3
+def test_an_index_that_leads_to_another_request_gives_no_answer(tmp_path):
+    # The row is whole and its checksum is right; it answers another question.
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as ledger:
+        append(ledger, replace(BASE, request_hash="hash-of-this-one"))
+    with sqlite3.connect(path) as connection:
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = 'attempts_by_request'"
+        first = (connection.execute(sql).fetchone()[0] - 1) * 4096
+    connection.close()
+    data = path.read_bytes()
+    index = data[first : first + 4096]
+    assert index.count(b"hash-of-this-one") == 1
+    index = index.replace(b"hash-of-this-one", b"hash-of-that-one")
+    path.write_bytes(data[:first] + index + data[first + 4096 :])
+    with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="index of the ledger is damaged"):
+        ledger.answered(["hash-of-that-one"])
 
+
+def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
     path = tmp_path / "l.sqlite"
     with SqliteLedger(path) as ledger:
         append(ledger, BASE)
