@@ -312,7 +312,10 @@ def test_an_index_that_leads_to_another_request_gives_no_answer(tmp_path):
     assert index.count(b"hash-of-this-one") == 1
     index = index.replace(b"hash-of-this-one", b"hash-of-that-one")
     path.write_bytes(data[:first] + index + data[first + 4096 :])
-    with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="index of the ledger is damaged"):
+    with (
+        SqliteLedger(path) as ledger,
+        pytest.raises(BadInput, match="index of the ledger is damaged"),
+    ):
         ledger.answered(["hash-of-that-one"])
 
 
