@@ -67,8 +67,7 @@ _NEXT = {
     "scorer error": "mend the references or choose another scorer, then build again: no model "
     "is asked twice",
     "no response": "`routeyard plan` says what is not asked yet",
-    _NOT_RECORDED: "the recording holds no answer: add it to the files under collect.recorded, and "
-    "set a new version",
+    _NOT_RECORDED: "add it to the files under collect.recorded, and set a new version",
     "the call failed": "`routeyard build --reask error` asks them again",
     "no scorer has judged it": "name a verifier or judge under label.default.then",
     "unreadable": "name a verifier or judge under label.default.then",

@@ -56,7 +56,7 @@ class FileReader:
     def rows(self) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(files.rows(self.path, self.entry.format)):
             line = getattr(row, "line", None)
-            place = f"{self.path.name}, {f'line {line}' if line else f'row {number}'}"
+            place = f"{self.path.name}, {f'line {line}' if line else f'row {number + 1}'}"
             response = self._response(self.read.read(row, place), place)
             if response is not None:
                 self.counts["responses"] += 1
