@@ -30,6 +30,7 @@ TASKS = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", type=int, default=300_000, help="labels in the release")
     parser.add_argument("--models", type=int, default=27)
+    parser.add_argument("--missing", type=float, default=0.0, help="share of labels left out")
     parser.add_argument("--no-pandas", action="store_true", help="leave the baselines out")
     parser.add_argument("--memory-limit", default="8GB", help="of the queries over the release")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
     try:
-        tables = stream(arguments.labels, arguments.models)
+        tables = stream(arguments.labels, arguments.models, arguments.missing)
         recipe = {"name": "bench", "version": "1.0.0"}
         build, released = timed(
             partial(write_release, tables, recipe=recipe, root=folder, render_card=render)
@@ -104,8 +105,8 @@ def make(labels: int, models: int) -> dict[str, pa.Table]:
     }
 
 
-def stream(labels: int, models: int) -> dict[str, Any]:
-    """The same, with labels and responses one model at a time."""
+def stream(labels: int, models: int, missing: float = 0.0) -> dict[str, Any]:
+    """The same, with labels and responses one model at a time; a share of labels is missing."""
     from pipelines.release.written import Streamed
     from schemas import MODELS, QUERIES, SPLITS
 
@@ -129,20 +130,21 @@ def stream(labels: int, models: int) -> dict[str, Any]:
     return {
         "queries": _table(QUERIES, asked, n),
         "models": _table(MODELS, {"model_id": names, "kind": "real", "simulated": True}, models),
-        "labels": parts(_labels),
+        "labels": parts(partial(_labels, missing=missing)),
         "responses": parts(_responses),
         "splits": _table(SPLITS, {"scheme": "dense", "query_id": ids, "split": split}, n),
     }
 
 
-def _labels(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.Table:
+def _labels(ids: pa.Array, name: pa.Scalar, number: int, chance: Any, missing: float) -> pa.Table:
     from schemas import LABELS
 
     random = np.random.default_rng((1, number))
     right = random.random(len(ids)) < chance
     columns = {"query_id": ids, "model_id": name, "score": right.astype(float), "correct": right}
     columns |= {"decided_by": "numeric", "contested": random.random(len(ids)) < 0.02}
-    return _table(LABELS, {**columns, "n_samples": 1}, len(ids))
+    made = _table(LABELS, {**columns, "n_samples": 1}, len(ids))
+    return made.filter(pa.array(random.random(len(ids)) >= missing)) if missing else made
 
 
 def _responses(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.Table:

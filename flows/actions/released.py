@@ -51,6 +51,10 @@ class Tables(Mapping[str, pa.Table]):
             self._held[name] = self._readers[name]()
         return self._held[name]
 
+    def __contains__(self, name: object) -> bool:
+        # A mapping of its own accord would read the table to find out.
+        return name in self._readers
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._readers)
 

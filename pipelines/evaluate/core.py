@@ -8,15 +8,16 @@ in a release changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.room import taken
 from pipelines.routers.base import Examples, Floats, Queries
+from pipelines.texts import some
 
 #: Cost measures and their units.
 MEASURES: Mapping[str, str] = {
@@ -84,7 +85,7 @@ class Core:
         descriptors: as in `Examples`.
     """
 
-    query_ids: tuple[str, ...]
+    query_ids: Sequence[str]
     model_ids: tuple[str, ...]
     labels: Floats
     costs: Mapping[str, Floats]
@@ -98,11 +99,11 @@ class Core:
     samples: Floats | None = None
     contested: float | None = None
     unreadable: float | None = None
-    prompts: tuple[str, ...] = ()
+    prompts: Sequence[str] = ()
     correct: Floats | None = None
     sources: NDArray[np.str_] | None = None
     options: NDArray[np.int64] | None = None
-    metadata: tuple[str, ...] = ()
+    metadata: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     duplicates_known: bool = False
     signals: Mapping[str, Floats] = field(default_factory=dict)
@@ -124,6 +125,8 @@ class Core:
         Raises:
             BadInput: labels lie between 0 and 1 and no decision stands beside them.
         """
+        if self.correct is self.labels:
+            return self.labels
         known = ~np.isnan(self.labels)
         if self.correct is not None:
             return np.where(known, self.correct, np.nan)
@@ -190,32 +193,34 @@ class Core:
 
     def take(self, rows: NDArray[np.int64]) -> Core:
         """The same release, only these queries, in this order."""
-        labels = self.labels[rows]
+        if len(rows) == self.n_queries and np.array_equal(rows, np.arange(len(rows))):
+            return self
+        labels = taken(self.labels, rows)
         return replace(
             self,
-            query_ids=tuple(self.query_ids[i] for i in rows),
+            query_ids=some(self.query_ids, rows),
             labels=labels,
-            costs={name: cost[rows] for name, cost in self.costs.items()},
+            costs={name: _some(cost, rows) for name, cost in self.costs.items()},
             tasks=self.tasks[rows],
             domains=self.domains[rows],
             splits={name: split[rows] for name, split in self.splits.items()},
             groups=self.groups[rows],
-            embeddings=None if self.embeddings is None else self.embeddings[rows],
+            embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
             samples=None if self.samples is None else self.samples[rows],
-            prompts=tuple(self.prompts[i] for i in rows) if self.prompts else (),
-            metadata=tuple(self.metadata[i] for i in rows) if self.metadata else (),
-            correct=self._also(labels, rows),
+            prompts=some(self.prompts, rows),
+            metadata=some(self.metadata, rows),
+            correct=self._also(labels, lambda correct: taken(correct, rows)),
             sources=None if self.sources is None else self.sources[rows],
             options=None if self.options is None else self.options[rows],
             signals={name: values[rows] for name, values in self.signals.items()},
             hidden=None if self.hidden is None else self.hidden[rows],
         )
 
-    def _also(self, labels: Floats, at: Any) -> Floats | None:
+    def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
         """A part of `correct`; where that is `labels` itself, it stands in memory once."""
         if self.correct is self.labels:
             return labels
-        return None if self.correct is None else self.correct[at]
+        return None if self.correct is None else part(self.correct)
 
     def with_models(self, keep: tuple[str, ...]) -> Core:
         """The same release, only these models, in this order."""
@@ -227,7 +232,7 @@ class Core:
             labels=labels,
             costs={name: cost[:, at] for name, cost in self.costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
-            correct=self._also(labels, (slice(None), at)),
+            correct=self._also(labels, lambda correct: correct[:, at]),
             signals={name: values[:, at] for name, values in self.signals.items()},
             descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
         )
@@ -250,3 +255,10 @@ class Core:
         has_validation = bool(np.any(self.splits[scheme] == "validation"))
         held = self.take(self.rows(scheme, "validation")).examples() if has_validation else None
         return self.take(self.rows(scheme, "train")).examples(held)
+
+
+def _some(cost: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Rows of a matrix; one row that is seen n times stays one."""
+    if cost.strides[0] == 0:
+        return np.broadcast_to(cost[:1], (len(rows), cost.shape[1]))
+    return taken(cost, rows)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.selection import Choice
+from pipelines.evaluate.selection import Choices
+from pipelines.room import blocks, room
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +108,9 @@ def qnc(
     return np.asarray(found)
 
 
-def curve_columns(values: Floats, choice: Choice) -> Floats:
+def curve_columns(values: Floats, choice: Choices, out: Floats | None = None) -> Floats:
     """(n, k) value of each query's choice at every setting; rows are queries."""
-    return np.take_along_axis(values, choice, axis=1)
+    out = room(choice.shape) if out is None else out
+    for rows in blocks(len(choice)):
+        out[rows] = np.take_along_axis(values[rows], choice[rows].astype(np.int64), axis=1)
+    return out

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.parts import parts, positions
+from pipelines.room import blocks, room
 from schemas import OUTCOMES, Stored
 
 Floats = NDArray[np.float64]
@@ -84,7 +85,7 @@ def read_outcomes(
     """
     shape = (len(query_ids), len(model_ids))
     names = ("labels", "correct", "usd", "tokens", "latency")
-    out = {name: np.full(shape, np.nan) for name in names}
+    out: dict[str, Floats] = {name: room(shape, fill=np.nan) for name in names}
     decided = contested = said = unreadable = 0
     answered = False
     if isinstance(outcomes, Stored):
@@ -113,7 +114,9 @@ def read_outcomes(
         for name, value in values.items():
             out[name][rows[known], columns[known]] = value[known]
     labels, correct = out["labels"], out["correct"]
-    same = bool(np.array_equal(labels, correct, equal_nan=True))
+    same = all(
+        np.array_equal(labels[rows], correct[rows], equal_nan=True) for rows in blocks(shape[0])
+    )
     return Outcomes(
         labels,
         labels if same else correct,

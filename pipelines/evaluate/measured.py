@@ -28,7 +28,7 @@ class Measured:
         accuracy: (resamples,) replicates of its accuracy.
         areas: measure → (value, replicates) of its AUDC.
         matched: (n,) scores at the mean cost of the most accurate single model.
-        grids: measure → (k,) mean cost and (n, k) choice at every setting of the sweep.
+        grids: the first measure → (k,) mean cost and (n, k) choice at every setting of the sweep.
     """
 
     router: str
@@ -72,7 +72,8 @@ def measure(
         rows += found.metrics + _registered(shown, "measure", found.swept)
         curves += found.curves
         areas[name] = found.area
-        grids[name] = (found.swept.cost, found.choices.astype(np.int16))
+        if name == ground.measure:
+            grids[name] = (found.swept.cost, found.choices)
         rows += utilities(ground, router, scores, name, scaling)
     profile = plateau.selection_profile(choice, test.n_models)
     rows += _selection(ground, router, choice, profile)

@@ -11,11 +11,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.evaluate.asked import (
+    ids_of,
+    in_order,
+    metadata_of,
+    names_of,
+    options_of,
+    read_asked,
+    sources_of,
+)
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
+from pipelines.evaluate.vectors import encoder_vectors
 from pipelines.routers.base import Floats
+from pipelines.texts import texts_of
 from schemas import Stored
 from schemas.stored import Stores
 
@@ -25,7 +36,7 @@ def from_tables(
     models: pa.Table,
     labels: pa.Table | None = None,
     responses: pa.Table | None = None,
-    embeddings: pa.Table | None = None,
+    embeddings: pa.Table | Stored | None = None,
     splits: pa.Table | None = None,
     duplicates: pa.Table | None = None,
     *,
@@ -57,7 +68,8 @@ def from_tables(
     Raises:
         BadInput: no query or no model is left, or embeddings are incomplete.
     """
-    query_ids = pa.array(sorted(queries.column("query_id").to_pylist()), pa.string())
+    queries = in_order(queries)
+    query_ids = ids_of(queries)
     model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
     n, m = len(query_ids), len(model_ids)
     if not n or not m:
@@ -65,8 +77,6 @@ def from_tables(
             f"nothing to evaluate: {n} queries and {m} models",
             next_step="look at `removals` for what took them away",
         )
-    at = np.argsort(codes(queries.column("query_id"), query_ids), kind="stable")
-    sorted_queries = queries.take(pa.array(at))
     if outcomes is not None:
         told = read_outcomes(outcomes, query_ids, model_ids)
     elif labels is not None:
@@ -79,13 +89,13 @@ def from_tables(
     )
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
-        query_ids=tuple(query_ids.to_pylist()),
+        query_ids=texts_of(queries.column("query_id")),
         model_ids=names,
         labels=told.labels,
         costs=costs,
         lacking=lacking,
-        tasks=np.array(sorted_queries.column("task").to_pylist(), dtype=np.str_),
-        domains=np.array(sorted_queries.column("domain").to_pylist(), dtype=np.str_),
+        tasks=names_of(queries.column("task")),
+        domains=names_of(queries.column("domain")),
         splits=_splits(splits, query_ids),
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,
@@ -94,11 +104,11 @@ def from_tables(
         samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
         contested=told.contested,
         unreadable=told.unreadable,
-        prompts=tuple(sorted_queries.column("prompt").to_pylist()),
+        prompts=texts_of(queries.column("prompt")),
         correct=told.correct,
-        sources=_column(sorted_queries, "source"),
-        options=_options(sorted_queries),
-        metadata=_metadata(sorted_queries),
+        sources=sources_of(queries),
+        options=options_of(queries),
+        metadata=metadata_of(queries),
         kinds=_kinds(models),
         signals=signals_of(signals, entropies, query_ids, model_ids),
         hidden=hidden,
@@ -110,7 +120,8 @@ def from_tables(
 def core_of(tables: Mapping[str, pa.Table]) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored.
 
-    Outcomes and verdicts that lie on disk are read there, part by part.
+    Outcomes, verdicts and embeddings that lie on disk are read there, part by part; of
+    `queries` only the columns of `asked` are read.
     """
     names = {
         "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
@@ -122,9 +133,11 @@ def core_of(tables: Mapping[str, pa.Table]) -> Core:
     given: dict[str, Any] = {}
     for name in sorted(names & set(tables)):
         on_disk = None
-        if name in ("outcomes", "verdicts") and isinstance(tables, Stores):
+        if name in ("outcomes", "verdicts", "embeddings", "queries") and isinstance(tables, Stores):
             on_disk = cast(Stores, tables).stored(name)
         given[name] = tables[name] if on_disk is None else on_disk
+    if isinstance(given["queries"], Stored):
+        given["queries"] = read_asked(given["queries"])
     return from_tables(**given)
 
 
@@ -144,25 +157,6 @@ def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> Ou
         _share(decided, "contested"),
         _share_of(decided, "decided_by", "unreadable"),
     )
-
-
-def _options(queries: pa.Table) -> NDArray[np.int64] | None:
-    if "choices" not in queries.column_names:
-        return None
-    lengths = pc.fill_null(pc.list_value_length(queries.column("choices")), 0)
-    return np.asarray(lengths.to_numpy(), dtype=np.int64)
-
-
-def _column(queries: pa.Table, name: str) -> NDArray[np.str_] | None:
-    if name not in queries.column_names:
-        return None
-    return np.array([value or "" for value in queries.column(name).to_pylist()], dtype=np.str_)
-
-
-def _metadata(queries: pa.Table) -> tuple[str, ...]:
-    if "metadata" not in queries.column_names:
-        return ()
-    return tuple(text or "{}" for text in queries.column("metadata").to_pylist())
 
 
 def _kinds(models: pa.Table) -> dict[str, str]:
@@ -220,37 +214,6 @@ def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, 
             if row["split"] == "unseen" and row["model_id"] in names:
                 found[row["scheme"]].append(row["model_id"])
     return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
-
-
-def encoder_vectors(
-    embeddings: pa.Table | None, query_ids: pa.Array, encoder: str | None
-) -> NDArray[np.float32] | None:
-    """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
-
-    Args:
-        encoder: the first name in order when None.
-
-    Raises:
-        BadInput: a query has no vector.
-    """
-    if embeddings is None or not embeddings.num_rows:
-        return None
-    names = sorted(set(embeddings.column("encoder").to_pylist()))
-    chosen = encoder or names[0]
-    part = embeddings.filter(pc.equal(embeddings.column("encoder"), chosen))
-    at = codes(part.column("query_id"), query_ids)
-    part, at = part.filter(pa.array(at >= 0)), at[at >= 0]
-    if len(np.unique(at)) < len(query_ids):
-        raise BadInput(
-            f"encoder {chosen!r} has embeddings for {len(np.unique(at))} of "
-            f"{len(query_ids)} queries",
-            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
-        )
-    column = part.column("vector").combine_chunks()
-    flat = column.flatten().to_numpy(zero_copy_only=False)
-    vectors = np.empty((len(query_ids), len(flat) // max(len(at), 1)), dtype=np.float32)
-    vectors[at] = flat.reshape(len(at), -1)
-    return vectors
 
 
 def _samples(

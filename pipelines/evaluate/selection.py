@@ -11,8 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.room import blocks, room
+
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]
+#: (n, k) one choice per setting of a sweep: narrow, since there are many.
+Choices = NDArray[np.int16]
 
 
 def mean_costs(costs: Floats) -> Floats:
@@ -55,7 +59,7 @@ def best(scores: Floats, available: NDArray[np.bool_], cost: Floats) -> Choice:
 
 def cost_penalised(
     scores: Floats, available: NDArray[np.bool_], cost: Floats, weights: Floats
-) -> Choice:
+) -> Choices:
     """(n, k) argmax of (1−λ)·score − λ·ĉ for every λ in `weights`, ĉ min-max scaled.
 
     The sweep behind a deferral curve: Jitkrittum et al., Universal Model
@@ -63,55 +67,53 @@ def cost_penalised(
     here in the convex form so that λ = 1 is the cheapest model.
 
     >>> s, c = np.array([[0.9, 0.6]]), np.array([1.0, 0.0])
-    >>> cost_penalised(s, np.ones((1, 2), bool), c, np.array([1.0, 0.5, 0.1]))
-    array([[1, 1, 0]])
+    >>> cost_penalised(s, np.ones((1, 2), bool), c, np.array([1.0, 0.5, 0.1])).tolist()
+    [[1, 1, 0]]
     """
     order = _by_cost(cost)
-    masked = np.where(available, scores, -np.inf)[:, order]
     price = scaled(cost)[order]
-    out = np.empty((len(scores), len(weights)), dtype=np.int64)
-    value = np.empty_like(masked)
-    for k, weight in enumerate(weights):
-        if weight < 1:
-            np.multiply(masked, 1 - weight, out=value)
-            value -= weight * price
-        else:
-            value[:] = np.where(masked > -np.inf, -price, -np.inf)
-        out[:, k] = np.argmax(value, axis=1)
-    return order[out]
+    out = room((len(scores), len(weights)), np.int16)
+    for rows in blocks(len(scores)):
+        masked = np.where(available[rows], scores[rows], -np.inf)[:, order]
+        value = np.empty_like(masked)
+        for k, weight in enumerate(weights):
+            if weight < 1:
+                np.multiply(masked, 1 - weight, out=value)
+                value -= weight * price
+            else:
+                value[:] = np.where(masked > -np.inf, -price, -np.inf)
+            out[rows, k] = order[np.argmax(value, axis=1)]
+    return out
 
 
 def within_budget(
     scores: Floats, available: NDArray[np.bool_], cost: Floats, budgets: Floats
-) -> Choice:
+) -> Choices:
     """(n, k) highest-scoring model among those whose mean cost is within each budget.
 
     Where no available model is, the cheapest available one is taken.
 
     >>> s, c = np.array([[0.9, 0.6]]), np.array([5.0, 1.0])
-    >>> within_budget(s, np.ones((1, 2), bool), c, np.array([0.5, 1.0, 5.0]))
-    array([[1, 1, 0]])
+    >>> within_budget(s, np.ones((1, 2), bool), c, np.array([0.5, 1.0, 5.0])).tolist()
+    [[1, 1, 0]]
     """
     order = _by_cost(cost)
-    masked = np.where(available, scores, -np.inf)[:, order]
-    price = cost[order]
-    cheapest = np.argmax(masked > -np.inf, axis=1)
-    out = np.empty((len(scores), len(budgets)), dtype=np.int64)
-    seen: dict[int, Choice] = {}
-    for k, budget in enumerate(budgets):
-        affordable = int(np.searchsorted(price, budget, side="right"))
-        if affordable not in seen:
-            if affordable == 0:
-                seen[affordable] = cheapest
-            else:
-                some = masked[:, :affordable]
+    affordable = np.searchsorted(cost[order], budgets, side="right")
+    out = room((len(scores), len(budgets)), np.int16)
+    for rows in blocks(len(scores)):
+        masked = np.where(available[rows], scores[rows], -np.inf)[:, order]
+        cheapest = np.argmax(masked > -np.inf, axis=1)
+        seen: dict[int, Choice] = {0: cheapest}
+        for k, first in enumerate(affordable.tolist()):
+            if first not in seen:
+                some = masked[:, :first]
                 none = np.all(some == -np.inf, axis=1)
-                seen[affordable] = np.where(none, cheapest, np.argmax(some, axis=1))
-        out[:, k] = seen[affordable]
-    return order[out]
+                seen[first] = np.where(none, cheapest, np.argmax(some, axis=1))
+            out[rows, k] = order[seen[first]]
+    return out
 
 
-def at_choice(values: Floats, choice: Choice) -> Floats:
+def at_choice(values: Floats, choice: Choice | Choices) -> Floats:
     """values (n, m) at choice (n,) or (n, k), in the shape of `choice`."""
     if choice.ndim == 1:
         return np.asarray(values[np.arange(len(values)), choice])

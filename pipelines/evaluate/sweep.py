@@ -16,12 +16,14 @@ from pipelines.evaluate.metrics.spec import Routed, Swept
 from pipelines.evaluate.rows import Metric, curve_rows, metric
 from pipelines.evaluate.selection import (
     Choice,
+    Choices,
     cost_penalised,
     mean_costs,
     penalties,
     within_budget,
 )
 from pipelines.evaluate.utility import SCALINGS, WEIGHTS, choose, realised
+from pipelines.room import room
 
 Floats = NDArray[np.float64]
 
@@ -43,10 +45,10 @@ class Deferral:
     curves: list[dict[str, Any]]
     area: tuple[float, Floats]
     swept: Swept
-    choices: Choice
+    choices: Choices
 
 
-def swept_choices(ground: Ground, scores: Floats, name: str, points: int) -> Choice:
+def swept_choices(ground: Ground, scores: Floats, name: str, points: int) -> Choices:
     """(n, k) choice at every weight of cost, cheapest setting first."""
     can, price = ground.available(name), ground.prices[name]
     return cost_penalised(scores, can, price, penalties(points))
@@ -80,16 +82,17 @@ class _Drawn:
     single: Floats
 
 
-def _draw(ground: Ground, name: str, swept: Choice, bought: Choice, cheapest: int) -> _Drawn:
+def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
     y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
     points = swept.shape[1]
     score, price = ground.singles(), ground.singles(name)
     singles = np.stack([score[:, cheapest], score[:, goal], price[:, goal]], axis=1)
-    columns = np.concatenate(
-        [curve_columns(y, swept), curve_columns(cost, swept), curve_columns(y, bought)], axis=1
-    )
-    unit = _exact_unit(columns[:, points : 2 * points])
-    columns[:, points : 2 * points] = np.rint(columns[:, points : 2 * points] / unit)
+    columns = room((len(y), 3 * points))
+    curve_columns(y, swept, columns[:, :points])
+    paid = curve_columns(cost, swept, columns[:, points : 2 * points])
+    curve_columns(y, bought, columns[:, 2 * points :])
+    unit = _exact_unit(paid)
+    np.rint(np.divide(paid, unit, out=paid), out=paid)
     replicates, single = ground.draws.means(columns), ground.draws.means(singles)
     replicates[:, points : 2 * points] *= unit
     value = columns.mean(axis=0)
@@ -160,7 +163,7 @@ def at_budget(ground: Ground, scores: Floats, points: int) -> Choice:
     paid = curve_columns(cost, swept).mean(axis=0)
     budget = float(single_means(ground.singles(name))[ground.best_on_test]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
-    return np.asarray(swept[:, within[-1] if len(within) else 0])
+    return np.asarray(swept[:, within[-1] if len(within) else 0], dtype=np.int64)
 
 
 def _exact_unit(costs: Floats) -> float:
@@ -169,7 +172,7 @@ def _exact_unit(costs: Floats) -> float:
     10⁻⁹ of the measure (nano-dollars), coarser only where a sum over the
     questions could pass 2^53.
     """
-    largest = float(np.abs(costs).max()) * max(len(costs), 1) * 64
+    largest = max(float(costs.max()), -float(costs.min())) * max(len(costs), 1) * 64
     return max(1e-9, float(10.0 ** np.ceil(np.log10(max(largest, 1e-300) / 2.0**53))))
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.room import taken
 from pipelines.routers.queries import Floats as Floats
 from pipelines.routers.queries import Queries as Queries
 
@@ -57,8 +58,9 @@ class Examples:
 
     def take(self, rows: NDArray[np.int64]) -> Examples:
         """The same examples, only these questions; validation stays whole."""
-        costs = {name: cost[rows] for name, cost in self.costs.items()}
-        return replace(self, queries=self.queries.take(rows), labels=self.labels[rows], costs=costs)
+        costs = {name: taken(cost, rows) for name, cost in self.costs.items()}
+        labels = taken(self.labels, rows)
+        return replace(self, queries=self.queries.take(rows), labels=labels, costs=costs)
 
 
 @runtime_checkable

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.room import taken
+from pipelines.texts import some, together
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +20,7 @@ class Queries:
     """Questions without their labels.
 
     Attributes:
-        query_ids: n ids.
+        query_ids: n ids: a tuple, or `pipelines.texts.Texts` where they are very many.
         tasks: (n,) task names.
         embeddings: (n, d) float32, unit norm; None when the release has none.
         prompts: n prompts, or empty when they were not handed over.
@@ -32,10 +34,10 @@ class Queries:
         hidden_of: the model whose states they are.
     """
 
-    query_ids: tuple[str, ...]
+    query_ids: Sequence[str]
     tasks: NDArray[np.str_]
     embeddings: NDArray[np.float32] | None = None
-    prompts: tuple[str, ...] = ()
+    prompts: Sequence[str] = ()
     signals: Mapping[str, Floats] = field(default_factory=dict)
     hidden: NDArray[np.float32] | None = None
     hidden_of: str = ""
@@ -97,10 +99,10 @@ class Queries:
         """The same, only these questions, in this order."""
         return replace(
             self,
-            query_ids=tuple(self.query_ids[i] for i in rows),
+            query_ids=some(self.query_ids, rows),
             tasks=self.tasks[rows],
-            embeddings=None if self.embeddings is None else self.embeddings[rows],
-            prompts=tuple(self.prompts[i] for i in rows) if self.prompts else (),
+            embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
+            prompts=some(self.prompts, rows),
             signals={name: values[rows] for name, values in self.signals.items()},
             hidden=None if self.hidden is None else self.hidden[rows],
         )
@@ -112,10 +114,10 @@ class Queries:
         read = a.hidden is not None and b.hidden is not None and a.hidden_of == b.hidden_of
         return replace(
             a,
-            query_ids=a.query_ids + b.query_ids,
+            query_ids=together(a.query_ids, b.query_ids),
             tasks=np.concatenate([a.tasks, b.tasks]),
             embeddings=np.concatenate([a.vectors(), b.vectors()]) if both else None,
-            prompts=a.prompts + b.prompts if a.prompts and b.prompts else (),
+            prompts=together(a.prompts, b.prompts) if a.prompts and b.prompts else (),
             signals={
                 name: np.concatenate([values, b.signals[name]])
                 for name, values in a.signals.items()

@@ -28,6 +28,7 @@ from pipelines.evaluate.selection import best
 from pipelines.routers import ROUTERS, saved
 from pipelines.routers.base import Examples
 from pipelines.staging import replacing
+from pipelines.texts import some
 from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import head_of, registered
 from pipelines.tuning.loop import tune
@@ -92,7 +93,7 @@ def identity(core: Core, scheme: str) -> str:
 
 def whole(core: Core, scheme: str) -> str:
     """Hash of questions, models, labels and splits."""
-    words = json.dumps([core.query_ids, core.model_ids, core.splits[scheme].tolist()])
+    words = json.dumps([list(core.query_ids), core.model_ids, core.splits[scheme].tolist()])
     hashed = hashlib.sha256(words.encode())
     hashed.update(np.ascontiguousarray(core.labels).tobytes())
     return hashed.hexdigest()[:16]
@@ -192,7 +193,7 @@ def _fitted(
         )  # fmt: skip
         rows = np.flatnonzero(np.isin(core.splits[bench.scheme], ("validation", "test")))
         vectors = np.zeros((core.n_queries, trained.size), dtype=np.float32)
-        vectors[rows] = trained.vectors(trained.ids([core.prompts[row] for row in rows]))
+        vectors[rows] = trained.vectors(trained.ids(some(core.prompts, rows)))
         core, router = replace(core, embeddings=vectors), registered(head)
         trained.save(place / saved.TUNED)
         encoder, weights = saved.TUNED, encoders.weights_hash(str(place / saved.TUNED))

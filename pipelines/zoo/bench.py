@@ -100,7 +100,7 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
     if core.hidden is not None:
         arrays["hidden"] = core.hidden
     words = {
-        "query_ids": core.query_ids,
+        "query_ids": list(core.query_ids),
         "model_ids": core.model_ids,
         "tasks": core.tasks.tolist(),
         "domains": core.domains.tolist(),

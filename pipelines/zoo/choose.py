@@ -100,9 +100,9 @@ def shares(
     if what.rule == "argmax":
         choice = best(scores, can, price)
     elif what.rule == "utility":
-        choice = cost_penalised(scores, can, price, value)[:, 0]
+        choice = cost_penalised(scores, can, price, value)[:, 0].astype(np.int64)
     elif what.rule == "query-budget":
-        choice = within_budget(scores, can, price, value)[:, 0]
+        choice = within_budget(scores, can, price, value)[:, 0].astype(np.int64)
     elif what.rule == "sufficient":
         choice = rules.cheapest_sufficient(scores, price, float(value[0]))
     elif what.rule == "similarity":

@@ -9,6 +9,8 @@ router is named where its model won or tied. No further call is needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +24,7 @@ from pipelines.routers.base import Floats
 
 
 def opinions(
-    preferences: pa.Table, basis: str, pair: Pair, query_ids: tuple[str, ...]
+    preferences: pa.Table, basis: str, pair: Pair, query_ids: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """(n,) 1 where the judge finds nothing better than the small model's answer, and the large's.
 

@@ -13,6 +13,7 @@ from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.rows import Metric, metric
 from pipelines.evaluate.selection import at_choice, best
 from pipelines.evaluate.significance import seed_spread
+from pipelines.room import kept
 from pipelines.routers.base import Router
 
 Floats = NDArray[np.float64]
@@ -64,7 +65,8 @@ def fitted(
                     next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
                     "columns in the order of `train.model_ids`",
                 )
-            scores.setdefault(name, found)
+            if name not in scores:
+                scores[name] = kept(found)
             if seeds > 1:
                 reached.append(_accuracy(ground, found))
         if reached:

@@ -1,0 +1,56 @@
+"""Embeddings as one array, read a row group at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.parts import parts, positions
+from pipelines.room import room
+from schemas import Stored
+
+
+def encoder_vectors(
+    embeddings: pa.Table | Stored | None, query_ids: pa.Array, encoder: str | None
+) -> NDArray[np.float32] | None:
+    """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
+
+    Args:
+        encoder: the first name in order when None.
+
+    Raises:
+        BadInput: a query has no vector.
+    """
+    if embeddings is None or not embeddings.num_rows:
+        return None
+    names = sorted(_names(embeddings))
+    chosen = encoder or names[0]
+    found = np.zeros(len(query_ids), dtype=bool)
+    vectors = None
+    for part in parts(embeddings, ["query_id", "encoder", "vector"]):
+        own = part.filter(pc.equal(part.column("encoder").cast(pa.string()), chosen))
+        if not own.num_rows:
+            continue
+        at = positions(own.column("query_id"), query_ids)
+        flat = own.column("vector").flatten().to_numpy(zero_copy_only=False)
+        flat = flat.reshape(len(at), -1)
+        if vectors is None:
+            vectors = room((len(query_ids), flat.shape[1]), np.float32)
+        vectors[at[at >= 0]] = flat[at >= 0]
+        found[at[at >= 0]] = True
+    if not found.all():
+        raise BadInput(
+            f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
+            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
+        )
+    return vectors
+
+
+def _names(embeddings: pa.Table | Stored) -> set[str]:
+    names: set[str] = set()
+    for part in parts(embeddings, ["encoder"]):
+        names.update(part.column("encoder").unique().to_pylist())
+    return names
