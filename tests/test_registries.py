@@ -45,7 +45,8 @@ def test_every_part_that_is_made_is_listed(room: str) -> None:
     for path in sorted(folder.rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for attribute in re.findall(made, path.read_text(), re.M):
-            assert f"{module}:{attribute}" in listed, (
+            is_listed = f"{module}:{attribute}" in listed
+            assert is_listed, (
                 f"{module} makes {attribute}, and nobody can name it: list it in "
                 f"{package.replace('.', '/')}/__init__.py"
             )

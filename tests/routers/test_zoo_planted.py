@@ -85,6 +85,13 @@ def expected(router: object, queries: Queries, chance: np.ndarray) -> float:
     return float(chance[np.arange(len(chance)), scores.argmax(axis=1)].mean())
 
 
+def _missed(name: str, found: float, best: float) -> str:
+    return (
+        f"{name} is right with {found:.3f} where {best:.3f} can be had: one that does not look at "
+        "vectors is listed in BLIND, one that sees them too roughly in COARSE, each with a test"
+    )
+
+
 @pytest.fixture(scope="module")
 def train() -> Examples:
     return with_validation(planted(600, 0)[0], planted(200, 10)[0])
@@ -94,10 +101,10 @@ def train() -> Examples:
 def test_a_planted_signal_is_recovered(name: str, train: Examples) -> None:
     test, chance = planted(500, 20)
     router = fitted(name, train)
-    regret = chance.max(axis=1).mean() - expected(router, test.queries, chance)
-    assert regret <= 0.02
+    found, best = expected(router, test.queries, chance), float(chance.max(axis=1).mean())
+    assert found >= best - 0.02, _missed(name, found, best)
     # The test can fail: the best single model is far behind.
-    assert chance.max(axis=1).mean() - chance.mean(axis=0).max() > 0.3
+    assert best - float(chance.mean(axis=0).max()) > 0.3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,7 +112,8 @@ def test_a_third_of_the_labels_missing_costs_little(name: str) -> None:
     part = with_validation(planted(600, 0, missing=0.33)[0], planted(200, 10, missing=0.33)[0])
     test, chance = planted(300, 20)
     router = fitted(name, part)
-    assert chance.max(axis=1).mean() - expected(router, test.queries, chance) <= 0.06
+    found, best = expected(router, test.queries, chance), float(chance.max(axis=1).mean())
+    assert found >= best - 0.06, _missed(name, found, best)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -126,11 +134,12 @@ def test_pure_noise_teaches_nothing(name: str) -> None:
     router = fitted(name, with_validation(noise(250, 0), noise(80, 10)))
     scores = router.scores(test.queries)  # type: ignore[attr-defined]
     hit = test.labels[np.arange(2000), scores.argmax(axis=1)]
+    right = float(hit.mean())
     gain = float((hit - test.labels[:, -1]).mean())
     spread = float((hit - test.labels[:, -1]).std() / np.sqrt(2000))
-    assert gain <= 3 * spread + 1e-9
+    assert gain <= 3 * spread + 1e-9, f"{name} gains on noise: it has seen the test questions"
     # Nor does it lose more than the whole spread of the pool.
-    assert hit.mean() >= 0.4 - 3 * 0.5 / np.sqrt(2000)
+    assert right >= 0.4 - 3 * 0.5 / 2000**0.5
 
 
 @pytest.mark.parametrize("name", sorted(ROUTERS.builtin))
@@ -209,9 +218,9 @@ def test_every_router_says_what_it_is(name: str) -> None:
     made = ROUTERS.get(name)
     traits = traits_of(made)
     assert isinstance(made.traits, type(traits))
-    assert traits.loss
-    assert traits.cost
-    assert made.__doc__
+    assert traits.loss, f"{name}: say in `traits` what its training minimises"
+    assert traits.cost, f"{name}: say in `traits` what a fit costs"
+    assert made.__doc__, f"{name}: a docstring of the class says what it does"
     settings = architectures_of(made)
     assert len({repr(setting) for setting in settings}) == len(settings)
     for setting in settings:
