@@ -230,7 +230,7 @@ def _seconds(done: Any, router: str) -> float:
     return round(float(sum(r.cpu_s for r in done.results if r.cell.router == router)), 1)
 
 
-def _of(queries: pa.Table, ids: tuple[str, ...]) -> pa.Table:
+def _of(queries: pa.Table, ids: Sequence[str]) -> pa.Table:
     """The questions of a core, in the table's order."""
     import pyarrow.compute as pc
 
