@@ -8,6 +8,7 @@ checkpoints instead, and goes on from the newest.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import shutil
@@ -138,6 +139,11 @@ def run(
     with replacing(folder / "run.json") as unfinished:
         unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if cell.tuned:
+        # An encoder, its gradients and moments refer to each other in circles, and are few objects:
+        # left to itself Python kept those of four cells.
+        del router, core
+        gc.collect()
     return record
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from flows.actions.released import read_release
 from flows.actions.routers.tune import Grid, read
@@ -44,6 +47,36 @@ def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() 
     assert [c.router for c in cells if c.router == "knn"] == ["knn"] * 2
     assert Cell("mlp", "a/b-c/", 30, True, 7).name == "mlp-b-c-30-tuned-7"
     assert Cell("mlp", "smollm2#last", 30, False, 7).name == "mlp-smollm2_last-30-frozen-7"
+
+
+@pytest.mark.slow
+def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path: Path) -> None:
+    import weakref
+
+    from flows.actions.routers.tune import tune
+    from pipelines import encoders
+    from pipelines.tuning.settings import Settings
+
+    core, scheme = read(read_release(release), None)
+    made: list[weakref.ref[Any]] = []
+    load = encoders.loaded
+
+    def loaded(name: str) -> Any:
+        found = load(name)
+        made.append(weakref.ref(found))
+        return found
+
+    grid = Grid(("mlp",), (str(tiny),), (30,), ("tuned",), (1, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoders, "loaded", loaded)
+        gc.disable()
+        try:
+            tune(core, scheme, grid, Settings(epochs=1, tokens=8), tmp_path)
+            # One for the frozen vectors and one a cell; those of the cells are gone.
+            assert len(made) == 3
+            assert [one() for one in made[1:]] == [None, None]
+        finally:
+            gc.enable()
 
 
 def test_means_are_over_the_routers_that_have_every_place() -> None:
