@@ -11,6 +11,7 @@ their own.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -36,15 +37,16 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     chosen = _chosen(arguments.only)
     run: dict[str, Any] = {"surroundings": results.surroundings(), "rounds": arguments.rounds}
     began = time.perf_counter()
-    run["cases"] = [
-        running.run_case(
+    run["cases"], run["loads"] = [], []
+    for case in chosen:
+        measured = running.run_case(
             replace(case, growth=None) if arguments.no_growth else case,
             arguments.rounds,
             arguments.peers,
             lambda line: print(line, file=sys.stderr, flush=True),
         )
-        for case in chosen
-    ]
+        run["cases"].append(measured)
+        run["loads"].append(round(os.getloadavg()[0], 1))
     run["wall_s"] = round(time.perf_counter() - began)
     results.write(arguments.out / "RESULTS.json", run)
     page.write(arguments.out, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,22 @@ def _head(run: dict[str, Any]) -> list[str]:
         f"One thread; medians of {run['rounds']} runs with the range they lie in; seeds are fixed.",
         "Seconds are CPU-seconds where it says CPU, so that a busy machine changes them little;",
         "ratios are taken within one run.",
+        *_busy(run.get("loads") or (), on["cores"]),
         "",
         f"Versions: {versions}.",
         "",
+    ]
+
+
+def _busy(loads: Sequence[float], cores: int) -> list[str]:
+    """What a reader has to know where others worked on the same cores: one case keeps one busy."""
+    if not loads or max(loads) <= cores:
+        return []
+    return [
+        "",
+        f"**The machine was busy**: the load average after each case was {min(loads):g} to "
+        f"{max(loads):g} on {cores} cores. Rates by the clock (1/s), and ratios whose range is "
+        "wide, are noisy here; CPU-seconds less so.",
     ]
 
 

@@ -138,3 +138,12 @@ def test_compare_exits_1_on_a_regression(
         new.write_text(bad)
         with pytest.raises(SystemExit, match="not a file of"):
             main(["compare", str(old), str(new)])
+
+
+def test_a_busy_machine_is_said(tmp_path: Path) -> None:
+    run = a_run()
+    cores = run["surroundings"]["cores"]
+    page.write(tmp_path, run | {"loads": [0.5, cores]})
+    assert "busy" not in (tmp_path / "RESULTS.md").read_text().replace("a busy machine", "")
+    page.write(tmp_path, run | {"loads": [0.5, cores + 3.5]})
+    assert f"was 0.5 to {cores + 3.5:g} on {cores} cores" in (tmp_path / "RESULTS.md").read_text()
