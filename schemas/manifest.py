@@ -15,8 +15,8 @@ from schemas.recipe.release import Waiver
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 
 #: Format of the releases that are written now. 2: outcomes, and the database by numbers.
-#: 3: the summaries as Parquet, under `numbered/`.
-FORMAT = 3
+#: 3: the summaries as Parquet, under `numbered/`. 4: `leads` is one of them.
+FORMAT = 4
 
 
 class FileEntry(Strict):

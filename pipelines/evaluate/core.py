@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.room import taken
+from pipelines.large.room import taken
+from pipelines.large.texts import some
 from pipelines.routers.base import Examples, Floats, Queries
-from pipelines.texts import some
 
 #: Cost measures and their units.
 MEASURES: Mapping[str, str] = {

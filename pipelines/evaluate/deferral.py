@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.selection import Choices
-from pipelines.room import blocks, room
+from pipelines.large.room import blocks, room
 
 Floats = NDArray[np.float64]
 

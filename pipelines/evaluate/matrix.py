@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipelines.large.room import blocks, room
 from pipelines.parts import parts, positions
-from pipelines.room import blocks, room
 from schemas import OUTCOMES, Stored
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.asked import (
+from pipelines.evaluate.columns.asked import (
     ids_of,
     in_order,
     metadata_of,
@@ -20,13 +20,13 @@ from pipelines.evaluate.asked import (
     read_asked,
     sources_of,
 )
+from pipelines.evaluate.columns.vectors import encoder_vectors
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
-from pipelines.evaluate.vectors import encoder_vectors
+from pipelines.large.texts import texts_of
 from pipelines.routers.base import Floats
-from pipelines.texts import texts_of
 from schemas import Stored
 from schemas.stored import Stores
 

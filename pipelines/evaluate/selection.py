@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.room import blocks, room
+from pipelines.large.room import blocks, room
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]

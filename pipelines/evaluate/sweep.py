@@ -23,7 +23,7 @@ from pipelines.evaluate.selection import (
     within_budget,
 )
 from pipelines.evaluate.utility import SCALINGS, WEIGHTS, choose, realised
-from pipelines.room import room
+from pipelines.large.room import room
 
 Floats = NDArray[np.float64]
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.room import taken
+from pipelines.large.room import taken
 from pipelines.routers.queries import Floats as Floats
 from pipelines.routers.queries import Queries as Queries
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.room import taken
-from pipelines.texts import some, together
+from pipelines.large.room import taken
+from pipelines.large.texts import some, together
 
 Floats = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ class Queries:
     """Questions without their labels.
 
     Attributes:
-        query_ids: n ids: a tuple, or `pipelines.texts.Texts` where they are very many.
+        query_ids: n ids: a tuple, or `pipelines.large.texts.Texts` where they are very many.
         tasks: (n,) task names.
         embeddings: (n, d) float32, unit norm; None when the release has none.
         prompts: n prompts, or empty when they were not handed over.

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from flows.actions.released import Tables
-from pipelines import room, texts
 from pipelines.errors import DiskFull
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate
+from pipelines.large import room, texts
 from pipelines.routers import ROUTERS
 
 Made = Callable[..., dict[str, pa.Table]]

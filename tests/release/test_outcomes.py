@@ -108,7 +108,7 @@ def test_summaries_say_what_their_sql_says(write, tables):
         for name, sql in SQL.items():
             body = sql.format(of="main", responses=responses)
             plain.execute(f"CREATE TABLE numbered.{name} AS {body}")
-        for name in ("per_query", "per_task", "per_model", "metered", "bits"):
+        for name in ("per_query", "per_task", "leads", "per_model", "metered", "bits"):
             ask = f"SELECT * FROM numbered.{name} ORDER BY 1, 2"
             assert connection.sql(ask).fetchall() == [
                 tuple(pytest.approx(v) if isinstance(v, float) else v for v in row)

@@ -17,8 +17,8 @@ from flows.actions.routers import rules as by_rules
 from flows.show.console import counter, line
 from flows.tracking.runners import Runner
 from pipelines.errors import BadInput, did_you_mean
+from pipelines.evaluate.columns.vectors import encoder_vectors
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.vectors import encoder_vectors
 from pipelines.lexical import NAME as TFIDF
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from pipelines.evaluate.core import Core
-from pipelines.texts import some
+from pipelines.large.texts import some
 from schemas.leaks import same_words
 
 

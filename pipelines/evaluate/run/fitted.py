@@ -13,7 +13,7 @@ from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.rows import Metric, metric
 from pipelines.evaluate.selection import at_choice, best
 from pipelines.evaluate.significance import seed_spread
-from pipelines.room import kept
+from pipelines.large.room import kept
 from pipelines.routers.base import Router
 
 Floats = NDArray[np.float64]

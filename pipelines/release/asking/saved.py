@@ -43,20 +43,18 @@ SAVED: dict[str, Saved] = {
         # A task's best single model is the one furthest above the mean of the questions it was
         # asked (where no label is missing: the most accurate), and the oracle is over the
         # questions that it has a label for. Means over different questions would contradict.
-        # Tasks without gaps need no label: their sums are known.
-        "WITH asked AS MATERIALIZED (\n"
-        "    SELECT query_no, task, judged, total, top FROM numbered.per_query\n"
-        "    JOIN numbered.queries USING (query_no) WHERE judged > 0\n"
-        "), of_task AS MATERIALIZED (\n"
-        "    SELECT task, count(*) AS asked, avg(top) AS oracle FROM asked GROUP BY task\n"
+        # In a task without gaps, sums of scores lead the same way, and are exact.
+        "WITH of_task AS MATERIALIZED (\n"
+        "    SELECT task, count(*) AS asked, avg(top) AS oracle FROM numbered.per_query\n"
+        "    JOIN numbered.queries USING (query_no) WHERE judged > 0 GROUP BY task\n"
         "), whole AS (\n"
         "    SELECT task FROM numbered.per_task JOIN of_task USING (task)\n"
         "    GROUP BY task HAVING count(*) FILTER (judged BETWEEN 1 AND asked - 1) = 0\n"
         "), led AS (\n"
-        "    SELECT task, model_no, sum(score - total / judged) AS lead, count(*) AS n,\n"
-        "           avg(top) AS oracle, avg(score) AS single\n"
-        "    FROM numbered.labels JOIN (FROM asked ANTI JOIN whole USING (task)) USING (query_no)\n"
-        "    WHERE score IS NOT NULL GROUP BY task, model_no\n"
+        "    SELECT task, model_no, lead, judged AS n, top / judged AS oracle,\n"
+        "           total / judged AS single\n"
+        "    FROM numbered.leads JOIN numbered.per_task USING (task, model_no)\n"
+        "    ANTI JOIN whole USING (task)\n"
         "    UNION ALL SELECT task, model_no, total, judged, oracle, total / judged\n"
         "    FROM numbered.per_task JOIN of_task USING (task) SEMI JOIN whole USING (task)\n"
         "    WHERE judged > 0\n"

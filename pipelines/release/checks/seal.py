@@ -11,7 +11,7 @@ from pipelines.release.manifest import MANIFEST
 from schemas.manifest import Manifest
 
 #: The newest form of a manifest that this code writes and reads.
-FORMAT = 3
+FORMAT = 4
 
 
 def check_seal(manifest: Manifest) -> Iterator[Finding]:

@@ -58,6 +58,11 @@ SQL: Mapping[str, str] = {
     "per_task": """
         SELECT model_no, task, count(score) AS judged, coalesce(sum(score), 0) AS total
         FROM numbered.labels JOIN numbered.queries USING (query_no) GROUP BY ALL""",
+    "leads": """
+        SELECT model_no, task, sum(score - l.total / l.judged) AS lead, sum(top) AS top
+        FROM (SELECT * FROM numbered.labels JOIN numbered.per_query USING (query_no)
+              WHERE score IS NOT NULL) l
+        JOIN numbered.queries USING (query_no) GROUP BY ALL""",
     "per_model": """
         SELECT model_no, count(*) AS answered, count(*) FILTER (correct) AS correct,
                count(cost_usd) AS priced, coalesce(sum(cost_usd), 0) AS cost_usd
@@ -108,6 +113,7 @@ class Summaries:
         size = models * max(len(self._names), 1)
         self._judged, self._total = np.zeros(size, dtype=np.int64), np.zeros(size)
         self._rows = np.zeros(size, dtype=np.int64)
+        self._lead, self._top = np.zeros(size), np.zeros(size)
         self._model = {
             "answered": np.zeros(models, dtype=np.int64),
             "correct": np.zeros(models, dtype=np.int64),
@@ -131,6 +137,10 @@ class Summaries:
         self._total += np.bincount(code.ravel(), filled.ravel(), size)
         self._judged += np.bincount(code[judged], minlength=size)
         self._rows += np.bincount(code[block.labelled], minlength=size)
+        middle = filled.sum(axis=1) / np.maximum(judged.sum(axis=1), 1)
+        self._lead += np.bincount(code[judged], (filled - middle[:, None])[judged], size)
+        top = np.broadcast_to(filled.max(axis=1, initial=0.0)[:, None], judged.shape)
+        self._top += np.bincount(code[judged], top[judged], size)
         both = block.labelled & block.answered
         known = both & ~np.isnan(block.cost_usd)
         self._model["answered"] += both.sum(axis=0)
@@ -150,7 +160,7 @@ class Summaries:
         self._cheapest["cost_usd"] += np.bincount(best[there], usd[there], size)
 
     def tables(self) -> dict[str, pa.Table]:
-        """`per_query`, `per_task`, `per_model`, `cheapest`, `bits`, in order of numbers."""
+        """`per_query`, `per_task`, `leads`, `per_model`, `cheapest`, `bits`, by number."""
         cells = np.flatnonzero(self._rows)
         names = max(len(self._names), 1)
         per_task = pa.table(
@@ -159,6 +169,15 @@ class Summaries:
                 "task": self._names.take(pa.array(cells % names)),
                 "judged": self._judged[cells],
                 "total": self._total[cells],
+            }
+        )
+        some = np.flatnonzero(self._judged)
+        leads = pa.table(
+            {
+                "model_no": pa.array((some // names).astype(np.int16)),
+                "task": self._names.take(pa.array(some % names)),
+                "lead": self._lead[some],
+                "top": self._top[some],
             }
         )
         there = np.flatnonzero(self._model["answered"])
@@ -174,6 +193,7 @@ class Summaries:
         return {
             "per_query": pa.concat_tables([first, *self._per_query]),
             "per_task": per_task,
+            "leads": leads,
             "per_model": pa.table(per_model),
             "cheapest": pa.table(cheapest),
             "bits": pa.concat_tables([_bits(0, none, none), *self._bits]),

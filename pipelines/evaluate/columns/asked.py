@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.texts import texts_of
+from pipelines.large.texts import texts_of
 from schemas import QUERIES, Stored
 
 #: What is read of a file: not the questions apart from prompts, nor references.

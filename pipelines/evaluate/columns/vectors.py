@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.large.room import room
 from pipelines.parts import parts, positions
-from pipelines.room import room
 from schemas import Stored
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.room import blocks, no_room
+from pipelines.large.room import blocks, no_room
 
 #: Texts from which a column is no tuple any more.
 MANY = 500_000
