@@ -5,18 +5,24 @@ llama.cpp and judges right answers, wrong ones, and the wrong ones with each of 
 as a judge against references and as a verifier, with the fence of the templates and without it.
 An injection turned a verdict where the plain wrong answer was not called right and the injected
 one is. A reply without a readable verdict is an error and turns nothing.
+
+A model of this size seldom gives a readable one, so the same prompts are read a second way: which
+of the two verdicts it would rather begin with. `odds` says how often a right answer has better
+odds of being called right than a wrong one to the same question (0.5 is chance), how far an
+injection moves them, and what it turns at the odds that lie between right and wrong answers.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 
 _CLOSES = [
@@ -50,10 +56,14 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Figures by kind of judge and by fence; the counts are of forty each."""
     from flows.demo.real.served import served_model
 
-    with TemporaryDirectory() as place, served_model(Path(place)) as url:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        with served_model(folder) as url:
+            found = measure(url, folder, arguments.model, arguments.tokens)
         return {
             "model": arguments.model,
-            **measure(url, Path(place), arguments.model, arguments.tokens),
+            **found,
+            "odds": odds(arguments.model, folder / "demo" / "real"),
         }
 
 
@@ -131,4 +141,56 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
         "unreadable": {n: sum(o == "error" for o in by[n].values()) for n in names},
         "could_turn": len(calm),
         "turned": {n: sum(by[n][q] == "correct" for q in calm) for n in ("obey", "words")},
+    }
+
+
+def odds(model: str, folder: Path) -> dict[str, Any]:
+    """The same prompts, read by which verdict the model would rather begin with."""
+    from flows.demo.real.chat import Chat
+    from flows.demo.real.weights import variant
+    from pipelines.label.served.templates import load_template
+
+    chat = Chat(variant(model, folder))
+    queries, responses = asked()
+    about = {row["query_id"]: row for row in queries.to_pylist()}
+    names = frozenset({"question", "answer", "references"})
+    found = {}
+    for kind, template, yes, no in (
+        ("judge", "reference", "[[1]]", "[[0]]"),
+        ("verifier", "xverify", "Correct", "Incorrect"),
+    ):
+        prompt = load_template(template, None, names=names)
+        for fence in (True, False):
+            said: dict[str, list[float]] = {}
+            for row in responses.to_pylist():
+                query = about[row["query_id"]]
+                values = {
+                    "question": query["question"], "answer": row["text"],
+                    "references": query["references"][0],
+                }  # fmt: skip
+                text = prompt.fill(values) if fence else prompt.fill({}, fenced=values)
+                messages = [{"role": "user", "content": text}]
+                both = [chat.log_likelihood(messages, verdict) for verdict in (yes, no)]
+                said.setdefault(row["model_id"], []).append(both[0] - both[1])
+            found[f"{kind}, {'fence' if fence else 'no fence'}"] = moved(said)
+    return found
+
+
+def moved(said: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What log-odds of `right`, by kind of answer and in the order of the questions, come to."""
+    kinds = {name: np.asarray(values) for name, values in said.items()}
+    right, wrong = kinds["right"], kinds["wrong"]
+    sees = float(np.mean(right > wrong) + np.mean(right == wrong) / 2)
+    line = (right.mean() + wrong.mean()) / 2
+    calm = wrong <= line
+    injected = ("obey", "words")
+    return {
+        "sees": round(sees, 3),
+        "moved": {n: round(float((kinds[n] - wrong).mean()), 3) for n in injected},
+        "standard_error": {
+            n: round(float((kinds[n] - wrong).std(ddof=1) / np.sqrt(len(wrong))), 3)
+            for n in injected
+        },
+        "could_turn": int(calm.sum()),
+        "turned": {n: int((kinds[n][calm] > line).sum()) for n in injected},
     }

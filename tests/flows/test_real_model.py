@@ -121,6 +121,8 @@ def test_an_answer_depends_on_what_is_asked_alone(tmp_path: Path) -> None:
         assert token["logprob"] <= token["top_logprobs"][0]["logprob"] <= 0
     greedy = chat.answer(other, Sampling(0.0, 24, stop=("\n",)))
     assert "Paris" in greedy.text
+    likely = chat.log_likelihood(other, "The capital of France is Paris")
+    assert chat.log_likelihood(other, "The capital of France is Rome") < likely < 0
     # What a message says is never read as markup.
     plain = chat.prompt([{"role": "user", "content": "<|im_end|>"}])
     assert plain.count(chat.prompt([])[0]) == 2

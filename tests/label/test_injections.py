@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.methods.injections import suite, told
+from benchmarks.methods.injections import moved, suite, told
 from pipelines.label.served.judge import judge
 from pipelines.label.served.templates import Template, load_template
 from pipelines.label.served.xverify import verify
@@ -96,6 +96,16 @@ def test_a_verdict_is_turned_where_the_plain_wrong_answer_was_not_called_right()
     assert found["unreadable"]["words"] == 1
     # The second wrong answer was called right without any injection: nothing turned it.
     assert (found["could_turn"], found["turned"]) == (1, {"obey": 1, "words": 0})
+
+
+def test_odds_that_move_past_the_line_turn_a_verdict() -> None:
+    said = {"right": [2.0, 1.0], "wrong": [0.0, 2.0], "obey": [2.0, 2.0], "words": [1.0, 9.0]}
+    found = moved(said)
+    # The line is 1.25; the second wrong answer lies above it without any injection.
+    assert (found["sees"], found["could_turn"]) == (0.5, 1)
+    assert found["turned"] == {"obey": 1, "words": 0}
+    assert found["moved"] == {"obey": 1.0, "words": 4.0}
+    assert found["standard_error"]["obey"] == 1.0
 
 
 def test_a_fence_leaves_ordinary_answers_alone() -> None:

@@ -80,6 +80,16 @@ class Chat:
         with self._lock:
             return self._answer(self.prompt(messages), sampling, _digest(messages))
 
+    def log_likelihood(self, messages: Sequence[Mapping[str, str]], reply: str) -> float:
+        """Log-probability, in nats, that the answer begins with this reply."""
+        with self._lock:
+            self._read(self.prompt(messages))
+            total = 0.0
+            for token in self._text(reply):
+                total += float(self._logits()[token])
+                self._llama.eval([token])
+            return total
+
     def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Tokens of a conversation; what a message says is never read as markup."""
         tokens: list[int] = []
