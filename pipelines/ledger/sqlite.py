@@ -42,8 +42,9 @@ CREATE TABLE IF NOT EXISTS claims (
     PRIMARY KEY (request_hash, sample)
 ) WITHOUT ROWID;
 {CHARGES}
-PRAGMA user_version = 1;
 """
+#: `user_version` of a ledger in which every attempt has had a checksum from the first.
+_CHECKED = 2
 _INSERT = (
     f"INSERT INTO attempts ({', '.join(COLUMNS)}, checksum) "
     f"VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
@@ -77,6 +78,7 @@ class SqliteLedger(SqlLedger):
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 self._writer.executescript(_SCHEMA)
                 _add_checksum(self._writer)
+                self._checked = _is_checked(self._writer)
                 self._writer.execute("PRAGMA synchronous = FULL")
             except sqlite3.Error:
                 self._writer.close()
@@ -123,8 +125,9 @@ class SqliteLedger(SqlLedger):
 
     def _attempt(self, row: Sequence[Any]) -> Attempt:
         *values, checksum = row
-        # A row of an older ledger has none.
-        if checksum is not None and checksum != _checksum(values):
+        # A row of an older ledger has none; neither has one whose columns a flipped bit has moved.
+        missing = checksum is None and not self._checked
+        if not missing and checksum != _checksum(values):
             raise BadInput(
                 f"an attempt in the ledger is damaged: it does not match its checksum (model "
                 f"{str(values[COLUMNS.index('model_id')])[:80]!r}, request "
@@ -193,6 +196,15 @@ def _add_checksum(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "duplicate column" not in str(error):  # another process was faster
                 raise
+
+
+def _is_checked(connection: sqlite3.Connection) -> bool:
+    """Whether no attempt may lack a checksum; a ledger that is still empty is one of those."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version < _CHECKED and not connection.execute("SELECT 1 FROM attempts LIMIT 1").fetchone():
+        connection.execute(f"PRAGMA user_version = {_CHECKED}")
+        return True
+    return bool(version >= _CHECKED)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -319,12 +319,26 @@ def test_an_index_that_leads_to_another_request_gives_no_answer(tmp_path):
         ledger.answered(["hash-of-that-one"])
 
 
+def test_an_attempt_without_its_checksum_is_none_of_an_older_ledger(tmp_path):
+    # A bit flipped in a row's header moves its columns by one: the last is gone, and `text` holds
+    # the reason for which the model stopped.
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as ledger:
+        append(ledger, BASE)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE attempts SET text = 'stop', checksum = NULL")
+    connection.close()
+    with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="damaged"):
+        ledger.answered([BASE.request_hash])
+
+
 def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
     path = tmp_path / "l.sqlite"
     with SqliteLedger(path) as ledger:
         append(ledger, BASE)
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE attempts DROP COLUMN checksum")
+        connection.execute("PRAGMA user_version = 1")
     connection.close()
     with SqliteLedger(path) as ledger:
         append(ledger, replace(BASE, text="43"))
