@@ -10,6 +10,8 @@ import io
 import json
 import os
 import re
+import stat
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +20,11 @@ from pipelines.environment import expanded, missing, names
 from pipelines.errors import SourceError
 
 _SPACE = re.compile(r"\s*")
+#: Signs of one line, and of one JSON document: they are read into memory whole.
+LONGEST_LINE, LONGEST_DOCUMENT = 1 << 27, 2_000_000_000
+#: A gzip file may unfold to so many times its size, and to so many bytes in any case: text
+#: becomes a tenth, and a bomb a thousandth.
+MAX_RATIO, _ANYWAY = 200, 10_000_000
 #: What the error says when the folder of recorded outputs is not set.
 DATA_HINT = (
     "set ROUTEYARD_DATA to a folder of recorded outputs: public repositories hold them "
@@ -109,10 +116,35 @@ def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
     reader = {"parquet": _parquet, "csv": _csv, "jsonl": _jsonl}[kind]
     try:
         yield from reader(path)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile) and error.errno:
             raise
         raise _damaged(path, error) from error
+    except MemoryError as error:
+        raise too_large(path, "needs more memory than there is") from error
+
+
+def regular(path: Path) -> None:
+    """Stop at a pipe or a device: reading one could wait for ever.
+
+    Raises:
+        SourceError: it is no regular file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise SourceError(
+            f"{path.name} is no regular file",
+            where=str(path),
+            next_step="put a file there, or take it out of the folder",
+        )
+
+
+def too_large(path: Path, why: str) -> SourceError:
+    """The error of a file that unfolds to more than a person would have written."""
+    return SourceError(
+        f"{path.name} is refused: it {why}",
+        where=str(path),
+        next_step="if you trust it, unpack it or split it, and read that",
+    )
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
@@ -127,17 +159,44 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
         raise _damaged(path, error) from error
 
 
+class _Gzip(gzip.GzipFile):
+    """A gzip file that stops where it unfolds to more than text would."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._path, self._unfolded = path, 0
+        self._most = max(_ANYWAY, path.stat().st_size * MAX_RATIO)
+
+    def read1(self, size: int = -1) -> bytes:
+        found = super().read1(size)
+        self._unfolded += len(found)
+        if self._unfolded > self._most:
+            raise too_large(self._path, f"unfolds to more than {self._most:,} bytes")
+        return found
+
+
 def _open(path: Path) -> IO[str]:
+    regular(path)
     if path.suffix == ".gz":
-        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8", newline="")
+        return io.TextIOWrapper(_Gzip(path), encoding="utf-8", newline="")
     return path.open(encoding="utf-8-sig", newline="")
+
+
+def _lines(stream: IO[str], path: Path) -> Iterator[str]:
+    """Lines of a text, none of them longer than memory should hold."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise too_large(path, f"has a line of {LONGEST_LINE:,} signs or more")
+        yield line
 
 
 def _csv(path: Path) -> Iterator[dict[str, Any]]:
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
     with _open(path) as stream:
-        reader = csv.DictReader(stream, strict=True, delimiter=_delimiter(stream))
+        sign = _delimiter(next(_lines(stream, path), ""))
+        stream.seek(0)
+        reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
         for row in reader:
             if None in row or None in row.values():
                 raise SourceError(
@@ -148,10 +207,8 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
             yield dict(row)
 
 
-def _delimiter(stream: IO[str]) -> str:
+def _delimiter(header: str) -> str:
     """The sign between the names of the header: a comma, or what stands where none is."""
-    header = stream.readline()
-    stream.seek(0)
     if "," in header:
         return ","
     return next((sign for sign in ("\t", ";") if sign in header), ",")
@@ -164,7 +221,7 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         yield from whole
         return
     with _open(path) as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, line in enumerate(_lines(stream, path), start=1):
             if not line.strip():
                 continue
             try:
@@ -186,6 +243,16 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             yield found
 
 
+def _whole(stream: IO[str], path: Path) -> str:
+    parts, size = [], 0
+    while part := stream.read(1 << 24):
+        parts.append(part)
+        size += len(part)
+        if size > LONGEST_DOCUMENT:
+            raise too_large(path, f"has more than {LONGEST_DOCUMENT:,} signs in one JSON document")
+    return "".join(parts)
+
+
 def _document(path: Path) -> list[dict[str, Any]] | None:
     """Objects of a file that is a JSON list, a pretty-printed object, or several of them.
 
@@ -193,11 +260,11 @@ def _document(path: Path) -> list[dict[str, Any]] | None:
     […]}`) stands for that list. None where the first line is an object of its own.
     """
     with _open(path) as stream:
-        first = next((line for line in stream if line.strip()), "").strip()
+        first = next((line for line in _lines(stream, path) if line.strip()), "").strip()
     if not first.startswith("[") and first not in ("{", "{}") and not first.endswith(","):
         return None
     with _open(path) as stream:
-        text = stream.read()
+        text = _whole(stream, path)
     decoder, found, at = json.JSONDecoder(), [], 0
     try:
         while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]

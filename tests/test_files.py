@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -52,3 +53,50 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot be read") as caught:
         files.expand("/proc/self/mem", base=tmp_path, where=where)
     assert caught.value.where == where
+
+
+def _bomb(path: Path, first: bytes, piece: bytes) -> Path:
+    with gzip.open(path, "wb") as stream:
+        stream.write(first)
+        for _ in range(11):
+            stream.write(piece * 1_000_000)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "piece"),
+    [
+        ("spaces.jsonl.gz", b"", b" "),
+        ("a list.json.gz", b"[", b" "),
+        ("rows.jsonl.gz", b"", b"{}\n"),
+        ("header.csv.gz", b"", b"a"),
+    ],
+)
+def test_a_gzip_file_that_unfolds_to_more_than_text_would_is_refused(
+    tmp_path: Path, name: str, first: bytes, piece: bytes
+) -> None:
+    # 6 GB of spaces in 6 MB were read into memory, and ended in a traceback or worse.
+    path = _bomb(tmp_path / name, first, piece)
+    with pytest.raises(SourceError, match="unfolds to more than"):
+        list(files.rows(path))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "rows.json"])
+def test_a_line_longer_than_memory_should_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    # A sparse file has a line of 40 GB, and costs its author nothing.
+    monkeypatch.setattr(files, "LONGEST_LINE", 1_000)
+    path = tmp_path / name
+    path.write_text('{"a": "' + "x" * 2_000)
+    with pytest.raises(SourceError, match="has a line of"):
+        list(files.rows(path))
+
+
+def test_memory_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(path: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(files, "_parquet", short)
+    with pytest.raises(SourceError, match="more memory than there is"):
+        list(files.rows(tmp_path / "rows.parquet"))

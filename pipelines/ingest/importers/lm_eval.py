@@ -18,6 +18,7 @@ from pipelines.errors import SourceError
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.reading import (
     found_files,
+    inside,
     load_json,
     need,
     newest_first,
@@ -112,6 +113,7 @@ def _model(folder: Path) -> str:
     The folder is called after the model, with `__` for what a file name cannot hold.
     """
     for results in newest_first(folder.glob("results_*.json"), _STAMP):
+        inside(results, folder)
         if name := obj(load_json(results), str(results)).get("model_name"):
             return str(name)
     return folder.name or "model"

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.archive import members
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.ingest.importers.reading import found_files, need, parse_json, text, texts
+from pipelines.ingest.importers.reading import found_files, need, parse_json, text, texts, whole
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")
@@ -80,7 +80,7 @@ def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None
 
 def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
     zipped = path.suffix == ".zip"
-    documents = members(path, ".json") if zipped else iter([(path.name, path.read_bytes())])
+    documents = members(path, ".json") if zipped else iter([(path.name, whole(path))])
     for name, data in documents:
         if name.startswith("__MACOSX"):
             continue

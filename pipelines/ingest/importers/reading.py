@@ -13,9 +13,6 @@ from pipelines import files
 from pipelines.errors import SourceError, did_you_mean
 from pipelines.ingest.importers.found import Found
 
-#: Larger single JSON documents are refused: they are read into memory whole.
-MAX_JSON_BYTES = 2_000_000_000
-
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     """The file itself, or the files below a folder that match, in order of name.
@@ -26,6 +23,8 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     if path.is_file():
         return [path]
     found = sorted({p for pattern in patterns for p in path.glob(pattern) if p.is_file()})
+    for one in found:
+        inside(one, path)
     if not found:
         raise SourceError(
             f"nothing of this format lies at {path}",
@@ -33,6 +32,24 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
             next_step=f"expected: {layout}",
         )
     return found
+
+
+def inside(path: Path, folder: Path) -> None:
+    """Refuse a link that leads out of the folder: its author has never seen what it leads to.
+
+    In a hub's cache the files of `snapshots/REVISION` are links to `blobs`, which belong to it.
+
+    Raises:
+        SourceError: the link, and what to do.
+    """
+    root, target = folder.resolve(), path.resolve()
+    own = [root, *(one.parent / "blobs" for one in root.parents if one.name == "snapshots")]
+    if not any(target.is_relative_to(one) for one in own):
+        raise SourceError(
+            "a link leads out of the folder",
+            where=str(path),
+            next_step="take it out, or put the file itself there if you know what it is",
+        )
 
 
 def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
@@ -114,11 +131,21 @@ def load_json(path: Path) -> Any:
     """One JSON document.
 
     Raises:
-        SourceError: not UTF-8, not JSON, too deep or too large.
+        SourceError: no regular file, not UTF-8, not JSON, too deep or too large.
     """
-    if path.stat().st_size > MAX_JSON_BYTES:
+    return parse_json(whole(path), str(path))
+
+
+def whole(path: Path) -> bytes:
+    """The bytes of a file that holds one JSON document.
+
+    Raises:
+        SourceError: no regular file, or too large.
+    """
+    files.regular(path)
+    if path.stat().st_size > files.LONGEST_DOCUMENT:
         raise SourceError("the file is too large for one JSON document", where=str(path))
-    return parse_json(path.read_bytes(), str(path))
+    return path.read_bytes()
 
 
 def parse_json(data: bytes, where: str) -> Any:
@@ -212,6 +239,7 @@ __all__ = [
     "count",
     "csv_rows",
     "found_files",
+    "inside",
     "json_rows",
     "load_json",
     "need",
@@ -226,4 +254,5 @@ __all__ = [
     "stray",
     "text",
     "texts",
+    "whole",
 ]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, RouteyardError, SourceError
-from pipelines.files import sha256
+from pipelines.files import sha256, too_large
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
 from pipelines.ingest.importers.suggested import ReadAs, read_as
 from pipelines.staging import place, staging
@@ -120,6 +120,8 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
         yield
     except RouteyardError:
         raise
+    except MemoryError as e:
+        raise too_large(path, "needs more memory than there is") from e
     except _SURPRISES as e:
         said = f"{type(e).__name__}: {str(e)[:300]!r}"
         raise SourceError(
