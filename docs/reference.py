@@ -223,6 +223,7 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "docs/tour.py": "tour.md",
     "flows/recipes/recipe.schema.json": "reference/recipe.md",
     "pipelines/evaluate/README.md": "reference/metrics.md",
+    "pipelines/ingest/catalog/README.md": "reference/sources.md",
     "pipelines/routers/__init__.py": "reference/routers.md",
     "pipelines/scorers/README.md": "reference/scorers.md",
     "schemas/__init__.py": "reference/tables.md",

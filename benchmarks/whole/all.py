@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", help=f"cases, separated by commas: {', '.join(names)}")
     parser.add_argument("--peers", type=Path, help="folder of the peers' environments")
     parser.add_argument("--no-growth", action="store_true", help="leave the three sizes out")
+    parser.add_argument(
+        "--keep", action="store_true", help="with --only: keep the other cases of RESULTS.json"
+    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -37,17 +40,21 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     chosen = _chosen(arguments.only)
     run: dict[str, Any] = {"surroundings": results.surroundings(), "rounds": arguments.rounds}
     began = time.perf_counter()
-    run["cases"], run["loads"] = [], []
+    run["cases"] = []
     for case in chosen:
+        load = os.getloadavg()[0]
         measured = running.run_case(
             replace(case, growth=None) if arguments.no_growth else case,
             arguments.rounds,
             arguments.peers,
             lambda line: print(line, file=sys.stderr, flush=True),
         )
-        run["cases"].append(measured)
-        run["loads"].append(round(os.getloadavg()[0], 1))
+        loads = sorted(round(one, 1) for one in (load, os.getloadavg()[0]))
+        day = run["surroundings"]["measured_on"]
+        run["cases"].append({**measured, "on": day, "loads": loads, "rounds": arguments.rounds})
     run["wall_s"] = round(time.perf_counter() - began)
+    if arguments.keep:
+        run["cases"] = _kept(results.read(arguments.out / "RESULTS.json"), run["cases"])
     results.write(arguments.out / "RESULTS.json", run)
     page.write(arguments.out, run)
     failed = [case["name"] for case in run["cases"] if "failed" in case]
@@ -58,6 +65,14 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "out": str(arguments.out),
         "exit": 1 if failed else 0,
     }
+
+
+def _kept(before: dict[str, Any], cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The cases of both runs in their usual order; a new one takes the place of an old one."""
+    on = {"on": before["surroundings"]["measured_on"], "rounds": before["rounds"]}
+    found = {case["name"]: {**on, **case} for case in before["cases"]}
+    found |= {case["name"]: case for case in cases}
+    return [found[case.name] for case in CASES if case.name in found]
 
 
 def _chosen(only: str | None) -> list[Any]:

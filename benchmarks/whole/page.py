@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ ABSENT = {
 def write(folder: Path, run: dict[str, Any]) -> None:
     """The page, and its plots in `plots/` beside it."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n".join([*_head(run), *(line for case in run["cases"] for line in _case(case))])
+    text = "\n".join([*_head(run), *(line for case in run["cases"] for line in _case(case, run))])
     drawn = draw(folder / "plots", run)
     text += "".join(f"\n![{says}](plots/{name})\n" for name, says in drawn.items())
     (folder / "RESULTS.md").write_text(text.rstrip() + "\n", encoding="utf-8")
@@ -31,32 +30,35 @@ def _head(run: dict[str, Any]) -> list[str]:
         "Made by `python -m benchmarks all`; read by `python -m benchmarks compare`.",
         "",
         f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, {on['system']}, "
-        f"Python {on['python']}, {on['measured_on']}; load average at the start "
-        f"{on['load_at_start']}, {run['wall_s'] / 60:.0f} minutes in all.",
-        f"One thread; medians of {run['rounds']} runs with the range they lie in; seeds are fixed.",
+        f"Python {on['python']}, {on['measured_on']}.",
+        "One thread; medians with the range that the runs lie in; seeds are fixed.",
         "Seconds are CPU-seconds where it says CPU, so that a busy machine changes them little;",
         "ratios are taken within one run.",
-        *_busy(run.get("loads") or (), on["cores"]),
         "",
         f"Versions: {versions}.",
         "",
     ]
 
 
-def _busy(loads: Sequence[float], cores: int) -> list[str]:
-    """What a reader has to know where others worked on the same cores: one case keeps one busy."""
-    if not loads or max(loads) <= cores:
+def _when(case: dict[str, Any], cores: int) -> list[str]:
+    """When the case ran, and what a reader has to know where others worked on the same cores."""
+    if "on" not in case:
         return []
+    runs = "one run" if case["rounds"] == 1 else f"{case['rounds']} runs"
+    loads = case.get("loads")
+    if not loads:
+        return [f"{case['on']}, {runs}.", ""]
+    said = f"{case['on']}, {runs}, load average {loads[0]:g} to {loads[-1]:g} on {cores} cores"
+    if loads[-1] <= cores:
+        return [f"{said}.", ""]
     return [
+        f"{said}: **a busy machine**, so rates by the clock (1/s) and their ratios are noisy.",
         "",
-        f"**The machine was busy**: the load average after each case was {min(loads):g} to "
-        f"{max(loads):g} on {cores} cores. Rates by the clock (1/s), and ratios whose range is "
-        "wide, are noisy here; CPU-seconds less so.",
     ]
 
 
-def _case(case: dict[str, Any]) -> list[str]:
-    lines = [f"## {case['title']}", ""]
+def _case(case: dict[str, Any], run: dict[str, Any]) -> list[str]:
+    lines = [f"## {case['title']}", "", *_when(case, run["surroundings"]["cores"])]
     if "failed" in case:
         return [*lines, f"Failed: {case['failed'].splitlines()[-1]}", ""]
     if not case["figures"]:

@@ -35,7 +35,6 @@ def surroundings() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": versions,
         "measured_on": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "load_at_start": round(os.getloadavg()[0], 1),
     }
 
 

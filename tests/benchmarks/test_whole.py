@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.whole import all as whole
 from benchmarks.whole import page, results, running
 from benchmarks.whole.cases import CASES, Case, Figure, Growth
 from benchmarks.whole.compare import compared
@@ -143,7 +144,23 @@ def test_compare_exits_1_on_a_regression(
 def test_a_busy_machine_is_said(tmp_path: Path) -> None:
     run = a_run()
     cores = run["surroundings"]["cores"]
-    page.write(tmp_path, run | {"loads": [0.5, cores]})
-    assert "busy" not in (tmp_path / "RESULTS.md").read_text().replace("a busy machine", "")
-    page.write(tmp_path, run | {"loads": [0.5, cores + 3.5]})
-    assert f"was 0.5 to {cores + 3.5:g} on {cores} cores" in (tmp_path / "RESULTS.md").read_text()
+    (case,) = run["cases"]
+    case |= {"on": "2026-11-22", "rounds": 3, "loads": [0.5, cores]}
+    page.write(tmp_path, run)
+    assert "busy machine**" not in (tmp_path / "RESULTS.md").read_text()
+    case["loads"] = [0.5, cores + 3.5]
+    page.write(tmp_path, run)
+    said = f"2026-11-22, 3 runs, load average 0.5 to {cores + 3.5:g} on {cores} cores: **a busy"
+    assert said in (tmp_path / "RESULTS.md").read_text()
+
+
+def test_a_case_is_measured_again_and_the_others_are_kept() -> None:
+    before = a_run() | {"rounds": 1}
+    old, other = ({"name": name, "figures": []} for name in ("dedup", "prune"))
+    before["cases"] = [other, old]
+    new = {"name": "dedup", "figures": [], "on": "2026-11-22", "rounds": 3}
+    kept = whole._kept(before, [new])
+    assert [case["name"] for case in kept] == ["dedup", "prune"]
+    assert kept[0] == new
+    day = before["surroundings"]["measured_on"]
+    assert kept[1] == {"name": "prune", "figures": [], "on": day, "rounds": 1}
