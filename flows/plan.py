@@ -170,7 +170,11 @@ def show(said: dict[str, Any]) -> None:
     for note in said.get("notes", []):
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     if said["provider"] == "recorded":
-        console.print("responses are recorded: nothing will be asked")
+        console.print(
+            "responses are recorded: nothing will be asked; `routeyard recipe check` says what the "
+            "recording leaves open",
+            soft_wrap=True,
+        )
         return
     # Without lines between the columns it fits into 80 columns.
     table = Table(box=SIMPLE)
