@@ -6,8 +6,8 @@
     python -m tests.faults test_disk.py "test_fuzz.py::test_scorers" --write    those alone
     sudo python -m tests.faults --user NAME --write
 
-Part by part: what is found in one is written at once, so that a run which is cut can go on with
-the parts that are left.
+Part by part: what is found in one is written at once (importers are added up), so that a run
+which is cut can go on with the parts that are left.
 
 `--user` (root only) runs it as an ordinary user who sees this tree and this Python, and has a
 home of its own: some attacks differ, e.g. what a folder without the right to write stops.
@@ -29,6 +29,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from pipelines.ingest.importers import IMPORTERS
 from tests.faults.attacks import ATTACKS, Row, read, table
 
 ROOT = Path(__file__).parents[2]
@@ -40,11 +41,17 @@ def command(test: str) -> list[str]:
     return [*words, f"tests/faults/{test.removeprefix('tests/faults/')}"]
 
 
-def parts() -> list[str]:
-    """What is run on its own: a file of the suite, or a kind of fuzz; the longest first."""
-    fuzz = [f"test_fuzz.py::test_{kind}" for kind in ("importers", "scorers", "recipes")]
-    files = dict.fromkeys(file for _, file in ATTACKS.values())
-    return [*fuzz, *("test_fuzz.py::test_manifests" if f == "test_fuzz.py" else f for f in files)]
+def parts(given: list[str]) -> list[str]:
+    """What is run on its own: a file of the suite, or a kind of fuzz; importers one by one."""
+    files = dict.fromkeys(file for _, file in ATTACKS.values() if file != "test_fuzz.py")
+    fuzz = [
+        f"test_fuzz.py::test_{kind}" for kind in ("scorers", "importers", "recipes", "manifests")
+    ]
+    found: list[str] = []
+    for test in given or [*files, *fuzz]:
+        each = sorted(IMPORTERS.builtin) if test.endswith("::test_importers") else []
+        found += [f"{test}[{name}]" for name in each] or [test]
+    return found
 
 
 def as_user(user: str, words: list[str], home: Path) -> list[str]:
@@ -122,16 +129,21 @@ def main() -> None:
         begun = time.monotonic()
         code, rows, computed = run(given.share, given.user, test)
         with one_by_one:
-            found.update(rows)
+            for name, row in rows.items():
+                if name in found:
+                    found[name].add(row)
+                else:
+                    found[name] = row
             if code:
                 failed.append(test)
             elif given.write:
-                put("ordinary user" if given.user or os.getuid() else "root", rows)
+                written = {name: found[name] for name in rows}
+                put("ordinary user" if given.user or os.getuid() else "root", written)
             took = f"{computed:.0f} s of computing in {time.monotonic() - begun:.0f} s"
             print(f"{test}: {'not held' if code else 'held'}, {took}", flush=True)
 
     with ThreadPoolExecutor(given.processes) as pool:
-        list(pool.map(part, given.tests or parts()))
+        list(pool.map(part, parts(given.tests)))
     print(table(found))
     sys.exit(f"not held: {', '.join(failed)}" if failed else 0)
 
