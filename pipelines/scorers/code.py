@@ -55,9 +55,13 @@ def read(asked: Asked, output: str) -> Reading:
         job |= {"setup": setup, "tests": list(asked.references)}
     else:
         functional = kind == "functional"
-        job["cases"] = [
-            case for text in asked.references for case in _cases(text, functional=functional)
-        ]
+        try:
+            job["cases"] = [
+                case for text in asked.references for case in _cases(text, functional=functional)
+            ]
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            said = f"{type(error).__name__}: {error}"[:200]
+            return Reading("error", reason=f"the question's tests are not in form: {said}")
         job["tolerance"] = asked.metadata.get("float_tolerance")
         job["any_order"] = asked.metadata.get("any_order") is True
     try:

@@ -217,9 +217,10 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
     while end > start and output[end - 1] in "`*$ ":
         end -= 1
     # "5." is a float where it stands alone, and a sentence's end where it is stated.
-    if output[end - 1 : end] == ".":
+    if start < end and output[end - 1] == ".":
         end -= 1
-    return _trimmed(output, start, end) if output[end - 1 : end] != "`" else (start, end - 1)
+    ticked = start < end and output[end - 1] == "`"
+    return (start, end - 1) if ticked else _trimmed(output, start, end)
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -232,7 +233,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "4",
+    "5",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

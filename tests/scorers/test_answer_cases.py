@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.scorers import SCORERS
 from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.scorer import Asked
 
 sys.path.insert(0, str(Path(__file__).parent))
 import case_files
@@ -44,3 +45,10 @@ def test_case(case: case_files.Case) -> None:
         return
     assert reading.extracted == case.wanted.rstrip("~"), f"{case.trap}: {reading.reason}"
     assert reading.conflict == case.wanted.endswith("~"), case.trap
+
+
+@pytest.mark.parametrize("output", ["Answer: `", "Answer: ``", "The answer is `."])
+def test_an_empty_answer_in_ticks_has_a_span_of_its_own(output: str) -> None:
+    # It ended before it began, and what it marked for a person was the sign before it.
+    first, last = SCORERS.get("literal").read(Asked("", ("a b",)), output).span or (1, 0)
+    assert first <= last

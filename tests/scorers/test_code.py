@@ -114,6 +114,16 @@ def test_livecodebench_standard_input(program: str, expected: str) -> None:
     assert outcome(asked, f"```python\n{program}\n```") == expected
 
 
+@pytest.mark.parametrize(
+    "tests", ["[1, 2]", '[{"input": "1"}]', '{"inputs": 3, "outputs": [1]}', "[{", "[" * 50_000]
+)
+def test_tests_that_are_not_in_form_are_an_error_of_the_question(tests: str) -> None:
+    # Nobody's program is wrong by them, and they were a traceback.
+    reading = code.read(Asked("Add.", (tests,)), "```python\nprint(1)\n```")
+    assert reading.outcome == "error"
+    assert "not in form" in reading.reason
+
+
 def test_livecodebench_functional() -> None:
     cases = json.dumps([{"input": "[1, 2]\n3", "output": "[1, 2, 3]"}])
     asked = Asked("Append.", (cases,), metadata={"func_name": "join"})
