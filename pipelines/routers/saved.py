@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput, RouteyardError, Unsafe
+from pipelines.files import regular
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router
 
@@ -30,6 +31,8 @@ _SURPRISES = (
 TUNED = "./encoder"
 #: What such a folder may hold: weights as arrays, words and numbers.
 _PLAIN = (".safetensors", ".json", ".txt", ".model", ".md")
+#: And what it may be made of; other modules import what their settings name.
+_MODULES = ("Transformer", "Pooling", "Normalize", "Dense")
 
 
 def save(
@@ -106,13 +109,14 @@ def tuned_encoder(folder: Path) -> Path:
             )
     try:
         modules = json.loads((place / "modules.json").read_text(encoding="utf-8"))
-        kinds = [str(module["type"]) for module in modules]
+        kinds = [(str(module["type"]), str(module["path"])) for module in modules]
     except _SURPRISES as error:
         raise BadInput(f"the saved router's encoder is none: {error}", where=str(place)) from error
-    for kind in kinds:
-        if not kind.startswith("sentence_transformers."):
+    for kind, part in kinds:
+        known = kind.startswith("sentence_transformers.") and kind.rpartition(".")[2] in _MODULES
+        if not known or not (place / part).resolve().is_relative_to(place.resolve()):
             raise Unsafe(
-                f"an encoder of a saved router names code of its own: {kind!r}",
+                f"an encoder of a saved router names code or files of its own: {kind!r}, {part!r}",
                 where=str(place / "modules.json"),
                 next_step="do not use it; train the router again with `routeyard zoo tune`",
             )
@@ -131,6 +135,7 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
 
     try:
         words = json.loads((folder / _WORDS).read_text(encoding="utf-8"))
+        regular(folder / _ARRAYS)
         arrays = load_file(folder / _ARRAYS)
         if words["format"] != FORMAT:
             raise ValueError(f"format {words['format']}, this version reads {FORMAT}")

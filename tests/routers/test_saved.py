@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput, RouteyardError
+from pipelines.errors import BadInput, RouteyardError, Unsafe
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.base import traits_of
-from pipelines.routers.saved import load, save
+from pipelines.routers.saved import load, save, tuned_encoder
 
 
 def examples(n: int, seed: int) -> Examples:
@@ -99,4 +100,39 @@ def test_a_strangers_router_is_values_and_nothing_else(change: object, tmp_path:
     words = json.loads(path.read_text())
     path.write_text(json.dumps(words | change) if isinstance(change, dict) else str(change))
     with pytest.raises(RouteyardError):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("os.system", ""),
+        ("sentence_transformers.models.Router", ""),
+        ("sentence_transformers.util.import_from_string", ""),
+        ("sentence_transformers.models.Transformer", "../../elsewhere"),
+        ("sentence_transformers.models.Pooling", "/tmp/elsewhere"),
+    ],
+)
+def test_an_encoder_of_a_stranger_is_made_of_plain_parts(
+    kind: str, part: str, tmp_path: Path
+) -> None:
+    # What lies elsewhere was not looked at, and a `Router` loads what its settings name.
+    place = tmp_path / "encoder"
+    place.mkdir()
+    good = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    (place / "modules.json").write_text(json.dumps(good))
+    assert tuned_encoder(tmp_path) == place
+    bad = [*good, {"idx": 1, "name": "1", "path": part, "type": kind}]
+    (place / "modules.json").write_text(json.dumps(bad))
+    with pytest.raises(Unsafe, match="code or files of its own"):
+        tuned_encoder(tmp_path)
+
+
+def test_a_pipe_for_the_arrays_is_not_waited_for(tmp_path: Path) -> None:
+    router = ROUTERS.get("ridge")()
+    router.fit(examples(20, 0))
+    save(router, tmp_path, setting={}, model_ids=("a", "b", "c"), encoder="e", encoder_hash="h")
+    (tmp_path / "router.safetensors").unlink()
+    os.mkfifo(tmp_path / "router.safetensors")
+    with pytest.raises(RouteyardError, match="no regular file"):
         load(tmp_path)
