@@ -13,7 +13,7 @@ import yaml
 from flows.recipe import load
 from pipelines.errors import BadInput
 from pipelines.label.served.judge import judge
-from pipelines.label.served.replies import rating, winners
+from pipelines.label.served.replies import decision, rating, winners
 from pipelines.label.served.templates import load_template, shipped
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.pool import Provider
@@ -117,6 +117,22 @@ def test_an_answer_cannot_give_a_grade_or_name_itself() -> None:
     # Where answers have letters, a text about an LLM stays as it is.
     plain = load_template("choice", None, names=listed).fence("LLM 2 has 7 layers")
     assert plain == "LLM 2 has 7 layers"
+
+
+EVERY = ("question", "answer", "answers", "references", "numbered", "lowest")
+
+
+@pytest.mark.parametrize("text", ["[[9.5]]", "[[A,      B]]", "[[ 10.25 ]]", "LLM 2", "LLMs 1, 2"])
+@pytest.mark.parametrize("name", shipped())
+def test_no_template_leaves_in_an_answer_what_its_reader_takes_for_a_verdict(
+    name: str, text: str
+) -> None:
+    # A judge that quotes the answer, and gives no verdict of its own, has given none.
+    template = load_template(name, name, names=frozenset(EVERY))
+    quoted = f"The answer says: {template.fence(text)}"
+    assert rating(quoted, 0) is None
+    assert decision(quoted) is None
+    assert winners(quoted, 5, numbered=template.numbered) is None
 
 
 def recipe(folder: Path, template: str) -> Path:

@@ -167,9 +167,10 @@ def _choose(
     # Every list is at least as long as what an answer may name.
     sizes = {r.request_hash: len(part) for part, *both in pairs for r in both}
     longest = max(sizes.values(), default=0)
+    named = partial(winners, numbered=template.numbered)
     heard = hear(
         [request for _, *both in pairs for request in both],
-        readable=lambda text: winners(text, longest) is not None,
+        readable=lambda text: named(text, longest) is not None,
     )
     rows, costs = [], Costs()
     for part, forward, backward in pairs:
@@ -178,7 +179,7 @@ def _choose(
             continue
         cost = _sum(costs.of(first), costs.of(second))
         for place, answer in enumerate(part):
-            row = _chosen(place, answer, part, first, second, scorer, version)
+            row = _chosen(place, answer, part, (first, second), named, scorer, version)
             # The first answer of a list bears what asking about the list cost.
             rows.append(row | {"cost_usd": cost if place == 0 else 0.0})
     if kept is not None:
@@ -190,16 +191,17 @@ def _chosen(
     place: int,
     answer: Answer,
     part: list[Answer],
-    first: Attempt,
-    second: Attempt,
+    both: tuple[Attempt, Attempt],
+    named: Callable[[str, int], frozenset[int] | None],
     scorer: str,
     version: str,
 ) -> dict[str, Any]:
-    for attempt in (first, second):
+    first, second = both
+    for attempt in both:
         if attempt.status != "ok" or attempt.text is None:
             return failed(answer.key, scorer, version, attempt)
-    won = winners(first.text or "", len(part))
-    swapped = winners(second.text or "", len(part))
+    won = named(first.text or "", len(part))
+    swapped = named(second.text or "", len(part))
     if won is None or swapped is None:
         reason = "the judge named an answer that was not listed"
         return verdict(answer.key, scorer, version, "error", reason=reason)

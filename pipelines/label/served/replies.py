@@ -37,13 +37,15 @@ def decision(text: str) -> bool | None:
     return {"1": True, "0": False}.get(_last(text) or "")
 
 
-def winners(text: str, n: int) -> frozenset[int] | None:
+def winners(text: str, n: int, *, numbered: bool = True) -> frozenset[int] | None:
     """Positions named in the last `[[A, C]]`, none for `[[none]]`; null when unreadable.
 
-    Without brackets `LLM 1 and LLM 3`, `LLM 1, 3` or `LLMs 1 and 3` is read, the form that
-    the prompt of the confidence-driven router (appendix A.4) asks for.
+    Where answers are numbered, `LLM 1 and LLM 3`, `LLM 1, 3` or `LLMs 1 and 3` without brackets
+    is read, the form that the prompt of the confidence-driven router (appendix A.4) asks for.
     """
     found = _last(text)
+    if found is None and not numbered:
+        return None  # `LLM 2` is no answer's name, but perhaps a word of one
     if found is None:
         lists = " ".join(_NUMBERED.findall(text))
         places = [int(number) - 1 for number in re.findall(r"\d+", lists)]

@@ -21,7 +21,8 @@ _NAME = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
 _TAG = re.compile(r"<(\w{1,40})[\s>]")
 #: What a judge's verdict looks like: a number, letters, `none`.
 _VERDICT = re.compile(
-    r"\[\s{0,5}\[(\s{0,5}(?:\d{1,3}|[A-Z](?:\s{0,5},\s{0,5}[A-Z]){0,30}|none|(?:in)?correct)\s{0,5})\]\s{0,5}\]",
+    r"\[\s{0,5}\[(\s{0,200}(?:\d{1,3}(?:\.\d{1,4})?|[A-Z](?:\s{0,200},\s{0,200}[A-Z]){0,99}|none"
+    r"|(?:in)?correct)\s{0,200})\]\s{0,5}\]",
     re.IGNORECASE,
 )
 #: A grade in one bracket, and the name of a numbered answer.
