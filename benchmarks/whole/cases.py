@@ -172,6 +172,19 @@ CASES: tuple[Case, ...] = (
         Growth("--labels", (100_000, 300_000, 900_000), "cpu_s"),
     ),
     Case(
+        "growth",
+        "Each stage over a release of 0.3, 1 and 3 million labels: the exponent of its seconds",
+        ("--labels", "300000,1000000,3000000"),
+        (
+            Figure("build.exponent", "build", ""),
+            Figure("verify.exponent", "verify", ""),
+            Figure("diff.exponent", "diff", ""),
+            Figure("evaluate_reads.exponent", "reading for an evaluation", ""),
+            Figure("evaluate.exponent", "evaluate, two routers without embeddings", ""),
+            Figure("site.exponent", "site", ""),
+        ),
+    ),
+    Case(
         "entropy",
         "Meaning clusters of samples",
         ("--prompts", "3000"),

@@ -20,11 +20,12 @@ from pipelines.evaluate.columns.asked import (
     read_asked,
     sources_of,
 )
-from pipelines.evaluate.columns.vectors import encoder_vectors
+from pipelines.evaluate.columns.vectors import encoder_vectors, width_of
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
+from pipelines.large.fits import check_fits
 from pipelines.large.texts import texts_of
 from pipelines.routers.base import Floats
 from schemas import Stored
@@ -122,6 +123,9 @@ def core_of(tables: Mapping[str, pa.Table]) -> Core:
 
     Outcomes, verdicts and embeddings that lie on disk are read there, part by part; of
     `queries` only the columns of `asked` are read.
+
+    Raises:
+        BadInput: as `from_tables`, or there is not memory enough.
     """
     names = {
         "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
@@ -137,6 +141,9 @@ def core_of(tables: Mapping[str, pa.Table]) -> Core:
             on_disk = cast(Stores, tables).stored(name)
         given[name] = tables[name] if on_disk is None else on_disk
     if isinstance(given["queries"], Stored):
+        vectors = given.get("embeddings")
+        width = width_of(vectors) if isinstance(vectors, Stored) else 0
+        check_fits(given["queries"].num_rows, given["models"].num_rows, width)
         given["queries"] = read_asked(given["queries"])
     return from_tables(**given)
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flows.actions.released import Tables
-from pipelines.errors import DiskFull
+from pipelines.errors import BadInput, DiskFull
 from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.reading import from_tables
+from pipelines.evaluate.reading import core_of, from_tables
 from pipelines.evaluate.run import evaluate
-from pipelines.large import room, texts
+from pipelines.large import fits, room, texts
 from pipelines.routers import ROUTERS
 
 Made = Callable[..., dict[str, pa.Table]]
@@ -102,9 +104,44 @@ def test_a_full_disk_is_an_error_not_the_end(
 
 def test_to_ask_whether_a_table_is_there_reads_nothing() -> None:
     # A mapping finds out by reading: `in` loaded outcomes, the largest table, for nothing.
-    def read() -> NoReturn:
-        raise AssertionError("the table was read")
-
-    tables = Tables({"outcomes": read})
+    tables = Tables({"outcomes": _never})
     assert "outcomes" in tables
     assert "labels" not in tables
+
+
+def test_what_does_not_fit_is_refused_before_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    memory = tmp_path / "meminfo"
+    memory.write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
+    monkeypatch.setattr(fits, "_MEMORY", memory)
+    monkeypatch.setattr(fits, "_LIMITS", ())
+    fits.check_fits(1_000_000, 27, 384)
+    with pytest.raises(BadInput, match=r"10,000,000 questions × 27 models .* 21\.7 GB .* 8\.2 GB"):
+        fits.check_fits(10_000_000, 27)
+    limit = tmp_path / "memory.max"  # of a container
+    limit.write_text("1000000000\n")
+    monkeypatch.setattr(fits, "_LIMITS", (limit,))
+    with pytest.raises(BadInput, match=r"1\.0 GB of memory"):
+        fits.check_fits(1_000_000, 27)
+    # Where nothing says how much there is, nothing is refused.
+    limit.write_text("max\n")
+    monkeypatch.setattr(fits, "_MEMORY", tmp_path / "none")
+    fits.check_fits(10**9, 1000)
+
+
+def test_a_release_of_which_the_tables_do_not_fit_stays_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tables: Made
+) -> None:
+    pq.write_table(tables(60, 2, 8)["queries"], tmp_path / "queries.parquet")
+    pq.write_table(tables(60, 2, 8)["embeddings"], tmp_path / "embeddings.parquet")
+    files = {name: tmp_path / f"{name}.parquet" for name in ("queries", "embeddings")}
+    readers: dict[str, Any] = dict.fromkeys(files, _never)
+    held = Tables(readers, files).also("models", tables(60, 2, 8)["models"])
+    monkeypatch.setattr(fits, "available", lambda: 60 * (fits.EACH + 2 * fits.PAIR + 4 * 8) - 1)
+    with pytest.raises(BadInput, match="60 questions × 2 models"):
+        core_of(held.also("outcomes", pa.table({})))
+
+
+def _never() -> NoReturn:
+    raise AssertionError("the table was read")

@@ -313,3 +313,27 @@ def test_a_summary_that_was_sealed_with_another_figure_is_found(write, tables):
     file.write_bytes(data[:-1])
     with pytest.raises(SourceError, match="per_query"):
         open_release(path)
+
+
+@pytest.mark.slow
+def test_a_release_without_sealed_leads_verifies_and_answers_the_same(write, tables, tmp_path):
+    new = write(with_gaps(tables)).path
+    old = write(with_gaps(tables), root=tmp_path / "old").path
+    (old / "numbered/leads.parquet").unlink()
+    with duckdb.connect(str(old / "tiny.duckdb")) as connection:
+        connection.execute("DROP TABLE numbered.leads")
+    digest = hashlib.sha256((old / "tiny.duckdb").read_bytes()).hexdigest()
+    (old / "tiny.duckdb.sha256").write_text(f"{digest}  tiny.duckdb\n")
+    told = json.loads((old / "manifest.json").read_text())
+    del told["files"]["numbered/leads.parquet"]
+    told["format"] = 3
+    (old / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
+    assert verify_release(old, render_card=render) == []
+    with open_release(new) as one, open_release(old) as other:
+        sql = SAVED["oracle"].sql
+        rows = one.sql(sql).to_pylist()
+        assert len(rows) > 1
+        assert other.sql(sql).to_pylist() == [
+            {k: pytest.approx(v) if isinstance(v, float) else v for k, v in row.items()}
+            for row in rows
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -199,4 +200,15 @@ def test_a_forged_manifest_still_has_other_content(release):
 
 def test_a_yanked_release_still_holds(release):
     yank(release, reason="one source was withdrawn", use_instead="1.1.0")
+    assert _findings(release) == []
+
+
+def test_a_release_of_another_version_may_describe_its_columns_in_other_words(release):
+    # Words of a description are changed now and then; releases that were published hold on.
+    (database,) = release.glob("*.duckdb")
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("COMMENT ON COLUMN labels.score IS 'as it was called then'")
+    digest = hashlib.sha256(database.read_bytes()).hexdigest()
+    database.with_name(f"{database.name}.sha256").write_text(f"{digest}  {database.name}\n")
+    _edit_manifest(release, lambda told: told.update(code_version="0.0.1"), reseal=True)
     assert _findings(release) == []

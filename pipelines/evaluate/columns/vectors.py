@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
@@ -47,6 +48,17 @@ def encoder_vectors(
             next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
         )
     return vectors
+
+
+def width_of(embeddings: Stored) -> int:
+    """Numbers in a vector of a file, from its footer; 0 where there are none."""
+    file = pq.read_metadata(embeddings.path)
+    if not file.num_rows:
+        return 0
+    group = file.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    values = next(c.num_values for c in columns if c.path_in_schema.startswith("vector"))
+    return int(values // group.num_rows)
 
 
 def _names(embeddings: pa.Table | Stored) -> set[str]:

@@ -18,9 +18,10 @@ from pipelines.release.database import (
     write_database,
 )
 from pipelines.release.derived.summaries import Summaries, metered
+from pipelines.release.manifest import code_version
 from pipelines.release.tables import IN_DATABASE, contract_of
 from schemas import CONTRACTS, OUTCOMES
-from schemas.manifest import Manifest
+from schemas.manifest import FORMAT, Manifest
 
 #: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
 _LISTED = {
@@ -90,6 +91,9 @@ def _compare(path: Path, manifest: Manifest, held: list[str]) -> Iterator[Findin
                 expected = objects(fresh)
         else:  # made before releases had these definitions: tables of their own columns only
             expected = {key: value for key, value in found.items() if _plain(key, value, held)}
+    if manifest.code_version != code_version() or manifest.format != FORMAT:
+        # Another version may have described a column in other words.
+        found, expected = _undescribed(found), _undescribed(expected)
     clean = True
     for key in sorted(found.keys() | expected.keys()):
         if found.get(key) == expected.get(key):
@@ -133,6 +137,13 @@ def _empty(folder: Path, written: int) -> Path:
         },
     )
     return path
+
+
+def _undescribed(
+    found: dict[tuple[str, str, str], tuple[Any, ...]],
+) -> dict[tuple[str, str, str], tuple[Any, ...]]:
+    """Definitions without comments and tags, which end each of them."""
+    return {key: value[:-2] for key, value in found.items()}
 
 
 def _plain(key: tuple[str, str, str], value: tuple[Any, ...], held: list[str]) -> bool:
