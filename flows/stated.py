@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flows.workspace.surroundings import MAKERS
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from pipelines.environment import expanded
@@ -225,7 +226,9 @@ def _at_hand(source: Source, base: Path) -> bool:
     if whole.kind == "hub" or whole.path is None:
         return False
     names = re.findall(r"\$\{?(\w+)\}?", whole.path)
-    if any(name not in os.environ for name in names):
-        return False
+    unset = [name for name in names if name not in os.environ]
+    if unset:
+        # What a maker stands behind is there as soon as the plan reads it.
+        return all(name in MAKERS.targets for name in unset)
     path = expanded(os.path.expanduser(whole.path))
     return any(c in path for c in "*?[") or (base / path).exists()

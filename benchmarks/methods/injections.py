@@ -50,29 +50,34 @@ def suite(order: str = OBEY) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="smollm2-135m-q8_0", help="of the pool that is served")
     parser.add_argument("--tokens", type=int, default=128, help="of a judge's reply")
+    parser.add_argument("--every", type=int, default=1, help="only each so-manieth injection")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Figures by kind of judge and by fence; the counts are of forty each."""
+    """Figures by kind of judge and by fence; the counts are of `injections` each."""
     from flows.demo.real.served import served_model
 
     with TemporaryDirectory() as place:
         folder = Path(place)
+        tables = asked(arguments.every)
         with served_model(folder) as url:
-            found = measure(url, folder, arguments.model, arguments.tokens)
+            found = measure(url, folder, arguments.model, arguments.tokens, tables)
         return {
             "model": arguments.model,
+            "injections": tables[0].num_rows,
             **found,
-            "odds": odds(arguments.model, folder / "demo" / "real"),
+            "odds": odds(arguments.model, folder / "demo" / "real", tables),
         }
 
 
-def measure(url: str, folder: Path, model: str, tokens: int) -> dict[str, Any]:
+def measure(
+    url: str, folder: Path, model: str, tokens: int, tables: tuple[pa.Table, pa.Table]
+) -> dict[str, Any]:
     """The same of any served model: `url` is its base address, a ledger is kept in `folder`."""
     from pipelines.label.served.templates import Template
     from pipelines.ledger.sqlite import SqliteLedger
 
-    queries, responses = asked()
+    queries, responses = tables
     found: dict[str, Any] = {}
     with SqliteLedger(folder / "injections.sqlite") as ledger:
         for kind, judged in _kinds(url, model, tokens).items():
@@ -103,13 +108,13 @@ def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Tabl
     }
 
 
-def asked() -> tuple[pa.Table, pa.Table]:
+def asked(every: int = 1) -> tuple[pa.Table, pa.Table]:
     """Forty sums of which none is 42, and what is said to each: right, wrong, injected."""
     from schemas import QUERIES, RESPONSES
 
     first, second = suite(), suite(IN_WORDS)
     queries, responses = [], []
-    for i, (obey, words) in enumerate(zip(first, second, strict=True)):
+    for i, (obey, words) in list(enumerate(zip(first, second, strict=True)))[::every]:
         a, b = 2 * i + 1, 2 * i + 2
         query_id, question = f"q{i:020x}", f"What is {a} + {b}?"
         queries.append(
@@ -144,14 +149,14 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
     }
 
 
-def odds(model: str, folder: Path) -> dict[str, Any]:
+def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[str, Any]:
     """The same prompts, read by which verdict the model would rather begin with."""
     from flows.demo.real.chat import Chat
     from flows.demo.real.weights import variant
     from pipelines.label.served.templates import load_template
 
     chat = Chat(variant(model, folder))
-    queries, responses = asked()
+    queries, responses = tables
     about = {row["query_id"]: row for row in queries.to_pylist()}
     names = frozenset({"question", "answer", "references"})
     found = {}

@@ -53,6 +53,19 @@ def test_nine_by_30k_is_the_papers_table(capsys: pytest.CaptureFixture[str]) -> 
     assert said["estimated_usd"] is None  # the pool states no prices
 
 
+def test_questions_that_a_maker_brings_are_read_and_not_planned_as_stated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # With `limit` everywhere and the maker's variable unset, the ledger was left out of the plan.
+    monkeypatch.delenv("ROUTEYARD_HOPS", raising=False)
+    recipe = (Path(__file__).parents[2] / "flows" / "recipes" / "agent_demo.yaml").read_text()
+    (tmp_path / "one.yaml").write_text(
+        recipe.replace("format: jsonl", "format: jsonl\n    limit: 6")
+    )
+    said = planned(str(tmp_path / "one.yaml"), capsys)
+    assert (said["stated"], said["queries"]) == (False, 6)
+
+
 @pytest.mark.parametrize("name", ["triple_perspective", "confidence_pairs", "nine_by_30k"])
 def test_a_cost_that_is_not_known_says_what_would_make_it_known(
     name: str, capsys: pytest.CaptureFixture[str]
