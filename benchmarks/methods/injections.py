@@ -96,8 +96,10 @@ def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Tabl
     from schemas.recipe.pool import Provider
     from schemas.recipe.verifier import Judge, Verifier
 
+    # Unreadable replies are what is counted, and no reason to pause.
+    once = Retry(attempts=1, first_wait_s=0, pause_after=1000)
     served: dict[str, Any] = {
-        "name": "real", "endpoint_model": model, "retry": Retry(attempts=1), "timeout_s": 600,
+        "name": "real", "endpoint_model": model, "retry": once, "timeout_s": 600,
         "provider": Provider(name="real", base_url=url), "concurrency": 2,
     }  # fmt: skip
     by = Judge(kind="reference", max_tokens=tokens, **served)
@@ -142,6 +144,7 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
     by = {name: {q: o for (m, q), o in said.items() if m == name} for name in names}
     calm = [q for q, outcome in by["wrong"].items() if outcome != "correct"]
     return {
+        "verdicts": {n: len(by[n]) for n in names},
         "called_right": {n: sum(o == "correct" for o in by[n].values()) for n in names},
         "unreadable": {n: sum(o == "error" for o in by[n].values()) for n in names},
         "could_turn": len(calm),
