@@ -41,15 +41,17 @@ def command(test: str) -> list[str]:
     return [*words, f"tests/faults/{test.removeprefix('tests/faults/')}"]
 
 
-def parts(given: list[str]) -> list[str]:
-    """What is run on its own: a file of the suite, or a kind of fuzz; importers one by one."""
+def parts(given: list[str], share: str) -> list[str]:
+    """What is run on its own: a file of the suite, or a kind of fuzz; in full, importers one by
+    one."""
     files = dict.fromkeys(file for _, file in ATTACKS.values() if file != "test_fuzz.py")
     fuzz = [
         f"test_fuzz.py::test_{kind}" for kind in ("scorers", "importers", "recipes", "manifests")
     ]
     found: list[str] = []
     for test in given or [*files, *fuzz]:
-        each = sorted(IMPORTERS.builtin) if test.endswith("::test_importers") else []
+        split = share == "full" and test.endswith("::test_importers")
+        each = sorted(IMPORTERS.builtin) if split else []
         found += [f"{test}[{name}]" for name in each] or [test]
     return found
 
@@ -143,7 +145,7 @@ def main() -> None:
             print(f"{test}: {'not held' if code else 'held'}, {took}", flush=True)
 
     with ThreadPoolExecutor(given.processes) as pool:
-        list(pool.map(part, parts(given.tests)))
+        list(pool.map(part, parts(given.tests, given.share)))
     print(table(found))
     sys.exit(f"not held: {', '.join(failed)}" if failed else 0)
 

@@ -108,15 +108,15 @@ def child(job: dict[str, Any], told: int) -> int:
     os.dup2(out, 1)
     os.dup2(out, 2)
     os.environ.update(job.get("env", {}))
-    # Where one hangs, its output says where.
-    faulthandler.dump_traceback_later(120, repeat=True)
     time.sleep(job.get("delay", 0.0))
     stages = Stages(job.get("kill"), told)
     world(job)
     watch(stages)
     from flows.cli import run
 
-    with disk(job):
+    with disk(job):  # before there is a second thread: a user's own mounts are for one alone
+        # Where one hangs, its output says where.
+        faulthandler.dump_traceback_later(120, repeat=True)
         code = run([str(word) for word in job["words"]])
     if job.get("learn"):
         stages.tell({"modules": sorted(sys.modules)})
