@@ -99,11 +99,15 @@ def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> N
     """Stop where rows of two kinds lie together, such as questions and answers to them.
 
     Args:
-        question: The mapping of the question, as guessed; None where none was found.
+        question: The mapping of the question, as guessed; None where none was found: then rows
+            that name a model tell answers from questions, and without them the recipe says
+            itself what it lacks.
 
     Raises:
         BadInput: says how many rows are of another kind than the first, and their columns.
     """
+    if question is None and not any(_names_a_model(row) for row in rows):
+        return
     if question is not None and ("{{" in str(question) or all(question in row for row in rows)):
         return
     other = [row for row in rows if _unlike(row, rows[0])]
@@ -118,6 +122,10 @@ def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> N
         next_step="name the file of the questions alone; recorded answers are a file of their "
         "own, under collect.recorded",
     )
+
+
+def _names_a_model(row: Mapping[str, Any]) -> bool:
+    return any(str(name).lower().startswith(("model", "llm")) for name in row)
 
 
 def _unlike(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
