@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "budget": (
         ["pipelines/calls/budget.py", "pipelines/calls/pricing.py"],
-        ["tests/calls/test_budget.py", "tests/calls/test_one_budget.py"],
+        [f"tests/calls/test_{name}.py" for name in ("budget", "one_budget", "pricing")],
     ),
     "scorers": (
         [
@@ -44,7 +44,15 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
         [
             f"tests/scorers/test_{name}.py"
-            for name in ("cases", "answer_cases", "word_scorers", "given", "mcq", "numeric")
+            for name in (
+                "cases",
+                "answer_cases",
+                "word_scorers",
+                "given",
+                "mcq",
+                "numeric",
+                "number_words",
+            )
         ],
     ),
     "curate": (
@@ -54,7 +62,16 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
         [
             f"tests/curate/test_{name}.py"
-            for name in ("prune", "rules", "split", "tasks", "apply", "dedup", "protocols")
+            for name in (
+                "prune",
+                "rules",
+                "split",
+                "tasks",
+                "apply",
+                "dedup",
+                "protocols",
+                "untold",
+            )
         ],
     ),
     "metrics": (

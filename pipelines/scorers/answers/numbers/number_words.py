@@ -78,8 +78,11 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
     seen = False
     for index, word in enumerate(words):
         if word in _UNITS or word in _TENS:
-            if part and part % 10 and word in _UNITS and part % 100 < 20:
-                return None  # "one two": two numbers, not one
+            # "one two": two numbers, not one; but "three and two thirds"
+            then = words[index + 1] if index + 1 < len(words) else ""
+            fraction = words[index - 1] == "and" and then in _PARTS
+            if part and part % 10 and word in _UNITS and part % 100 < 20 and not fraction:
+                return None
             part += _UNITS.get(word, 0) or _TENS.get(word, 0)
             seen = True
         elif word == "hundred":

@@ -1,0 +1,42 @@
+"""Numbers that are spelled out: what belongs to one, and what it is worth."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from pipelines.scorers.answers.numbers.number_words import spoken
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "said"),
+    [
+        ("minus five", -5, "minus five"),
+        ("Negative five", -5, "Negative five"),
+        ("thousand", 1000, "thousand"),  # a scale alone is one of it
+        ("half a million", 500_000, "half a million"),
+        ("five hundred and", 500, "five hundred"),  # what follows is another sentence
+        ("a hundred and more", 100, "a hundred"),
+        ("And five", 5, "five"),
+        ("of seven", 7, "seven"),
+        ("three and two thirds", Fraction(11, 3), "three and two thirds"),
+    ],
+)
+def test_a_spelled_number_and_its_span(text: str, value: Fraction, said: str) -> None:
+    found = spoken(text)
+    assert found is not None
+    number, start, end = found
+    assert number == value
+    assert text[start:end] == said
+
+
+@pytest.mark.parametrize("text", ["one two", "five and six", "five and six apples"])
+def test_two_numbers_are_not_one(text: str) -> None:
+    found = spoken(text)
+    assert found is None or found[0] in (1, 2, 5, 6)
+
+
+def test_one_alone_is_a_pronoun_but_at_the_beginning() -> None:
+    assert spoken("the one I mean") is None
+    assert spoken("One") == (Fraction(1), 0, 3)
