@@ -142,6 +142,18 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
         assert ledger.charged("other") == {}
 
 
+def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None:
+    async def one_call(purse: Purse) -> None:
+        charge = await purse.reserve("m", 0.5)
+        assert charge
+        await purse.settle(charge, 0.1)
+        await purse.close()
+
+    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        asyncio.run(one_call(Purse(Budget(usd=1.0), ledger, "b")))
+        assert ledger.charged("b") == {"m": pytest.approx(0.1)}
+
+
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
     # One build waited for the other's claims, the other for charges that the first had
     # settled and told nobody of: both for ever.
