@@ -76,7 +76,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "metrics": (
         ["pipelines/evaluate/metrics/*.py"],
-        ["tests/evaluate/metrics/test_registry.py"],
+        [f"tests/evaluate/metrics/test_{name}.py" for name in ("registry", "intervals")],
     ),
     "verify": (
         ["pipelines/release/verify.py", "pipelines/release/checks/*.py"],
