@@ -112,14 +112,17 @@ RESPONSES = Contract(
     ),
 )
 
+#: What a call has of an answer, said once.
+_ANSWERED = {column.name: column for column in RESPONSES.columns}
+
 STEPS = Contract(
     name="steps",
     says="One call of an agent on its way to an answer; `responses` has the whole trajectory.",
     key=("query_id", "model_id", "sample", "step"),
     columns=(
-        Column("query_id", pa.string(), "question"),
+        _ANSWERED["query_id"],
         Column("model_id", pa.string(), "member of the pool whose trajectory it is"),
-        Column("sample", pa.int32(), "0-based sample number"),
+        _ANSWERED["sample"],
         Column("step", pa.int32(), "0-based number of the call in its trajectory"),
         Column("acted_by", pa.string(), "model that was asked: a relay has several"),
         Column(
@@ -142,12 +145,10 @@ STEPS = Contract(
         Column("queries", pa.list_(pa.string()), "what it searched for, verbatim"),
         Column("found", pa.list_(pa.string()), "what the tool gave back, query by query"),
         Column("status", pa.string(), "how the call ended", values=_STATUS),
-        Column("served_model", pa.string(), "model the server says it used", nullable=True),
-        Column("prompt_tokens", pa.int64(), "metered prompt", unit="tokens", nullable=True),
+        _ANSWERED["served_model"],
+        _ANSWERED["prompt_tokens"],
         Column("completion_tokens", pa.int64(), "metered reply", unit="tokens", nullable=True),
-        Column(
-            "reasoning_tokens", pa.int64(), "metered hidden reasoning", unit="tokens", nullable=True
-        ),
+        _ANSWERED["reasoning_tokens"],
         Column(
             "cost_usd",
             pa.float64(),
@@ -163,11 +164,11 @@ STEPS = Contract(
             nullable=True,
             values=_COST_SOURCE,
         ),
-        Column("latency_s", pa.float64(), "request sent to last byte", unit="s", nullable=True),
-        Column("attempts", pa.int32(), "attempts made, this one included"),
-        Column("requested_at", pa.string(), "ISO 8601 UTC", nullable=True),
+        _ANSWERED["latency_s"],
+        _ANSWERED["attempts"],
+        _ANSWERED["requested_at"],
         Column("request_hash", pa.string(), "hash of model, endpoint, parameters and messages"),
-        Column("error", pa.string(), "error class and message for status `error`", nullable=True),
+        _ANSWERED["error"],
     ),
     rules=(
         Rule("a_search_finds", "(action = 'search') = (len(found) > 0)"),

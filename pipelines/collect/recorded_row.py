@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,26 +81,26 @@ def score_of(value: Any, place: str) -> float | None:
 
 
 def number_of(value: Any, place: str) -> float | None:
-    """A number, or None where the file says nothing (CSV writes that as an empty text).
+    """A number, or None where the file says nothing: null, NaN, or the empty text of a CSV.
 
     Raises:
-        RecordedError: it is no number.
+        RecordedError: it is no number, or without end.
     """
     if value is None or value == "":
         return None
     try:
-        return float(value)
+        found = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise _no_number(value, place) from error
+    if math.isinf(found):
+        raise _no_number(value, place)
+    return None if math.isnan(found) else found
 
 
 def count_of(value: Any, place: str) -> int | None:
     """The same as a whole number, such as tokens."""
     number = number_of(value, place)
-    try:
-        return None if number is None else int(number)
-    except (ValueError, OverflowError) as error:
-        raise _no_number(value, place) from error
+    return None if number is None else int(number)
 
 
 def _no_number(value: Any, place: str) -> RecordedError:

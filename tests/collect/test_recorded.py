@@ -102,3 +102,15 @@ def test_an_empty_cell_is_unknown_not_zero(tmp_path: Path) -> None:
     assert table.column("prompt_tokens").to_pylist() == [None, 12]
     assert table.column("cost_usd").to_pylist() == [None, 0.5]
     assert table.column("cost_source").to_pylist() == [None, "provider"]
+
+
+def test_not_a_number_is_unknown_and_without_end_is_an_error(tmp_path: Path) -> None:
+    # `json.dumps` writes what pandas calls missing as NaN.
+    fields = FIELDS | {"prompt_tokens": "tokens", "cost_usd": "usd"}
+    nan = float("nan")
+    table = run(tmp_path, [row(tokens=nan, usd=nan)], fields=fields).responses
+    assert table.column("prompt_tokens").to_pylist() == [None]
+    assert table.column("cost_usd").to_pylist() == [None]
+    for odd in ({"tokens": 3, "usd": float("inf")}, {"tokens": float("-inf"), "usd": 0.5}):
+        with pytest.raises(RecordedError, match="inf is not a number"):
+            run(tmp_path, [row(**odd)], fields=fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +117,23 @@ def test_named_modules_are_seen_and_others_are_not() -> None:
             Asked("Add.", (CASES,), options={code.MODULES: ["nowhere_to_be_found"]}),
             f"```python\n{ADD}\n```",
         )
+
+
+def test_a_module_below_tmp_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "added_up/__init__.py": "def both(line):\n    return sum(map(int, line.split()))\n",
+        "added_up-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: added_up\nVersion: 1\n",
+        "added_up-1.dist-info/RECORD": "added_up/__init__.py,,\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    allowed = Asked("Add.", (CASES,), options={code.MODULES: ["added_up"]})
+    program = "import added_up\nopen('here', 'w').close()\nprint(added_up.both(input()))"
+    assert outcome(allowed, program) == "correct"
+    written = "import added_up\nopen(added_up.__file__, 'a').write('#')\n" + ADD
+    assert outcome(allowed, written) == "incorrect"
 
 
 def test_apps_layouts() -> None:

@@ -18,13 +18,15 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from . import calls, examiner, kernel, subject
 
-#: Where the new root is put together; the first that exists and is not needed itself.
-_SCRATCH = "/tmp"  # noqa: S108 - inside the jail
-_MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", _SCRATCH)
+#: Where a program may write: the first that holds nothing it loads from, which stays read-only.
+_SCRATCH = ("/tmp", "/scratch", "/var/tmp")  # noqa: S108 - inside the jail
+#: Where the new root is put together: the first that exists and is not needed itself.
+_MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/tmp")  # noqa: S108
 _SYSTEM = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64")
 _REMOUNT_READ_ONLY = 32 | 4096 | 1 | kernel.MS_NOSUID | kernel.MS_NODEV
 #: First of the user ids that no account has, from which root's runs take theirs.
@@ -143,11 +145,8 @@ def _subject(settings: dict[str, Any], user: int, requests: int, replies: int) -
 
 def _new_root(owner: int, settings: dict[str, Any]) -> None:
     wanted = _needed(settings["modules"]["bind"])
-    root = next(
-        point
-        for point in _MOUNT_POINTS
-        if os.path.isdir(point) and not any(f"{path}/".startswith(f"{point}/") for path in wanted)
-    )
+    root = _free([point for point in _MOUNT_POINTS if os.path.isdir(point)], wanted)
+    scratch = _free(_SCRATCH, wanted)
     kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     tight = kernel.MS_NOSUID | kernel.MS_NODEV
     kernel.mount("tmpfs", root, "tmpfs", tight, "size=1m,mode=755")
@@ -166,13 +165,21 @@ def _new_root(owner: int, settings: dict[str, Any]) -> None:
     for device in ("null", "urandom"):
         open(f"{root}/dev/{device}", "w").close()
         kernel.mount(f"/dev/{device}", f"{root}/dev/{device}", flags=kernel.MS_BIND)
-    os.mkdir(root + _SCRATCH)
+    os.makedirs(root + scratch, exist_ok=True)
     options = f"size={settings['scratch_mb']}m,nr_inodes=2048,mode=700"
-    kernel.mount("tmpfs", root + _SCRATCH, "tmpfs", tight, options)
-    os.chown(root + _SCRATCH, owner, owner)
+    kernel.mount("tmpfs", root + scratch, "tmpfs", tight, options)
+    os.chown(root + scratch, owner, owner)
     kernel.mount("none", root, flags=_REMOUNT_READ_ONLY)
     kernel.pivot(root)
-    os.chdir(_SCRATCH)
+    os.chdir(scratch)
+
+
+def _free(places: Sequence[str], wanted: list[str]) -> str:
+    """The first place that none of the wanted paths lies in."""
+    for place in places:
+        if not any(f"{path}/".startswith(f"{place}/") for path in wanted):
+            return place
+    raise OSError(f"what a program may load from lies in each of {', '.join(places)}")
 
 
 def _needed(modules: list[str]) -> list[str]:
