@@ -16,6 +16,7 @@ from pipelines.collect.recorded_row import (
     count_of,
     number_of,
     score_of,
+    text_of,
 )
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.jinja import Sparse
@@ -49,8 +50,10 @@ class FileReader:
     strangers: list[str] = field(default_factory=list)
     reworded: list[str] = field(default_factory=list)
     read: RowReader = field(init=False)
+    csv: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.csv = files.format_of(self.path, self.entry.format) == "csv"
         self.read = RowReader(self.entry, self.path, self.sparse)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -129,7 +132,8 @@ class FileReader:
             if str(said["query"]) not in self.strangers and len(self.strangers) <= _SHOWN:
                 self.strangers.append(str(said["query"]))
             return None
-        text, score = said.get("text"), score_of(said.get("score"), place)
+        said["text"] = text = text_of(said.get("text"), csv=self.csv)
+        score = score_of(said.get("score"), place)
         if text is None and score is None:
             self.counts["missing"] += 1
             return None
@@ -165,7 +169,7 @@ class FileReader:
 def _as_response(
     asked: Question, said: dict[str, Any], score: float | None, price: Price, place: str
 ) -> dict[str, Any]:
-    text, cut = said.get("text"), said.get("finish_reason") == "length"
+    cut = said.get("finish_reason") == "length"
     graded = said.get("graded_against")
     against = [graded] if isinstance(graded, str) else graded
     prompt = count_of(said.get("prompt_tokens"), place)
@@ -177,7 +181,7 @@ def _as_response(
         "query_id": asked.query_id,
         "model_id": str(said["model"]),
         "sample": int(said.get("sample") or 0),
-        "text": None if text is None else str(text),
+        "text": said["text"],
         "status": "truncated" if cut else "ok",
         "finish_reason": said.get("finish_reason"),
         "served_model": said.get("served_model"),

@@ -57,21 +57,29 @@ class RowReader:
         return said
 
 
+def text_of(value: Any, *, csv: bool) -> str | None:
+    """An answer, or None where the file has none: null, NaN, or an empty cell of a CSV.
+
+    Elsewhere an empty text is what the model answered; a CSV cannot tell it from no answer.
+    """
+    if value is None or (value == "" and csv):
+        return None
+    return None if isinstance(value, float) and math.isnan(value) else str(value)
+
+
 def score_of(value: Any, place: str) -> float | None:
-    """A score in [0, 1], or None where the row says nothing.
+    """A score in [0, 1], or None where the row says nothing, as NaN does.
 
     Raises:
         RecordedError: it is something else.
     """
-    if value is None or value == "":
-        return None
     words = {"true": 1.0, "false": 0.0}
     try:
         score = words.get(str(value).strip().lower())
-        score = float(value) if score is None else score
-    except (TypeError, ValueError):
-        score = float("nan")
-    if not 0 <= score <= 1:
+        score = number_of(value, place) if score is None else score
+    except RecordedError:
+        score = -1.0
+    if score is not None and not 0 <= score <= 1:
         raise RecordedError(
             f"the score {value!r} is not a number in [0, 1]",
             where=place,

@@ -114,3 +114,13 @@ def test_not_a_number_is_unknown_and_without_end_is_an_error(tmp_path: Path) -> 
     for odd in ({"tokens": 3, "usd": float("inf")}, {"tokens": float("-inf"), "usd": 0.5}):
         with pytest.raises(RecordedError, match="inf is not a number"):
             run(tmp_path, [row(**odd)], fields=fields)
+
+
+def test_an_empty_cell_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("id,model,output\na,m1,\nb,m1,4\n")
+    entry = Recorded.model_validate({"path": "r.csv", "fields": FIELDS})
+    found = import_recorded(queries(), POOL, [entry], base=tmp_path)
+    assert found.responses.column("text").to_pylist() == ["4"]
+    assert "1 rows hold neither text nor score" in " ".join(found.notes)
+    found = run(tmp_path, [row("a", output=""), row("b", output=float("nan"))])  # type: ignore[arg-type]
+    assert found.responses.column("text").to_pylist() == [""]
