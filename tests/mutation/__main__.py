@@ -38,7 +38,10 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "scorers": (
         [
             *(f"{_SCORERS}/{name}.py" for name in ("em", "f1", "rouge_l", "given", "graded")),
-            *(f"{_SCORERS}/{name}.py" for name in ("numeric", "mcq", "literal", "superglue")),
+            *(
+                f"{_SCORERS}/{name}.py"
+                for name in ("numeric", "mcq", "literal", "superglue", "math")
+            ),
             f"{_SCORERS}/answers/*.py",
             f"{_SCORERS}/answers/numbers/*.py",
         ],
@@ -52,6 +55,9 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 "mcq",
                 "numeric",
                 "number_words",
+                "exact",
+                "superglue",
+                "symbolic",
             )
         ],
     ),
@@ -113,9 +119,9 @@ def mutmut(tree: Path, *words: str, children: int = 1) -> subprocess.CompletedPr
     command = [sys.executable, "-m", "mutmut", *words]
     if words[0] == "run":
         command += ["--max-children", str(children)]
-    return subprocess.run(
-        command, cwd=tree, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"}
-    )
+    # All corruptions of a release are tried, not each fifth as in other runs.
+    env = os.environ | {"COLUMNS": "200", "ROUTEYARD_FAULTS": "full"}
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, env=env)
 
 
 def exit_codes(tree: Path) -> dict[str, int | None]:
