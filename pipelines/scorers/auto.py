@@ -205,7 +205,7 @@ _READERS: dict[str, Callable[[Asked, str], Reading]] = {
 }
 SCORER = Scorer(
     "auto",
-    "5",
+    "6",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -149,7 +149,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "6",
+    "7",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -198,7 +198,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "6",
+    "7",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

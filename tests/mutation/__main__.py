@@ -58,6 +58,10 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 "exact",
                 "superglue",
                 "symbolic",
+                "short_answer",
+                "option_marks",
+                "literal",
+                "units",
             )
         ],
     ),
@@ -107,6 +111,8 @@ def prepared(tree: Path, room: str) -> None:
         "pytest_add_cli_args": _PYTEST,
         "pytest_add_cli_args_test_selection": tests,
         "process_isolation": "forkserver",
+        # A loop without end is known after eight times what the tests take.
+        "timeout_multiplier": 4.0,
         # What is said in an error is read by people, and its words are free.
         "do_not_mutate_patterns": ["next_step=", r"raise \w+\(f?\"", "strict=True"],
     }

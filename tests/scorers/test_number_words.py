@@ -21,14 +21,24 @@ from pipelines.scorers.answers.numbers.number_words import spoken
         ("And five", 5, "five"),
         ("of seven", 7, "seven"),
         ("three and two thirds", Fraction(11, 3), "three and two thirds"),
+        ("two hundred nineteen", 219, None),
+        ("a hundred twenty-one", 121, None),
+        ("two thousand and five and two thirds", Fraction(6017, 3), None),
     ],
 )
-def test_a_spelled_number_and_its_span(text: str, value: Fraction, said: str) -> None:
+def test_a_spelled_number_and_its_span(text: str, value: Fraction, said: str | None) -> None:
     found = spoken(text)
     assert found is not None
     number, start, end = found
     assert number == value
-    assert text[start:end] == said
+    assert text[start:end] == (said or text)
+
+
+@pytest.mark.parametrize(
+    "text", ["twenty-one two", "nineteen eighty-four", "ten five", "twenty fifteen", "five twenty"]
+)
+def test_digits_read_aloud_and_years_are_not_added_up(text: str) -> None:
+    assert spoken(text) is None
 
 
 @pytest.mark.parametrize("text", ["one two", "five and six", "five and six apples"])

@@ -21,16 +21,12 @@ NEAR = 90
 
 
 def adjacent(marks: Sequence[Committed], text: str, index: int) -> list[Committed]:
-    """The run of boxes around `marks[index]` with nothing but joining words between them."""
+    """The run of boxes that ends with `marks[index]`, with joining words at most between them."""
     run = [marks[index]]
     for one in reversed(marks[:index]):
         if not _joined(one, run[0], text):
             break
         run.insert(0, one)
-    for one in marks[index + 1 :]:
-        if not _joined(run[-1], one, text):
-            break
-        run.append(one)
     return run
 
 

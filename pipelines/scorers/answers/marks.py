@@ -221,7 +221,7 @@ def _field_extent(text: str, start: int, end: int) -> tuple[int, int]:
             first, last = found.span(1)
             if text.startswith('\\"', first) and text.endswith('\\"', first + 2, last):
                 first, last = first + 2, last - 2  # "answer": "\\"18\\""
-            if first < last and text[first:last].strip():
+            if text[first:last].strip():
                 return trim(text, first, last)
     return start, start
 

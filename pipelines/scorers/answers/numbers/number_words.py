@@ -78,12 +78,14 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
     seen = False
     for index, word in enumerate(words):
         if word in _UNITS or word in _TENS:
-            # "one two": two numbers, not one; but "three and two thirds"
+            value = _UNITS.get(word, 0) or _TENS.get(word, 0)
+            # "one two", "nineteen eighty": two numbers, not one; but "three and two thirds"
             then = words[index + 1] if index + 1 < len(words) else ""
             fraction = words[index - 1] == "and" and then in _PARTS
-            if part and part % 10 and word in _UNITS and part % 100 < 20 and not fraction:
+            follows = part % 10 == 0 and part % 100 != 10 if value < 10 else part % 100 == 0
+            if not follows and not fraction:
                 return None
-            part += _UNITS.get(word, 0) or _TENS.get(word, 0)
+            part += value
             seen = True
         elif word == "hundred":
             part = Fraction((part or 1) * 100)
