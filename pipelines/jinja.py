@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -99,14 +100,15 @@ def compile_field(text: str, *, where: str) -> Field:
     """A function of a row: a plain name takes the column, `{{ … }}` is evaluated.
 
     A text that is one `{{ expression }}` gives the expression's own value (a
-    list stays a list); any other text with `{{` or `{%` gives a string.
+    list stays a list); any other text with `{{` or `{%` gives a string. NaN,
+    which is how data frames write that there is nothing, gives None.
 
     Raises:
         RecipeError: at compile time for bad syntax; when called, for an expression that fails.
         NoColumn: when called, for a column that the row does not have.
     """
     if "{{" not in text and "{%" not in text:
-        return lambda row: _column(row, text, where)
+        return lambda row: _known(_column(row, text, where))
     try:
         evaluate = evaluator(text)
         plain = jinja_limits.is_plain(_ENVIRONMENT.parse(text))
@@ -143,9 +145,13 @@ def compile_field(text: str, *, where: str) -> Field:
             ) from error
         if isinstance(value, str) and len(value) > _LONGEST:
             raise RecipeError(f"the mapping {text!r} gives over {_LONGEST} characters", where=where)
-        return value
+        return _known(value)
 
     return read
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def evaluator(text: str) -> Field:

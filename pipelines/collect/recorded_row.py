@@ -58,13 +58,11 @@ class RowReader:
 
 
 def text_of(value: Any, *, csv: bool) -> str | None:
-    """An answer, or None where the file has none: null, NaN, or an empty cell of a CSV.
+    """An answer, or None where the file has none: null or an empty cell of a CSV.
 
     Elsewhere an empty text is what the model answered; a CSV cannot tell it from no answer.
     """
-    if value is None or (value == "" and csv):
-        return None
-    return None if isinstance(value, float) and math.isnan(value) else str(value)
+    return None if value is None or (value == "" and csv) else str(value)
 
 
 def score_of(value: Any, place: str) -> float | None:

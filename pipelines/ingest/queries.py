@@ -103,7 +103,7 @@ def to_queries(
         content = query_id(question, choices, references, 0)
         repeat = seen[content]
         seen[content] += 1
-        metadata = {name: row.get(name) for name in reader.fields.metadata}
+        metadata = reader.metadata(row)
         if source.percent is not None:
             metadata.setdefault("percent", source.percent)
         _check_percent(metadata.get("percent"), place)
@@ -122,9 +122,7 @@ def to_queries(
                 "choices": choices,
                 "references": references,
                 "scorer": reader.scorer_name,
-                "metadata": json.dumps(
-                    metadata, sort_keys=True, ensure_ascii=False, default=str, allow_nan=False
-                ),
+                "metadata": _json(metadata, place),
             }
         )
     told_of = filtered.check()
@@ -139,6 +137,20 @@ def to_queries(
             next_step="correct 'path' or 'split', or take the source out of the recipe",
         )
     return out, removed
+
+
+def _json(metadata: Mapping[str, Any], place: str) -> str:
+    try:
+        return json.dumps(
+            metadata, sort_keys=True, ensure_ascii=False, default=str, allow_nan=False
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SourceError(
+            f"the metadata of a question cannot be kept: {error}",
+            where=place,
+            next_step="take the column out of fields.metadata, or mend its value: JSON has no "
+            "infinity, and no NaN within a list",
+        ) from error
 
 
 def _check_percent(policy: Any, place: str) -> None:

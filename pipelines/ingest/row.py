@@ -96,6 +96,10 @@ class RowReader:
         found = self._read[name](row) if name in self._read else None
         return None if found is None else _text(found)
 
+    def metadata(self, row: Row) -> dict[str, Any]:
+        """The columns of `fields.metadata`; None where a row has nothing."""
+        return {name: self._read[f"metadata:{name}"](row) for name in self.fields.metadata}
+
 
 def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Row]:
     """The rows, or one for each item of the list that `source.each` names.

@@ -26,7 +26,7 @@ class RecordedFields(Strict):
 
     query: str
     model: str
-    #: The answer. Null, NaN and an empty cell of a CSV are no answer: missing, not wrong.
+    #: Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not wrong.
     text: str | None = None
     prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
     sample: str | None = None

@@ -17,6 +17,7 @@ import pytest
 from pipelines.errors import RouteyardError, SourceError
 from pipelines.ingest import ingest
 from pipelines.ingest.queries import query_id
+from pipelines.jinja import NoColumn
 from schemas.recipe import Source
 
 ROWS = [
@@ -225,3 +226,29 @@ def test_hub_datasets_load_streamed_or_not_at_a_recorded_commit(tmp_path: Path) 
         assert plain == streamed
         assert len(set(plain[0])) == 4
         assert plain[1] == commit_of(hub / "org" / name)
+
+
+FIELDS = {"id": "id", "question": "question", "references": "answer", "metadata": ["level"]}
+
+
+def test_nan_is_nothing_and_no_text(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "question": "Which?", "answer": "5", "level": float("nan")},
+        {"id": "b", "question": "Whose?", "answer": float("nan"), "level": 2},
+    ]
+    path = write(tmp_path, "q.jsonl", rows)
+    with pytest.raises(SourceError, match="without a reference"):
+        ingest([source(path, fields=FIELDS)], base=tmp_path)
+    made = ingest([source(path, fields=FIELDS, missing_reference="remove")], base=tmp_path)
+    assert [json.loads(text) for text in made.queries.column("metadata").to_pylist()] == [
+        {"level": None}
+    ]
+    endless = [rows[0] | {"level": float("inf")}]
+    with pytest.raises(SourceError, match=r"metadata of a question cannot be kept"):
+        ingest([source(write(tmp_path, "e.jsonl", endless), fields=FIELDS)], base=tmp_path)
+
+
+def test_a_misspelt_column_of_the_metadata_is_a_slip(tmp_path: Path) -> None:
+    path = write(tmp_path, "q.jsonl", [{"id": "a", "question": "Which?", "answer": "5"}])
+    with pytest.raises(NoColumn, match="level"):
+        ingest([source(path, fields=FIELDS)], base=tmp_path)
