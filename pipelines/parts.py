@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,11 +42,26 @@ def _in_dictionary(file: pq.FileMetaData) -> set[str]:
     }
 
 
+def positions_within(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+    """`positions` in ids that stand in order, of which those between the values are looked at."""
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    ends = pc.min_max(values.dictionary).as_py()
+    if ends["min"] is None:
+        return np.full(len(values), -1, dtype=np.int64)
+    every = range(len(known))
+    first = bisect_left(every, ends["min"], key=lambda i: known[i].as_py())
+    after = bisect_right(every, ends["max"], key=lambda i: known[i].as_py())
+    found = positions(values, known.slice(first, after - first))
+    return np.where(found >= 0, found + first, found)
+
+
 def positions(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
     """Position of each value in `known`, −1 where it is not listed."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    found: Any = pc.fill_null(pc.index_in(values.dictionary, value_set=known), -1).to_numpy()
+    names = values.dictionary.cast(known.type)
+    found: Any = pc.fill_null(pc.index_in(names, value_set=known), -1).to_numpy()
     found = np.append(found, -1)  # a null
     at: NDArray[np.int64] = pc.fill_null(values.indices, -1).to_numpy()
     return np.asarray(found[at], dtype=np.int64)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.selection import Choice, mean_costs
+from pipelines.evaluate.selection import Choice, at_choice, mean_costs
+from pipelines.large.room import taken
+from pipelines.large.rows import by_rows, distinct, every, known, sums_of
 
 Floats = NDArray[np.float64]
 
@@ -36,11 +38,15 @@ def levels(labels: Floats) -> Floats:
 
 def evened(values: Floats) -> Floats:
     """(n, m) values whose holes hold the mean of the question; a column of holes stays one."""
-    known = ~np.isnan(values)
-    if known.all():
+    if every(lambda part: ~np.isnan(part), values):
         return values
-    filled = np.where(known, values, mean_costs(values.T)[:, None])
-    return np.where(known.any(axis=0), filled, np.nan)
+    some = sums_of(lambda part: ~np.isnan(part), values) > 0
+
+    def work(part: Floats) -> Floats:
+        filled = np.where(np.isnan(part), mean_costs(part.T)[:, None], part)
+        return np.where(some, filled, np.nan)
+
+    return np.asarray(by_rows(work, values))
 
 
 def ranked(labels: Floats, cost: Floats | None = None) -> NDArray[np.int64]:
@@ -49,7 +55,7 @@ def ranked(labels: Floats, cost: Floats | None = None) -> NDArray[np.int64]:
     # Means of equal scores may differ in their last bit where holes were filled.
     accuracy = np.round(np.nan_to_num(levels(labels), nan=-1.0), 12)
     price = np.zeros(len(accuracy)) if cost is None else cost
-    labelled = (~np.isnan(labels)).sum(axis=0)
+    labelled = sums_of(lambda part: ~np.isnan(part), labels)
     return np.lexsort((np.arange(len(accuracy)), price, -labelled, -accuracy))
 
 
@@ -74,8 +80,12 @@ def alone(available: NDArray[np.bool_], order: NDArray[np.int64]) -> Choice:
     >>> alone(np.array([[True, True], [False, True]]), np.array([0, 1])).tolist()
     [[0, 1], [1, 1]]
     """
-    instead = order[np.argmax(available[:, order], axis=1)]
-    return np.where(available, np.arange(available.shape[1]), instead[:, None])
+
+    def work(can: NDArray[np.bool_]) -> Choice:
+        instead = order[np.argmax(can[:, order], axis=1)]
+        return np.where(can, np.arange(can.shape[1]), instead[:, None])
+
+    return np.asarray(by_rows(work, available))
 
 
 def query_oracle(labels: Floats, cost: Floats | None = None) -> Choice:
@@ -84,13 +94,17 @@ def query_oracle(labels: Floats, cost: Floats | None = None) -> Choice:
     Args:
         cost: (n, m) what each answer did cost, or None.
     """
-    y = np.where(np.isnan(labels), -np.inf, labels)
-    top = y == y.max(axis=1, keepdims=True)
-    price = np.zeros_like(labels) if cost is None else np.where(np.isnan(cost), np.inf, cost)
-    # Two keys: among the best, the cheapest; an unknown price is still among the best.
-    return np.asarray(
-        np.argmin(np.where(top, np.where(np.isinf(price), 1e300, price), np.inf), axis=1)
-    )
+
+    def work(part: Floats, paid: Floats) -> Choice:
+        y = np.where(np.isnan(part), -np.inf, part)
+        top = y == y.max(axis=1, keepdims=True)
+        price = np.where(np.isnan(paid), np.inf, paid)
+        # Two keys: among the best, the cheapest; an unknown price is still among the best.
+        price = np.where(top, np.where(np.isinf(price), 1e300, price), np.inf)
+        return np.asarray(np.argmin(price, axis=1))
+
+    free = np.broadcast_to(0.0, labels.shape)
+    return np.asarray(by_rows(work, labels, free if cost is None else cost))
 
 
 def task_oracle(
@@ -110,17 +124,17 @@ def task_oracle(
     """
     out = np.zeros(len(labels), dtype=np.int64)
     order = ranked(labels, cost) if order is None else order
-    who = alone(~np.isnan(labels), order)
-    got = np.nan_to_num(np.take_along_axis(labels, who, axis=1))
-    for task in np.unique(tasks):
-        at = tasks == task
-        out[at] = who[at][:, best_single(got[at], cost)]
+    who = alone(known(labels), order)
+    got = np.asarray(by_rows(np.nan_to_num, at_choice(labels, who)))
+    for task in distinct(tasks):
+        at = np.flatnonzero(tasks == task)
+        out[at] = who[at, best_single(taken(got, at), cost)]
     return out
 
 
 def random_mean(labels: Floats) -> Floats:
     """(n,) expected score of a model drawn uniformly among those with a label."""
-    return mean_costs(labels.T)
+    return np.asarray(by_rows(lambda part: mean_costs(part.T), labels))
 
 
 def mix_frontier(cost: Floats, accuracy: Floats) -> tuple[Floats, Floats]:

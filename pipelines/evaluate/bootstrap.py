@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.large.rows import by_rows, every
+
 Floats = NDArray[np.float64]
 
 #: Bytes of one block of counts; a block of values comes on top.
@@ -94,14 +96,14 @@ class Draws:
 
         A column that is NaN throughout a resample has mean NaN there.
         """
-        known = ~np.isnan(values)
-        if known.all() and self.groups is None:
+        full = every(lambda part: ~np.isnan(part), values)
+        if full and self.groups is None:
             return self.sums(values) / self.n
-        sums = self.sums(np.where(known, values, 0.0))
-        if known.all():
+        sums = self.sums(by_rows(lambda part: np.where(np.isnan(part), 0.0, part), values))
+        if full:
             totals = self.sums(np.ones((self.n, 1)))
         else:
-            totals = self.sums(known.astype(np.float64))
+            totals = self.sums(by_rows(lambda part: (~np.isnan(part)).astype(float), values))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(totals > 0, sums / totals, np.nan)
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.large.room import taken
+from pipelines.large.rows import by_rows, every, sums_of
 from pipelines.large.texts import some
 from pipelines.routers.base import Examples, Floats, Queries
 
@@ -118,7 +120,7 @@ class Core:
         why = "no cost measure is known for every model of the pool"
         return f"{why} ({named})" if named else why
 
-    @property
+    @cached_property
     def decided(self) -> Floats:
         """(n, m) 1 right, 0 wrong, NaN without a label.
 
@@ -127,10 +129,10 @@ class Core:
         """
         if self.correct is self.labels:
             return self.labels
-        known = ~np.isnan(self.labels)
         if self.correct is not None:
-            return np.where(known, self.correct, np.nan)
-        if not np.isin(self.labels[known], (0.0, 1.0)).all():
+            told = by_rows(lambda y, c: np.where(np.isnan(y), np.nan, c), self.labels, self.correct)
+            return np.asarray(told)
+        if not every(lambda y: np.isnan(y) | (y == 0) | (y == 1), self.labels):
             raise BadInput(
                 "labels lie between 0 and 1, and nothing says which of them are right",
                 next_step="hand the decisions over: Core(correct=…), or labels with a "
@@ -170,7 +172,8 @@ class Core:
     @property
     def coverage(self) -> float:
         """Share of (query, model) pairs with a label."""
-        return float(np.mean(~np.isnan(self.labels))) if self.labels.size else 0.0
+        known = int(sums_of(lambda y: ~np.isnan(y), self.labels).sum())
+        return known / self.labels.size if self.labels.size else 0.0
 
     def rows(self, scheme: str, split: str) -> NDArray[np.int64]:
         """Positions of the queries in one split.
@@ -201,16 +204,16 @@ class Core:
             query_ids=some(self.query_ids, rows),
             labels=labels,
             costs={name: _some(cost, rows) for name, cost in self.costs.items()},
-            tasks=self.tasks[rows],
-            domains=self.domains[rows],
-            splits={name: split[rows] for name, split in self.splits.items()},
+            tasks=taken(self.tasks, rows),
+            domains=taken(self.domains, rows),
+            splits={name: taken(split, rows) for name, split in self.splits.items()},
             groups=self.groups[rows],
             embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
             samples=None if self.samples is None else self.samples[rows],
             prompts=some(self.prompts, rows),
             metadata=some(self.metadata, rows),
             correct=self._also(labels, lambda correct: taken(correct, rows)),
-            sources=None if self.sources is None else self.sources[rows],
+            sources=None if self.sources is None else taken(self.sources, rows),
             options=None if self.options is None else self.options[rows],
             signals={name: values[rows] for name, values in self.signals.items()},
             hidden=None if self.hidden is None else self.hidden[rows],
@@ -225,14 +228,18 @@ class Core:
     def with_models(self, keep: tuple[str, ...]) -> Core:
         """The same release, only these models, in this order."""
         at = np.array([self.model_ids.index(name) for name in keep], dtype=np.int64)
-        labels = self.labels[:, at]
+
+        def some(values: Floats) -> Floats:
+            return np.asarray(by_rows(lambda part: part[:, at], values))
+
+        labels = some(self.labels)
         return replace(
             self,
             model_ids=keep,
             labels=labels,
-            costs={name: cost[:, at] for name, cost in self.costs.items()},
+            costs={name: some(cost) for name, cost in self.costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
-            correct=self._also(labels, lambda correct: correct[:, at]),
+            correct=self._also(labels, some),
             signals={name: values[:, at] for name, values in self.signals.items()},
             descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
         )

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.evaluate.matrix import codes, dense
+from pipelines.large.rows import sums_of
 from pipelines.routers.base import Floats
 
 
@@ -51,7 +52,7 @@ def costs_of(
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
     costs["params"] = np.broadcast_to(params, shape)  # one row, seen n times
-    valued = {name: np.any(~np.isnan(cost), axis=0) for name, cost in costs.items()}
+    valued = {name: sums_of(_there, cost) > 0 for name, cost in costs.items()}
     names = model_ids.to_pylist()
     lacking = {
         name: tuple(model for model, has in zip(names, there.tolist(), strict=True) if not has)
@@ -59,6 +60,10 @@ def costs_of(
         if there.any() and not there.all()
     }
     return {name: cost for name, cost in costs.items() if valued[name].all()}, lacking
+
+
+def _there(costs: Floats) -> NDArray[np.bool_]:
+    return ~np.isnan(costs)
 
 
 def _known(

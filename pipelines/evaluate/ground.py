@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import alone, best_single, ranked, single_means
+from pipelines.evaluate.baselines import alone, best_single, ranked
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.core import Core, first_measure
-from pipelines.evaluate.selection import at_choice, mean_costs
+from pipelines.evaluate.selection import Choice, at_choice, mean_costs, means_of
+from pipelines.large.rows import by_rows, every, known, sums_of
 from pipelines.routers.base import Examples
 
 Floats = NDArray[np.float64]
@@ -51,10 +53,11 @@ class Ground:
 
     def available(self, measure: str | None = None) -> NDArray[np.bool_]:
         """(n, m) models that can be judged: label known, and cost where one is asked for."""
-        known = ~np.isnan(self.test.labels)
-        return known if measure is None else known & ~np.isnan(self.test.costs[measure])
+        if measure is None:
+            return known(self.test.labels)
+        return np.asarray(by_rows(_judged, self.test.labels, self.test.costs[measure]))
 
-    @property
+    @cached_property
     def order(self) -> NDArray[np.int64]:
         """(m,) models, best on train first: who stands in where a single model has no label."""
         return ranked(self.train.labels, self.price)
@@ -65,8 +68,34 @@ class Ground:
         Where it cannot be judged the next best on train stands in, as for a
         router that always chooses it: all are measured on the same questions.
         """
-        who = alone(self.available(measure), self.order)
-        return at_choice(self.test.labels if measure is None else self.test.costs[measure], who)
+        return np.asarray(by_rows(self._single, *self._pairs(measure)))
+
+    def single_scores(self, model: int, measure: str | None = None) -> Floats:
+        """(n,) a column of `singles`."""
+        pairs = self._pairs(measure)
+        found = by_rows(lambda *part: self._single(*part)[:, model], *pairs)
+        return np.ascontiguousarray(found)
+
+    def single_means(self, measure: str | None = None) -> Floats:
+        """(m,) means of the columns of `singles`."""
+        return means_of(self._single, *self._pairs(measure))
+
+    def asked(self, model: int) -> Choice:
+        """(n,) who answers when only one model is asked, as in `singles`."""
+        who = by_rows(lambda y: alone(~np.isnan(y), self.order)[:, model], self.test.labels)
+        return np.asarray(who)
+
+    def _pairs(self, measure: str | None) -> tuple[Floats, Floats]:
+        """(n, m) labels, and what is looked up where they and it are known."""
+        y = self.test.labels
+        return y, y if measure is None else self.test.costs[measure]
+
+    def _single(self, labels: Floats, values: Floats) -> Floats:
+        return at_choice(values, alone(_judged(labels, values), self.order))
+
+
+def _judged(labels: Floats, costs: Floats) -> NDArray[np.bool_]:
+    return ~np.isnan(labels) & ~np.isnan(costs)
 
 
 def prepare(
@@ -87,7 +116,8 @@ def prepare(
     """
     train = core.training(scheme)
     test = core.take(core.rows(scheme, split))
-    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    labelled = by_rows(lambda y: ~np.all(np.isnan(y), axis=1), test.labels)
+    test = test.take(np.flatnonzero(labelled))
     if not test.n_queries:
         raise BadInput(
             f"no question of split {split!r} has a label",
@@ -98,9 +128,9 @@ def prepare(
     prices = {
         name: mean_costs(cost)
         for name, cost in train.costs.items()
-        if np.all(np.any(~np.isnan(cost), axis=0))
-        and np.all(np.any(~np.isnan(test.costs[name]), axis=0))
-        and np.all(np.any(~np.isnan(test.costs[name]) & ~np.isnan(test.labels), axis=1))
+        if _of_every_model(cost)
+        and _of_every_model(test.costs[name])
+        and every(lambda y, c: _judged(y, c).any(axis=1), test.labels, test.costs[name])
     }
     measure = first_measure(prices)
     price = prices[measure] if measure else np.zeros(core.n_models)
@@ -116,7 +146,11 @@ def prepare(
     )
 
 
+def _of_every_model(costs: Floats) -> bool:
+    return bool(np.all(sums_of(lambda part: ~np.isnan(part), costs) > 0))
+
+
 def cheapest_and_dearest(ground: Ground, measure: str) -> tuple[int, float, float]:
     """The cheapest single model on test, and the mean test costs of cheapest and dearest."""
-    means = single_means(ground.singles(measure))
+    means = ground.single_means(measure)
     return int(np.argmin(means)), float(means.min()), float(means.max())

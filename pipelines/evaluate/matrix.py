@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.large.room import blocks, room
-from pipelines.parts import parts, positions
+from pipelines.parts import parts, positions, positions_within
 from schemas import OUTCOMES, Stored
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ class Outcomes:
 def read_outcomes(
     outcomes: pa.Table | Stored, query_ids: pa.Array, model_ids: pa.Array
 ) -> Outcomes:
-    """Matrices of the queries and models named; rows of others are left out.
+    """Matrices of the queries (ids in order) and models named; rows of others are left out.
 
     In memory stand the matrices (8 bytes per cell each) and one row group of the file.
 
@@ -91,7 +91,7 @@ def read_outcomes(
     if isinstance(outcomes, Stored):
         OUTCOMES.conform(outcomes.schema.empty_table(), where=str(outcomes.path))
     for part in parts(outcomes, _IDS + _VALUES):
-        rows = positions(part.column("query_id"), query_ids)
+        rows = positions_within(part.column("query_id"), query_ids)
         columns = positions(part.column("model_id"), model_ids)
         score = _floats(part, "score")
         judged = part.filter(pa.array(~np.isnan(score)))

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate import METRICS, plateau
-from pipelines.evaluate.baselines import alone, query_oracle
+from pipelines.evaluate.baselines import query_oracle
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.metrics.spec import Field, MetricSpec, Routed, Swept
 from pipelines.evaluate.rows import Metric, metric
 from pipelines.evaluate.selection import Choice, at_choice, best
 from pipelines.evaluate.sweep import at_budget, deferral, utilities
+from pipelines.large.room import room
+from pipelines.large.rows import side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -116,7 +118,7 @@ def _at_any_price(
     y, split = ground.test.labels, ground.split
     top = at_choice(y, query_oracle(y))
     decided = ground.test.decided
-    asked = alone(ground.available(), ground.order)[:, ground.single]
+    asked = ground.asked(ground.single)
     single = at_choice(y, asked)
     right = plateau.right(at_choice(decided, choice))
     other = plateau.right(at_choice(decided, asked))
@@ -133,7 +135,7 @@ def _at_any_price(
         "lost_to_best_single": other & ~right,
         "changed_against_best_single": right != other,
     }
-    columns = np.stack(list(where.values()), axis=1).astype(np.float64)
+    columns = side_by_side(list(where.values()))
     replicates = ground.draws.means(columns)
     with np.errstate(invalid="ignore"):
         values = [
@@ -166,7 +168,7 @@ def _at_any_price(
 def _selection(ground: Ground, router: str, choice: Choice, profile: Floats) -> list[Metric]:
     """Entropy, collapse and routing outcomes of the choices."""
     n, m = ground.test.n_queries, ground.test.n_models
-    chosen = np.zeros((n, m))
+    chosen = room((n, m), fill=0.0)
     chosen[np.arange(n), choice] = 1.0
     shares = ground.draws.means(chosen)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.selection import Choice, at_choice
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -20,12 +21,12 @@ Mask = NDArray[np.bool_]
 
 def right(correct: Floats) -> Mask:
     """(n, m) whether the answer is right; a missing label is not right."""
-    return np.asarray(np.nan_to_num(correct) > 0)
+    return np.asarray(by_rows(lambda part: np.nan_to_num(part) > 0, correct))
 
 
 def solvable(correct: Floats) -> Mask:
     """(n,) queries that at least one model gets right."""
-    return np.asarray(right(correct).any(axis=1))
+    return np.asarray(by_rows(lambda part: right(part).any(axis=1), correct))
 
 
 def hard_subset(correct: Floats, best: int) -> Mask:
@@ -39,10 +40,14 @@ def hard_subset(correct: Floats, best: int) -> Mask:
     >>> hard_subset(y, 0)
     array([ True,  True, False, False])
     """
-    n_right = right(correct).sum(axis=1)
-    few = (n_right > 1) & (n_right <= max(8, math.ceil(correct.shape[1] / 2)))
-    best_wrong = ~np.isnan(correct[:, best]) & ~right(correct)[:, best]
-    return np.asarray((n_right == 1) | (few & best_wrong))
+
+    def work(part: Floats) -> Mask:
+        n_right = right(part).sum(axis=1)
+        few = (n_right > 1) & (n_right <= max(8, math.ceil(part.shape[1] / 2)))
+        best_wrong = ~np.isnan(part[:, best]) & ~right(part)[:, best]
+        return np.asarray((n_right == 1) | (few & best_wrong))
+
+    return np.asarray(by_rows(work, correct))
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ def oracle_gap(
     >>> oracle_gap(y, np.array([0, 0, 0, 0]), 0)
     OracleGap(hard=0.5, easy=0.0, share_explained=1.0)
     """
-    gap = np.nanmax(np.where(np.isnan(labels), -np.inf, labels), axis=1) - at_choice(labels, choice)
+    top = by_rows(lambda y: np.where(np.isnan(y), -np.inf, y).max(axis=1), labels)
+    gap = top - at_choice(labels, choice)
     decided = labels if correct is None else correct
     hard, can = hard_subset(decided, best), solvable(decided)
     easy = can & ~hard
@@ -181,12 +187,15 @@ def outcomes(
     >>> outcomes(y, np.array([1.0, 2.0]), np.array([0, 1, 0, 1, 0]), as_published=True)
     array([0, 2, 1, 1, 3])
     """
-    price = np.broadcast_to(cost, correct.shape)
-    price = np.where(np.isnan(price), np.inf, price)
-    good = right(correct)
-    cheapest = np.where(good, price, np.inf).min(axis=1)
-    paid, is_right = at_choice(price, choice), at_choice(good.astype(np.float64), choice) > 0
-    out = np.where(cheapest < paid, 2, np.where(is_right, 0, 1))
-    if as_published:
-        out = np.where(is_right, out, 1)
-    return np.where(good.any(axis=1), out, 3)
+
+    def work(part: Floats, price: Floats, chosen: Choice) -> NDArray[np.int64]:
+        price = np.where(np.isnan(price), np.inf, price)
+        good = right(part)
+        cheapest = np.where(good, price, np.inf).min(axis=1)
+        paid, is_right = at_choice(price, chosen), at_choice(good.astype(np.float64), chosen) > 0
+        out = np.where(cheapest < paid, 2, np.where(is_right, 0, 1))
+        if as_published:
+            out = np.where(is_right, out, 1)
+        return np.where(good.any(axis=1), out, 3)
+
+    return np.asarray(by_rows(work, correct, np.broadcast_to(cost, correct.shape), choice))

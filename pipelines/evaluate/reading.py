@@ -11,34 +11,30 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.columns.asked import (
-    ids_of,
-    in_order,
-    metadata_of,
-    names_of,
-    options_of,
-    read_asked,
-    sources_of,
-)
+from pipelines.evaluate.columns.asked import names_of, read_asked
 from pipelines.evaluate.columns.vectors import encoder_vectors, width_of
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
 from pipelines.large.fits import check_fits
-from pipelines.large.texts import texts_of
+from pipelines.large.room import room
+from pipelines.parts import parts, positions_within
 from pipelines.routers.base import Floats
-from schemas import Stored
+from schemas import SPLITS, Stored
 from schemas.stored import Stores
+
+#: Tables that are read where they lie.
+_IN_PARTS = ("queries", "splits", "outcomes", "verdicts", "embeddings")
 
 
 def from_tables(
-    queries: pa.Table,
+    queries: pa.Table | Stored,
     models: pa.Table,
     labels: pa.Table | None = None,
     responses: pa.Table | None = None,
     embeddings: pa.Table | Stored | None = None,
-    splits: pa.Table | None = None,
+    splits: pa.Table | Stored | None = None,
     duplicates: pa.Table | None = None,
     *,
     outcomes: pa.Table | Stored | None = None,
@@ -58,7 +54,7 @@ def from_tables(
         responses: tokens, latency and dollars; without them only the `params`
             measure can exist.
         outcomes: labels and costs in one; where they are given, `labels` and `responses`
-            are not read. One on disk is read a row group at a time.
+            are not read. A table on disk is read a row group at a time.
         encoder: which embeddings to take when there are several; by default
             the first name in order.
         verdicts: needed for the oracle's correction for sampling luck, when
@@ -69,8 +65,8 @@ def from_tables(
     Raises:
         BadInput: no query or no model is left, or embeddings are incomplete.
     """
-    queries = in_order(queries)
-    query_ids = ids_of(queries)
+    asked = read_asked(queries)
+    query_ids = asked.ids
     model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
     n, m = len(query_ids), len(model_ids)
     if not n or not m:
@@ -90,13 +86,13 @@ def from_tables(
     )
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
-        query_ids=texts_of(queries.column("query_id")),
+        query_ids=asked.query_ids,
         model_ids=names,
         labels=told.labels,
         costs=costs,
         lacking=lacking,
-        tasks=names_of(queries.column("task")),
-        domains=names_of(queries.column("domain")),
+        tasks=asked.tasks,
+        domains=asked.domains,
         splits=_splits(splits, query_ids),
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,
@@ -105,11 +101,11 @@ def from_tables(
         samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
         contested=told.contested,
         unreadable=told.unreadable,
-        prompts=texts_of(queries.column("prompt")),
+        prompts=asked.prompts,
         correct=told.correct,
-        sources=sources_of(queries),
-        options=options_of(queries),
-        metadata=metadata_of(queries),
+        sources=asked.sources,
+        options=asked.options,
+        metadata=asked.metadata,
         kinds=_kinds(models),
         signals=signals_of(signals, entropies, query_ids, model_ids),
         hidden=hidden,
@@ -121,8 +117,8 @@ def from_tables(
 def core_of(tables: Mapping[str, pa.Table]) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored.
 
-    Outcomes, verdicts and embeddings that lie on disk are read there, part by part; of
-    `queries` only the columns of `asked` are read.
+    Queries, splits, outcomes, verdicts and embeddings that lie on disk are read there, part
+    by part; of `queries` only the columns of `asked` are read.
 
     Raises:
         BadInput: as `from_tables`, or there is not memory enough.
@@ -137,14 +133,13 @@ def core_of(tables: Mapping[str, pa.Table]) -> Core:
     given: dict[str, Any] = {}
     for name in sorted(names & set(tables)):
         on_disk = None
-        if name in ("outcomes", "verdicts", "embeddings", "queries") and isinstance(tables, Stores):
+        if name in _IN_PARTS and isinstance(tables, Stores):
             on_disk = cast(Stores, tables).stored(name)
         given[name] = tables[name] if on_disk is None else on_disk
     if isinstance(given["queries"], Stored):
         vectors = given.get("embeddings")
         width = width_of(vectors) if isinstance(vectors, Stored) else 0
         check_fits(given["queries"].num_rows, given["models"].num_rows, width)
-        given["queries"] = read_asked(given["queries"])
     return from_tables(**given)
 
 
@@ -172,18 +167,22 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
 
 
-def _splits(splits: pa.Table | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
+def _splits(splits: pa.Table | Stored | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
     found: dict[str, NDArray[np.str_]] = {}
     if splits is None:
         return found
-    for scheme in sorted(set(splits.column("scheme").to_pylist())):
-        part = splits.filter(pc.equal(splits.column("scheme"), scheme))
-        at = codes(part.column("query_id"), query_ids)
-        values = np.full(len(query_ids), "", dtype="<U10")
-        names = np.array(part.column("split").to_pylist(), dtype="<U10")
-        values[at[at >= 0]] = names[at >= 0]
-        found[scheme] = values
-    return found
+    if isinstance(splits, Stored):
+        SPLITS.conform(splits.schema.empty_table(), where=str(splits.path))
+    for part in parts(splits, ["scheme", "query_id", "split"]):
+        at = positions_within(part.column("query_id"), query_ids)
+        schemes, names = (names_of([part.column(k)]) for k in ("scheme", "split"))
+        for scheme in np.unique(schemes).tolist():
+            if scheme not in found:
+                found[scheme] = room((len(query_ids),), "<U10")
+                found[scheme][:] = ""
+            here = (schemes == scheme) & (at >= 0)
+            found[scheme][at[here]] = names[here]
+    return dict(sorted(found.items()))
 
 
 def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int64]:

@@ -8,10 +8,14 @@ Ties go to the cheaper model, then to the one first in order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.large.room import blocks, room
+from pipelines.large.rows import by_rows, sums_of
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]
@@ -21,9 +25,19 @@ Choices = NDArray[np.int16]
 
 def mean_costs(costs: Floats) -> Floats:
     """(m,) mean cost of every model over the queries where it is known."""
-    known = ~np.isnan(costs)
+    return means_of(lambda part: part, costs)
+
+
+def means_of(work: Callable[..., Any], *values: Floats) -> Floats:
+    """`mean_costs(work(*values))` of work that `large.rows.by_rows` can do."""
+    total = sums_of(lambda *part: _filled(work(*part)), *values)
+    n = sums_of(lambda *part: ~np.isnan(work(*part)), *values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(known, costs, 0.0).sum(axis=0) / known.sum(axis=0))
+        return np.asarray(total / n)
+
+
+def _filled(values: Floats) -> Floats:
+    return np.where(np.isnan(values), 0.0, values)
 
 
 def scaled(costs: Floats) -> Floats:
@@ -53,8 +67,11 @@ def best(scores: Floats, available: NDArray[np.bool_], cost: Floats) -> Choice:
     array([1])
     """
     order = _by_cost(cost)
-    masked = np.where(available, scores, -np.inf)[:, order]
-    return np.asarray(order[np.argmax(masked, axis=1)])
+
+    def work(score: Floats, can: NDArray[np.bool_]) -> Choice:
+        return np.asarray(order[np.argmax(np.where(can, score, -np.inf)[:, order], axis=1)])
+
+    return np.asarray(by_rows(work, scores, available))
 
 
 def cost_penalised(
@@ -117,4 +134,6 @@ def at_choice(values: Floats, choice: Choice | Choices) -> Floats:
     """values (n, m) at choice (n,) or (n, k), in the shape of `choice`."""
     if choice.ndim == 1:
         return np.asarray(values[np.arange(len(values)), choice])
-    return np.take_along_axis(values, choice, axis=1)
+    return np.asarray(
+        by_rows(lambda some, who: np.take_along_axis(some, who, axis=1), values, choice)
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import mix_frontier, single_means
+from pipelines.evaluate.baselines import mix_frontier
 from pipelines.evaluate.deferral import audc, curve_columns, peak_accuracy, qnc
 from pipelines.evaluate.ground import Ground, cheapest_and_dearest
 from pipelines.evaluate.metrics.frontier import pareto_points
@@ -24,6 +24,7 @@ from pipelines.evaluate.selection import (
 )
 from pipelines.evaluate.utility import SCALINGS, WEIGHTS, choose, realised
 from pipelines.large.room import room
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
@@ -85,8 +86,14 @@ class _Drawn:
 def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
     y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
     points = swept.shape[1]
-    score, price = ground.singles(), ground.singles(name)
-    singles = np.stack([score[:, cheapest], score[:, goal], price[:, goal]], axis=1)
+    singles = np.stack(
+        [
+            ground.single_scores(cheapest),
+            ground.single_scores(goal),
+            ground.single_scores(goal, name),
+        ],
+        axis=1,
+    )
     columns = room((len(y), 3 * points))
     curve_columns(y, swept, columns[:, :points])
     paid = curve_columns(cost, swept, columns[:, points : 2 * points])
@@ -161,7 +168,7 @@ def at_budget(ground: Ground, scores: Floats, points: int) -> Choice:
     cost = ground.test.costs[name]
     swept = cost_penalised(scores, ground.available(name), ground.prices[name], penalties(points))
     paid = curve_columns(cost, swept).mean(axis=0)
-    budget = float(single_means(ground.singles(name))[ground.best_on_test]) * (1 + 1e-12)
+    budget = float(ground.single_means(name)[ground.best_on_test]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
     return np.asarray(swept[:, within[-1] if len(within) else 0], dtype=np.int64)
 
@@ -179,12 +186,13 @@ def _exact_unit(costs: Floats) -> float:
 def utilities(ground: Ground, router: str, scores: Floats, name: str, scaling: str) -> list[Metric]:
     """Utility at every weight, chosen by mean train costs and by what each answer costs."""
     scale = SCALINGS[scaling](ground.train.costs[name])
-    paid = scale(ground.test.costs[name])
+    paid = np.asarray(by_rows(scale, ground.test.costs[name]))
     can = ground.available(name)
+    spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
     rows = []
     for called, expected in (
         ("utility", scale(ground.prices[name])),
-        ("utility_per_query", np.where(can, paid, 0.0)),
+        ("utility_per_query", spent),
     ):
         columns = np.stack(
             [
@@ -204,6 +212,5 @@ def utilities(ground: Ground, router: str, scores: Floats, name: str, scaling: s
 
 def mix_curve(ground: Ground, name: str) -> list[dict[str, Any]]:
     """Best random mixes of single models on test: the line a router has to be above."""
-    cost = single_means(ground.singles(name))
-    xs, ys = mix_frontier(cost, single_means(ground.singles()))
+    xs, ys = mix_frontier(ground.single_means(name), ground.single_means())
     return curve_rows("random mix", "deferral", name, ground.split, xs, xs, ys, None)

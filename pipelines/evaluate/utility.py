@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.selection import Choice, at_choice, best, mean_costs
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
@@ -59,8 +60,13 @@ def choose(scores: Floats, available: NDArray[np.bool_], expected: Floats, weigh
         expected: (m,) or (n, m) scaled cost known beforehand.
         weight: λ in [0, 1].
     """
-    price = np.broadcast_to(expected, scores.shape).mean(axis=0)
-    return best((1 - weight) * scores - weight * expected, available, price)
+    wide = np.broadcast_to(expected, scores.shape)
+    price = wide.mean(axis=0)
+
+    def work(score: Floats, can: NDArray[np.bool_], cost: Floats) -> Choice:
+        return best((1 - weight) * score - weight * cost, can, price)
+
+    return np.asarray(by_rows(work, scores, available, wide))
 
 
 def realised(labels: Floats, cost: Floats, choice: Choice, weight: float) -> Floats:

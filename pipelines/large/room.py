@@ -34,7 +34,7 @@ def room(shape: tuple[int, ...], dtype: Any = np.float64, fill: float | None = N
     """
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    if size < LARGE:
+    if size < max(LARGE, 1):
         return np.empty(shape, kind) if fill is None else np.full(shape, fill, kind)
     with tempfile.TemporaryFile(prefix="routeyard-room-") as file:
         _reserve(file.fileno(), size)
@@ -46,12 +46,19 @@ def room(shape: tuple[int, ...], dtype: Any = np.float64, fill: float | None = N
 
 
 def kept(values: Array) -> Array:
-    """The same values; a copy on disk where they are large."""
-    if values.nbytes < LARGE:
+    """The same values; a copy on disk where they are large and in memory."""
+    if values.nbytes < LARGE or on_disk(values):
         return values
     out = room(values.shape, values.dtype)
     out[...] = values
     return out
+
+
+def on_disk(values: Any) -> bool:
+    """Whether an array lies in a mapped file."""
+    while isinstance(values, np.ndarray):
+        values = values.base
+    return isinstance(values, memoryview | mmap.mmap)
 
 
 def taken(values: Array, rows: NDArray[np.int64]) -> Array:

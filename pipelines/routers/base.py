@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.large.room import taken
+from pipelines.large.rows import by_rows, sums_of
 from pipelines.routers.queries import Floats as Floats
 from pipelines.routers.queries import Queries as Queries
 
@@ -146,7 +147,7 @@ def usable(train: Examples, *, least_models: int = 1) -> Examples:
     Raises:
         BadInput: no label is left, or the pool is too small.
     """
-    rows = np.flatnonzero(~np.all(np.isnan(train.labels), axis=1))
+    rows = np.flatnonzero(by_rows(lambda y: ~np.all(np.isnan(y), axis=1), train.labels))
     if not len(rows):
         raise BadInput(
             "no train question has a label, so there is nothing to learn from",
@@ -169,10 +170,9 @@ def model_means(labels: Floats) -> Floats:
     A model without any label gets the mean over all labels (0.5 without any),
     which says nothing for or against it.
     """
-    known = ~np.isnan(labels)
-    total = np.where(known, labels, 0.0)
-    overall = total.sum() / known.sum() if known.any() else 0.5
-    n = known.sum(axis=0)
+    total = by_rows(lambda part: np.where(np.isnan(part), 0.0, part), labels)
+    n = sums_of(lambda part: ~np.isnan(part), labels)
+    overall = total.sum() / n.sum() if n.any() else 0.5
     return np.where(n > 0, total.sum(axis=0) / np.maximum(n, 1), overall)
 
 
@@ -184,8 +184,12 @@ def mean_cost(train: Examples) -> Floats | None:
     """
     for name in ("usd", "tokens", "latency", "params"):
         cost = train.costs.get(name)
-        if cost is not None and np.all(np.any(~np.isnan(cost), axis=0)):
-            return np.asarray(np.nanmean(cost, axis=0))
+        if cost is None:
+            continue
+        n = sums_of(lambda part: ~np.isnan(part), cost)
+        if np.all(n > 0):
+            total = sums_of(lambda part: np.where(np.isnan(part), 0.0, part), cost)
+            return np.asarray(total / n)
     return None
 
 

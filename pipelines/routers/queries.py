@@ -100,7 +100,7 @@ class Queries:
         return replace(
             self,
             query_ids=some(self.query_ids, rows),
-            tasks=self.tasks[rows],
+            tasks=taken(self.tasks, rows),
             embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
             prompts=some(self.prompts, rows),
             signals={name: values[rows] for name, values in self.signals.items()},

@@ -18,8 +18,9 @@ from pipelines.errors import BadInput, DiskFull
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.reading import core_of, from_tables
 from pipelines.evaluate.run import evaluate
-from pipelines.large import fits, room, texts
+from pipelines.large import fits, room, rows, texts
 from pipelines.routers import ROUTERS
+from schemas import QUERIES, Stored
 
 Made = Callable[..., dict[str, pa.Table]]
 
@@ -28,35 +29,71 @@ Made = Callable[..., dict[str, pa.Table]]
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a few rows were very many."""
     monkeypatch.setattr(room, "LARGE", 0)
-    monkeypatch.setattr(room, "ROWS", 17)
+    monkeypatch.setattr(room, "ROWS", 5)
     monkeypatch.setattr(texts, "MANY", 0)
 
 
-def _figures(tables: Made) -> list[Any]:
-    core = from_tables(**tables(60, 2, 8))
-    routers = {name: partial(_make, name) for name in ("knn",)}
-    done = evaluate(core, routers, resamples=10, pair=("model-0", "model-1"))
+def _figures(tables: dict[str, pa.Table]) -> list[Any]:
+    core = from_tables(**tables)
+    routers = {name: partial(_make, name) for name in ("knn", "random", "pareto-random")}
+    settings: dict[str, Any] = {"pair": ("model-0", "model-1"), "ood": True}
+    done = evaluate(core, routers, resamples=10, scaling="mean", **settings)
     found = [done.metrics, done.curves, done.comparisons, done.exchanges, done.choices]
-    return [table.to_pylist() for table in found]
+    found += [done.profiles, done.ood]
+    return [*(table.to_pylist() for table in found), done.facts, core.coverage]
+
+
+def _holed(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Scores in tenths beside their decisions, and a tenth of labels and costs missing."""
+    rng = np.random.default_rng(1)
+    labels, responses = tables["labels"], tables["responses"]
+    n = labels.num_rows
+    score = np.clip(labels["score"].to_numpy() + rng.integers(-4, 5, n) / 10, 0, 1)
+    labels = labels.set_column(2, "score", pa.array(score))
+    paid = pa.array(responses["cost_usd"].to_numpy(), mask=rng.random(n) < 0.1)
+    responses = responses.set_column(4, "cost_usd", paid)
+    holes = {"labels": labels.filter(pa.array(rng.random(n) > 0.1)), "responses": responses}
+    return {**tables, **holes}
 
 
 def _make(name: str, seed: int) -> Any:
     return ROUTERS.get(name)()
 
 
-def test_figures_on_disk_are_those_in_memory(tables: Made, request: pytest.FixtureRequest) -> None:
-    in_memory = _figures(tables)
+@pytest.mark.parametrize("holes", [False, True])
+def test_figures_on_disk_are_those_in_memory(
+    tables: Made, request: pytest.FixtureRequest, holes: bool
+) -> None:
+    given = tables(60, 3, 8)
+    given = _holed(given) if holes else given
+    in_memory = _figures(given)
     request.getfixturevalue("on_disk")
-    assert _figures(tables) == in_memory
+    assert _figures(given) == in_memory
 
 
 @pytest.mark.slow
 def test_a_certificate_on_disk_is_that_in_memory(
     tables: Made, request: pytest.FixtureRequest
 ) -> None:
-    in_memory = certify(from_tables(**tables(120, 3)), resamples=30).to_json()
+    given = _holed(tables(120, 3))
+    in_memory = certify(from_tables(**given), resamples=30).to_json()
     request.getfixturevalue("on_disk")
-    assert certify(from_tables(**tables(120, 3)), resamples=30).to_json() == in_memory
+    assert certify(from_tables(**given), resamples=30).to_json() == in_memory
+
+
+def test_sums_by_blocks_have_the_digits_of_the_whole(on_disk: None) -> None:
+    # Numbers whose sum depends on the order in which they are added.
+    values = np.random.default_rng(0).lognormal(0, 9, (203, 11))
+    one = values[:, :1]
+    wide = np.broadcast_to(values[0], values.shape)
+    for given in (values, one, np.asfortranarray(values), wide, values[:, 2:9], values[:0]):
+        assert rows.sums_of(np.sqrt, given).tolist() == np.sqrt(given).sum(axis=0).tolist()
+    assert rows.by_rows(np.sqrt, values).tolist() == np.sqrt(values).tolist()
+    assert rows.sums_of(np.isnan, values).tolist() == [0] * 11
+    names = np.array(["b", "a", "ccc"])[np.arange(203) % 3]
+    assert rows.distinct(names).tolist() == ["a", "b", "ccc"]
+    assert not rows.every(lambda part: part < values[150, 0], one)
+    assert rows.every(lambda part: part > 0, values)
 
 
 def test_what_is_large_is_mapped(tables: Made, on_disk: None) -> None:
@@ -77,17 +114,45 @@ def _on_disk(values: Any) -> bool:
 
 def test_texts_are_a_tuple_for_who_reads_them(on_disk: None) -> None:
     told = ("b", "", "ä", "b", "long " * 9, *map(str, range(20)))
-    found = texts.texts_of(pa.chunked_array([list(told[:3]), list(told[3:])]))
+    parts = [pa.array(told[:3]), pa.array([], pa.string()), pa.array(("?", *told[3:])).slice(1)]
+    found = texts.texts_of(iter(parts), 25)
     assert isinstance(found, texts.Texts)
     assert found == told
     assert tuple(found) == told
     assert (found[2], found[-1], tuple(found[1:4])) == (told[2], told[-1], told[1:4])
     assert pa.array(found, pa.string()).to_pylist() == list(told)
-    rows = np.array([4, 0, 4])
-    assert texts.some(texts.some(found, np.arange(24, -1, -1)), 24 - rows) == tuple(
-        told[i] for i in rows
+    assert tuple(found[20:]) == tuple(found[20:25][0:9]) == told[20:]
+    assert tuple(texts.texts_of([pa.array(["", ""])], 2)) == ("", "")
+    some = np.array([4, 0, 4])
+    assert texts.some(texts.some(found, np.arange(24, -1, -1)), 24 - some) == tuple(
+        told[i] for i in some
     )
     assert texts.together(found, ("c",)) == (*told, "c")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_questions_of_a_file_are_read_by_row_groups(
+    tmp_path: Path, tables: Made, on_disk: None, reverse: bool
+) -> None:
+    given = tables(60, 2, 8)
+    asked = given["queries"].append_column("metadata", pa.array(["", "{}", '{"a": 1}'] * 20))
+    asked = asked.append_column("choices", pa.array([["x"], [], ["x", "y"]] * 20))
+    for name in ("source", "source_id", "question", "scorer"):
+        asked = asked.append_column(name, pa.array([f"{name}{k % 2}" for k in range(60)]))
+    asked = asked.append_column("references", pa.array([["1"]] * 60))
+    given["queries"] = QUERIES.conform(asked)
+    files: dict[str, Any] = {}
+    for name in ("queries", "splits"):
+        table = given[name].take(np.arange(59, -1, -1)) if reverse else given[name]
+        files[name] = Stored(tmp_path / f"{name}.parquet")
+        pq.write_table(table, files[name].path, row_group_size=7)
+    one, other = from_tables(**{**given, **files}), from_tables(**given)
+    for name in ("query_ids", "prompts", "metadata"):
+        assert list(getattr(one, name)) == list(getattr(other, name))
+    for name in ("tasks", "domains", "sources", "options"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    assert one.splits["dense"].tolist() == other.splits["dense"].tolist()
+    assert one.metadata[1:3] == ("{}", '{"a": 1}')
 
 
 def test_a_full_disk_is_an_error_not_the_end(

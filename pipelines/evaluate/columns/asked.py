@@ -2,72 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.large.texts import texts_of
+from pipelines.large.room import blocks, taken
+from pipelines.large.texts import array_of, texts_of
+from pipelines.parts import parts
 from schemas import QUERIES, Stored
 
 #: What is read of a file: not the questions apart from prompts, nor references.
 COLUMNS = ("query_id", "source", "task", "domain", "prompt", "choices", "metadata")
 
 
-def read_asked(stored: Stored) -> pa.Table:
-    """The columns of a file of `queries` that an evaluation reads.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """n questions by id; `ids` is `query_ids` as one array, the rest as in `evaluate.core.Core`."""
+
+    ids: pa.Array
+    query_ids: Sequence[str]
+    tasks: NDArray[np.str_]
+    domains: NDArray[np.str_]
+    sources: NDArray[np.str_] | None
+    options: NDArray[np.int64] | None
+    prompts: Sequence[str]
+    metadata: Sequence[str]
+
+
+def read_asked(queries: pa.Table | Stored) -> Asked:
+    """The columns that an evaluation reads; those of a file in order a row group at a time.
 
     Raises:
-        ContractError: a column is missing.
+        ContractError: a file lacks a column.
+        DiskFull: the temporary folder has no room for the texts.
     """
-    QUERIES.conform(stored.schema.empty_table(), where=str(stored.path))
-    wanted = pa.schema([QUERIES.schema.field(name) for name in COLUMNS])
-    return stored.read(COLUMNS).select(COLUMNS).cast(wanted)
+    if isinstance(queries, Stored):
+        QUERIES.conform(queries.schema.empty_table(), where=str(queries.path))
+    query_ids = texts_of(_column(queries, "query_id"), queries.num_rows)
+    ids = array_of(query_ids)
+    if not _in_order(ids):
+        table = queries.read(COLUMNS) if isinstance(queries, Stored) else queries
+        return read_asked(table.take(pc.sort_indices(ids)))
+    there = set(queries.column_names)
+    return Asked(
+        ids,
+        query_ids,
+        names_of(_column(queries, "task")),
+        names_of(_column(queries, "domain")),
+        names_of(_column(queries, "source")) if "source" in there else None,
+        _options(_column(queries, "choices")) if "choices" in there else None,
+        texts_of(_column(queries, "prompt"), queries.num_rows),
+        texts_of(map(_told, _column(queries, "metadata")), queries.num_rows)
+        if "metadata" in there
+        else (),
+    )
 
 
-def in_order(queries: pa.Table) -> pa.Table:
-    """The same rows by id, as most tables have them already."""
-    ids = queries.column("query_id")
-    before, here = ids.slice(0, max(len(ids) - 1, 0)), ids.slice(1)
-    if pc.all(pc.less_equal(before, here)).as_py() is not False:
-        return queries
-    return queries.take(pc.sort_indices(ids))
+def _column(queries: pa.Table | Stored, name: str) -> Iterable[pa.Array]:
+    for part in parts(queries, [name]):
+        values = part.column(name)
+        yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def ids_of(queries: pa.Table) -> pa.Array:
-    """Ids of the queries as one array."""
-    return pa.concat_arrays([pa.array([], pa.string()), *queries.column("query_id").chunks])
+def _in_order(ids: pa.Array) -> bool:
+    return all(
+        pc.all(pc.less_equal(ids[part], ids[part.start + 1 : part.stop + 1])).as_py() is not False
+        for part in blocks(len(ids) - 1)
+    )
 
 
-def names_of(column: pa.ChunkedArray) -> NDArray[np.str_]:
+def names_of(parts: Iterable[pa.Array]) -> NDArray[np.str_]:
     """(n,) a column of names that repeat; empty where it is null."""
-    encoded = pc.fill_null(column, "").dictionary_encode().unify_dictionaries()
-    parts = [np.asarray(chunk.indices.to_numpy()) for chunk in encoded.chunks]
-    if not parts:
+    chunks = [pc.fill_null(part, "").dictionary_encode() for part in parts]
+    if not chunks:
         return np.array([], dtype=np.str_)
+    encoded = pa.chunked_array(chunks).unify_dictionaries()
     names = np.array(encoded.chunk(0).dictionary.to_pylist(), dtype=np.str_)
-    return np.asarray(names[np.concatenate(parts)])
+    at = np.concatenate([np.asarray(chunk.indices.to_numpy()) for chunk in encoded.chunks])
+    return taken(names, at)
 
 
-def sources_of(queries: pa.Table) -> NDArray[np.str_] | None:
-    """(n,) dataset of each query; None where the table does not say."""
-    return names_of(queries.column("source")) if "source" in queries.column_names else None
+def _options(parts: Iterable[pa.Array]) -> NDArray[np.int64]:
+    """(n,) number of options of each query."""
+    lengths = [pc.fill_null(pc.list_value_length(part), 0).to_numpy() for part in parts]
+    return np.concatenate(lengths, dtype=np.int64) if lengths else np.array([], dtype=np.int64)
 
 
-def options_of(queries: pa.Table) -> NDArray[np.int64] | None:
-    """(n,) number of options of each query; None where the table does not say."""
-    if "choices" not in queries.column_names:
-        return None
-    lengths = pc.fill_null(pc.list_value_length(queries.column("choices")), 0)
-    return np.asarray(lengths.to_numpy(), dtype=np.int64)
-
-
-def metadata_of(queries: pa.Table) -> Sequence[str]:
-    """n JSON objects, or none where the table does not say."""
-    if "metadata" not in queries.column_names:
-        return ()
-    said = queries.column("metadata")
+def _told(said: pa.Array) -> pa.Array:
+    """JSON objects; an empty one where nothing is said."""
     known = pc.and_(pc.is_valid(said), pc.not_equal(said, ""))
-    return texts_of(pc.if_else(pc.fill_null(known, False), said, "{}"))
+    return pc.if_else(pc.fill_null(known, False), said, "{}")

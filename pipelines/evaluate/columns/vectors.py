@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.large.room import room
-from pipelines.parts import parts, positions
+from pipelines.parts import parts, positions_within
 from schemas import Stored
 
 
@@ -35,7 +35,7 @@ def encoder_vectors(
         own = part.filter(pc.equal(part.column("encoder").cast(pa.string()), chosen))
         if not own.num_rows:
             continue
-        at = positions(own.column("query_id"), query_ids)
+        at = positions_within(own.column("query_id"), query_ids)
         flat = own.column("vector").flatten().to_numpy(zero_copy_only=False)
         flat = flat.reshape(len(at), -1)
         if vectors is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
@@ -39,13 +42,17 @@ def brier_cells(p: Floats, y: Floats) -> Floats:
 
 def bin_sums(p: Floats, y: Floats) -> Floats:
     """(n, 2·BINS) per question: Σ(p − y) and the number of labels in every bin of p."""
-    known = ~np.isnan(y)
-    where = np.minimum((p * BINS).astype(np.int64), BINS - 1)
-    out = np.zeros((len(p), 2 * BINS))
-    rows = np.broadcast_to(np.arange(len(p))[:, None], p.shape)
-    np.add.at(out, (rows[known], where[known]), (p - y)[known])
-    np.add.at(out, (rows[known], BINS + where[known]), 1.0)
-    return out
+
+    def work(p: Floats, y: Floats) -> Floats:
+        known = ~np.isnan(y)
+        where = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+        out = np.zeros((len(p), 2 * BINS))
+        rows = np.broadcast_to(np.arange(len(p))[:, None], p.shape)
+        np.add.at(out, (rows[known], where[known]), (p - y)[known])
+        np.add.at(out, (rows[known], BINS + where[known]), 1.0)
+        return out
+
+    return np.asarray(by_rows(work, p, y))
 
 
 def ece(sums: Floats) -> Floats:
@@ -63,21 +70,26 @@ def _probabilities(shown: Routed) -> bool:
     return bool(shown.scores.min() >= 0 and shown.scores.max() <= 1)
 
 
-def _mean_of_cells(shown: Routed, cells: Floats) -> Found:
+def _mean_of_cells(shown: Routed, cells: Callable[[Floats, Floats], Floats]) -> Found:
     if not _probabilities(shown):
         return Found(float("nan"), None, _NOT)
-    known = ~np.isnan(cells)
-    columns = np.stack([np.where(known, cells, 0.0).sum(axis=1), known.sum(axis=1)], axis=1)
-    total, drawn = columns.sum(axis=0), shown.ground.draws.sums(columns.astype(np.float64))
+
+    def work(p: Floats, y: Floats) -> Floats:
+        found = cells(p, y)
+        known = ~np.isnan(found)
+        return np.stack([np.where(known, found, 0.0).sum(axis=1), known.sum(axis=1)], axis=1)
+
+    columns = np.asarray(by_rows(work, shown.scores, shown.ground.test.labels))
+    total, drawn = columns.sum(axis=0), shown.ground.draws.sums(columns)
     return Found(float(total[0] / total[1]), drawn[:, 0] / drawn[:, 1])
 
 
 def _bce(shown: Routed) -> Found:
-    return _mean_of_cells(shown, bce_cells(shown.scores, shown.ground.test.labels))
+    return _mean_of_cells(shown, bce_cells)
 
 
 def _brier(shown: Routed) -> Found:
-    return _mean_of_cells(shown, brier_cells(shown.scores, shown.ground.test.labels))
+    return _mean_of_cells(shown, brier_cells)
 
 
 def _ece(shown: Routed) -> Found:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pipelines.evaluate.baselines import query_oracle, random_mean
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
 from pipelines.evaluate.selection import at_choice
+from pipelines.large.rows import distinct
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ def macro(column: Floats, tasks: NDArray[np.str_]) -> float:
     """
     means = [
         float(np.nanmean(column[tasks == task]))
-        for task in np.unique(tasks)
+        for task in distinct(tasks)
         if not np.isnan(column[tasks == task]).all()
     ]
     return float(np.mean(means)) if means else float("nan")
@@ -31,7 +32,7 @@ def macro(column: Floats, tasks: NDArray[np.str_]) -> float:
 def _drawn(shown: Routed, columns: Floats) -> Floats:
     """(resamples, c) macro means of columns (n, c), tasks as drawn."""
     tasks = shown.ground.test.tasks
-    names = np.unique(tasks)
+    names = distinct(tasks)
     total = np.zeros((shown.ground.draws.resamples, columns.shape[1]))
     seen = np.zeros_like(total)
     for task in names:
@@ -67,7 +68,7 @@ def _gain_r(shown: Routed) -> Found:
 
 def _gain_b(shown: Routed) -> Found:
     ground = shown.ground
-    return _against(shown, ground.singles()[:, ground.best_on_test], True, 1.0)
+    return _against(shown, ground.single_scores(ground.best_on_test), True, 1.0)
 
 
 def _gap_o(shown: Routed) -> Found:

@@ -7,16 +7,23 @@ from numpy.typing import NDArray
 
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Swept
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
 
 def anchors(ground: Ground, measure: str) -> tuple[Floats, Floats, Floats]:
     """(n,) least and greatest cost of each query, and the score of its cheapest answer."""
-    cost = np.where(ground.available(measure), ground.test.costs[measure], np.nan)
-    cheap = np.nanargmin(cost, axis=1)
-    rows = np.arange(len(cost))
-    return cost[rows, cheap], np.nanmax(cost, axis=1), ground.test.labels[rows, cheap]
+
+    def work(labels: Floats, costs: Floats) -> Floats:
+        cost = np.where(np.isnan(labels), np.nan, costs)
+        cheap = np.nanargmin(cost, axis=1)
+        rows = np.arange(len(cost))
+        return np.stack([cost[rows, cheap], np.nanmax(cost, axis=1), labels[rows, cheap]], axis=1)
+
+    found = by_rows(work, ground.test.labels, ground.test.costs[measure])
+    least, most, score = (np.ascontiguousarray(column) for column in found.T)
+    return least, most, score
 
 
 def nauc(cost: Floats, accuracy: Floats, low: float, high: float, first: float) -> float:

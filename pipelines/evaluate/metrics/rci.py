@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
-from pipelines.evaluate.selection import Choice, at_choice, mean_costs
+from pipelines.evaluate.selection import Choice, at_choice
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
@@ -25,19 +26,23 @@ def rci_column(labels: Floats, mean_cost: Floats, choice: Choice) -> Floats:
     >>> rci_column(y, np.array([1.0, 9.0]), np.array([1, 1, 1, 0])).tolist()
     [1.0, 0.0, 1.0, 0.0]
     """
-    y = np.where(np.isnan(labels), -np.inf, labels)
-    top = y == y.max(axis=1, keepdims=True)
     dearest = mean_cost == np.nanmax(mean_cost)
-    good = np.asarray(at_choice(top.astype(np.float64), choice)) > 0
-    only_dearest = ~(top & ~dearest).any(axis=1)
-    return np.where(good & (~dearest[choice] | only_dearest), 0.0, 1.0)
+
+    def work(part: Floats, chosen: Choice) -> Floats:
+        y = np.where(np.isnan(part), -np.inf, part)
+        top = y == y.max(axis=1, keepdims=True)
+        good = at_choice(top.astype(np.float64), chosen) > 0
+        only_dearest = ~(top & ~dearest).any(axis=1)
+        return np.where(good & (~dearest[chosen] | only_dearest), 0.0, 1.0)
+
+    return np.asarray(by_rows(work, labels, choice))
 
 
 def _compute(shown: Routed) -> Found | None:
     measure = shown.ground.measure
     if measure is None:
         return None
-    cost = mean_costs(shown.ground.singles(measure))
+    cost = shown.ground.single_means(measure)
     return shown.mean(rci_column(shown.ground.test.labels, cost, shown.choice))
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
 from pipelines.evaluate.selection import at_choice
+from pipelines.large.rows import by_rows
 
 Floats = NDArray[np.float64]
 
@@ -17,15 +18,19 @@ def entropies(scores: Floats) -> Floats:
     >>> entropies(np.zeros((1, 4))).tolist()
     [2.0]
     """
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p = shifted / shifted.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(-np.where(p > 0, p * np.log2(p), 0.0).sum(axis=1)) + 0.0
+
+    def work(part: Floats) -> Floats:
+        shifted = np.exp(part - part.max(axis=1, keepdims=True))
+        p = shifted / shifted.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(-np.where(p > 0, p * np.log2(p), 0.0).sum(axis=1)) + 0.0
+
+    return np.asarray(by_rows(work, scores))
 
 
 def over(shown: Routed, model: int) -> Found:
     """Mean score of the choices over that of one model, on the same questions."""
-    alone = shown.ground.singles()[:, model]
+    alone = shown.ground.single_scores(model)
     columns = np.stack([at_choice(shown.ground.test.labels, shown.choice), alone], axis=1)
     below = float(columns[:, 1].mean())
     if not below > 0:

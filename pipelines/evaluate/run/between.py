@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 def comparisons(ground: Ground, measured: Sequence[Measured]) -> list[Comparison]:
     y = ground.test.labels
     hits = {one.router: (float(at_choice(y, one.choice).mean()), one.accuracy) for one in measured}
-    single = ground.singles()[:, ground.single]
+    single = ground.single_scores(ground.single)
     hits["best single"] = (float(single.mean()), ground.draws.means(single[:, None])[:, 0])
     found = compare("accuracy", ground.split, hits)
     for name in ground.prices:

@@ -14,6 +14,7 @@ from pipelines.evaluate.rows import Metric, metric
 from pipelines.evaluate.selection import at_choice, best
 from pipelines.evaluate.significance import seed_spread
 from pipelines.large.room import kept
+from pipelines.large.rows import every
 from pipelines.routers.base import Router
 
 Floats = NDArray[np.float64]
@@ -58,7 +59,7 @@ def fitted(
             found = np.asarray(router.scores(queries), dtype=np.float64)
             if clock is not None:
                 seconds.setdefault(name, (clock() - before) / max(shape[0], 1))
-            if found.shape != shape or not np.isfinite(found).all():
+            if found.shape != shape or not every(np.isfinite, found):
                 wrong = "are not finite" if found.shape == shape else f"have shape {found.shape}"
                 raise BadInput(
                     f"the scores of router {name!r} {wrong}",

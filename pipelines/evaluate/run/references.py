@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import alone, levels, random_mean, task_oracle
+from pipelines.evaluate.baselines import levels, random_mean, task_oracle
 from pipelines.evaluate.ground import Ground
 from pipelines.evaluate.measured import Measured
 from pipelines.evaluate.rows import Metric, metric
 from pipelines.evaluate.selection import best
+from pipelines.large.room import room, taken
+from pipelines.large.rows import by_rows, distinct, side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -20,14 +22,15 @@ def reference_scores(ground: Ground) -> dict[str, Floats]:
     """(n, m) scores of the per-query and of the per-task oracle."""
     test = ground.test
     chosen = task_oracle(test.labels, test.tasks, ground.price, ground.order)
-    per_task = np.zeros_like(test.labels)
-    for task in np.unique(test.tasks):
-        at = test.tasks == task
-        per_task[at] = np.nan_to_num(levels(test.labels[at]), nan=-1.0)
+    per_task = room(test.labels.shape)
+    for task in distinct(test.tasks):
+        at = np.flatnonzero(test.tasks == task)
+        per_task[at] = np.nan_to_num(levels(taken(test.labels, at)), nan=-1.0)
     # Levels say what the sweep needs; where labels are missing they may rank a stand-in wrongly.
     off = np.flatnonzero(best(per_task, ground.available(), ground.price) != chosen)
-    per_task[off, chosen[off]] = per_task[off].max(axis=1) + 1e-9
-    return {"oracle": np.nan_to_num(test.labels, nan=-1.0), "task oracle": per_task}
+    per_task[off, chosen[off]] = taken(per_task, off).max(axis=1) + 1e-9
+    oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
+    return {"oracle": oracle, "task oracle": per_task}
 
 
 def plain_references(ground: Ground) -> list[Metric]:
@@ -39,7 +42,7 @@ def plain_references(ground: Ground) -> list[Metric]:
     columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
     columns["best single"] = y[:, ground.single]
     columns["uniform random"] = random_mean(ground.test.labels)
-    replicates = ground.draws.means(np.stack(list(columns.values()), axis=1))
+    replicates = ground.draws.means(side_by_side(list(columns.values())))
     rows = [
         metric(name, "accuracy", split, _mean(column), replicates[:, k], "no label in the split")
         for k, (name, column) in enumerate(columns.items())
@@ -67,7 +70,7 @@ def _mean(column: Floats) -> float:
 def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
     """Share of questions on which a router chooses the best generalist; 1 is collapse onto it."""
     rows = []
-    asked = alone(ground.available(), ground.order)[:, ground.single]
+    asked = ground.asked(ground.single)
     for one in measured:
         same = (one.choice == asked).astype(np.float64)[:, None]
         rows.append(
@@ -86,10 +89,14 @@ def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
 def _by_task(ground: Ground, router: str, same: Floats) -> list[Metric]:
     """The same within every task (RouterBench+, Table 4); nothing to add where there is one."""
     tasks = ground.test.tasks
-    names = np.unique(tasks)
+    names = distinct(tasks)
     if len(names) < 2:
         return []
-    columns = np.where(tasks[:, None] == names[None, :], same[:, None], np.nan)
+    columns = by_rows(
+        lambda task, one: np.where(task[:, None] == names[None, :], one[:, None], np.nan),
+        tasks,
+        same,
+    )
     drawn = ground.draws.means(columns)
     return [
         metric(

@@ -59,13 +59,14 @@ def exchanges(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
 
 
 def choices(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
-    ids = np.array(ground.test.model_ids)
+    asked = pa.array(ground.test.query_ids, pa.string())
+    models = pa.array(ground.test.model_ids, pa.string())
     parts = [
         pa.table(
             {
-                "query_id": pa.array(ground.test.query_ids, pa.string()),
-                "router": pa.array([one.router] * ground.test.n_queries, pa.string()),
-                "model_id": pa.array(ids[one.choice].tolist(), pa.string()),
+                "query_id": asked,
+                "router": pa.repeat(pa.scalar(one.router, pa.string()), len(asked)),
+                "model_id": models.take(pa.array(one.choice)),
                 "score": pa.array(at_choice(ground.test.labels, one.choice)),
             }
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from pipelines.large.room import room
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
 
 
@@ -22,4 +21,6 @@ class BestGeneralist:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        return np.tile(self._means, (len(queries), 1))
+        out = room((len(queries), len(self._means)))
+        out[...] = self._means
+        return out

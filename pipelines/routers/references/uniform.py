@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 
+from pipelines.large.room import blocks, room
 from pipelines.routers.base import Examples, Floats, Queries, Traits
 
 
@@ -28,11 +29,12 @@ class UniformRandom:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        out = np.empty((len(queries), len(self._salt)))
-        for column, salt in enumerate(self._salt):
-            digests = b"".join(
-                hashlib.blake2b(salt + query.encode(), digest_size=8).digest()
-                for query in queries.query_ids
-            )
-            out[:, column] = np.frombuffer(digests, dtype="<u8") / 2.0**64
+        out = room((len(queries), len(self._salt)))
+        for part in blocks(len(queries)):
+            ids = [query.encode() for query in queries.query_ids[part]]
+            for column, salt in enumerate(self._salt):
+                digests = b"".join(
+                    hashlib.blake2b(salt + query, digest_size=8).digest() for query in ids
+                )
+                out[part, column] = np.frombuffer(digests, dtype="<u8") / 2.0**64
         return out

@@ -1,0 +1,79 @@
+"""Work on arrays as long as a release that looks at each row by itself, a block of rows at a time.
+
+What comes out lies where `room` puts it. Up to one block it is the plain call, so figures of
+small releases are what they always were; beyond it not a digit changes with the size of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.large import room
+
+Array = NDArray[Any]
+
+
+def by_rows(work: Callable[..., Any], *values: Array) -> Any:
+    """`work(*values)`, for work that gives each row the same whatever rows stand beside it.
+
+    Args:
+        values: arrays of n rows each.
+
+    Returns:
+        (n, …) what `work` returns.
+    """
+    n = len(values[0])
+    if n <= room.ROWS:
+        return work(*values)
+    out: Array | None = None
+    for part in room.blocks(n):
+        found = work(*(value[part] for value in values))
+        if out is None:
+            out = room.room((n, *found.shape[1:]), found.dtype)
+        out[part] = found
+    return out
+
+
+def known(values: Array) -> NDArray[np.bool_]:
+    """(n, …) whether there is a value."""
+    return np.asarray(by_rows(lambda part: ~np.isnan(part), values))
+
+
+def sums_of(work: Callable[..., Any], *values: Array) -> Any:
+    """`work(*values).sum(axis=0)` of such work on matrices."""
+    rows, columns = values[0].shape
+    if columns == 1 or 0 < values[0].strides[0] < values[0].strides[1]:
+        return work(*values).sum(axis=0)  # numpy adds what stands side by side in another order
+    total: Array | None = None  # rows are added one after the other, so blocks change nothing
+    for part in room.blocks(max(rows, 1)):
+        found = work(*(value[part] for value in values))
+        if total is not None:
+            found = np.concatenate([total[None], found])
+        total = found.sum(axis=0)
+    return total
+
+
+def every(work: Callable[..., Any], *values: Array) -> bool:
+    """Whether `work(*values)` is true throughout."""
+    return all(
+        bool(np.all(work(*(value[part] for value in values))))
+        for part in room.blocks(len(values[0]))
+    )
+
+
+def side_by_side(columns: Sequence[Array]) -> NDArray[np.float64]:
+    """(n, k) columns of n numbers each as one array."""
+    out = room.room((len(columns[0]), len(columns)))
+    for k, column in enumerate(columns):
+        out[:, k] = column
+    return out
+
+
+def distinct(values: NDArray[np.str_]) -> NDArray[np.str_]:
+    """`np.unique(values)`, without a sorted copy of all of them."""
+    parts = [np.unique(values[part]) for part in room.blocks(len(values))]
+    return np.unique(np.concatenate(parts)) if parts else np.unique(values)
