@@ -2,7 +2,7 @@
 
 `python -m benchmarks growth --labels 300000,1000000,3000000 --json` builds a release of each
 size, then verifies it, compares it with itself, reads it as an evaluation does, evaluates the
-routers that need no embeddings, and writes its site. Each stage runs in a process of its own,
+routers that need no embeddings, certifies it, and writes its site. Each stage runs in a process of its own,
 and processes it starts are counted; the exponent is the slope of CPU-seconds over labels, both
 as logarithms, fitted to all sizes. `peak_rss_mb` counts pages of mapped files that lie in memory
 as well; `peak_anon_mb` leaves out what can be taken back: anonymous memory, looked at 20 times a
@@ -146,6 +146,13 @@ def _evaluate(folder: Path, labels: int, models: int) -> None:
         raise AssertionError("an evaluation without figures")
 
 
+def _certify(folder: Path, labels: int, models: int) -> None:
+    from flows.actions.evaluate import certify
+
+    if certify(_release(folder), resamples=200).n_queries != labels // models:
+        raise AssertionError("a certificate about other questions")
+
+
 def _site(folder: Path, labels: int, models: int) -> None:
     from flows.actions.site import write
 
@@ -160,6 +167,7 @@ STAGES: dict[str, Callable[[Path, int, int], None]] = {
     "diff": _diff,
     "evaluate_reads": _read,
     "evaluate": _evaluate,
+    "certify": _certify,
     "site": _site,
 }
 

@@ -44,12 +44,12 @@ def known(values: Array) -> NDArray[np.bool_]:
 
 
 def sums_of(work: Callable[..., Any], *values: Array) -> Any:
-    """`work(*values).sum(axis=0)` of such work on matrices."""
-    rows, columns = values[0].shape
-    if columns == 1 or 0 < values[0].strides[0] < values[0].strides[1]:
+    """`work(*values).sum(axis=0)` of such work on matrices, or on positions of their rows."""
+    n, step = values[0].shape, values[0].strides
+    if len(n) > 1 and (n[1] == 1 or 0 < step[0] < step[1]):
         return work(*values).sum(axis=0)  # numpy adds what stands side by side in another order
     total: Array | None = None  # rows are added one after the other, so blocks change nothing
-    for part in room.blocks(max(rows, 1)):
+    for part in room.blocks(max(n[0], 1)):
         found = work(*(value[part] for value in values))
         if total is not None:
             found = np.concatenate([total[None], found])
@@ -73,7 +73,7 @@ def side_by_side(columns: Sequence[Array]) -> NDArray[np.float64]:
     return out
 
 
-def distinct(values: NDArray[np.str_]) -> NDArray[np.str_]:
+def distinct(values: Array) -> Array:
     """`np.unique(values)`, without a sorted copy of all of them."""
     parts = [np.unique(values[part]) for part in room.blocks(len(values))]
     return np.unique(np.concatenate(parts)) if parts else np.unique(values)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.baselines import alone, ranked, single_means
 from pipelines.evaluate.plateau import right
-from pipelines.evaluate.selection import at_choice, mean_costs
+from pipelines.evaluate.selection import at_choice, mean_costs, means_of
+from pipelines.large.room import taken
+from pipelines.large.rows import by_rows, distinct, sums_of
 
 Floats = NDArray[np.float64]
 
@@ -81,21 +85,30 @@ def chance_corrected_oracle(
     >>> chance_corrected_oracle(y, y, np.array(["a"] * 4), np.zeros(4)).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
-    known = ~np.isnan(labels)
-    top = np.where(known, labels, -np.inf).max(axis=1)
-    out = np.where(known.any(axis=1), top, np.nan)
-    good = right(correct)
-    for task in np.unique(tasks):
+
+    def best(part: Floats) -> Floats:
+        top = np.where(np.isnan(part), -np.inf, part).max(axis=1)
+        return np.where(top > -np.inf, top, np.nan)
+
+    out = np.asarray(by_rows(best, labels))
+    for task in distinct(tasks):
         for g in np.unique(chance[(tasks == task) & (chance > 0)]):
-            at = (tasks == task) & (chance == g)
-            accuracy = np.nan_to_num(single_means(correct[at]))
+            at = np.flatnonzero((tasks == task) & (chance == g))
+            decided = taken(correct, at)
+            accuracy = np.nan_to_num(single_means(decided))
             knows = np.maximum(accuracy - g, 0.0) / (1 - g) if g < 1 else np.zeros_like(accuracy)
-            n = np.maximum((~np.isnan(correct[at])).sum(axis=0), 1)
+            n = np.maximum(sums_of(lambda part: ~np.isnan(part), decided), 1)
             knows[accuracy - g <= SURE * np.sqrt(g * (1 - g) / n)] = 0.0
             surely = np.where(accuracy > 0, knows / np.maximum(accuracy, 1e-300), 0.0)
-            nobody = np.where(good[at], 1 - surely, 1.0).prod(axis=1)
-            out[at] = np.where(known[at].any(axis=1), 1 - nobody + nobody * g, np.nan)
+            nobody = _nobody(decided, surely)
+            out[at] = np.where(np.isnan(out[at]), np.nan, 1 - nobody + nobody * g)
     return out
+
+
+def _nobody(correct: Floats, surely: Floats) -> Floats:
+    """(n,) chance that no model that is right knows the answer."""
+    found = by_rows(lambda part: np.where(right(part), 1 - surely, 1.0).prod(axis=1), correct)
+    return np.asarray(found)
 
 
 def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: int = 0) -> Floats:
@@ -106,37 +119,53 @@ def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: in
     """
     half = _halves(tasks, np.random.default_rng(seed))
     out = np.full(len(labels), np.nan)
-    for task in np.unique(tasks):
+    for task in distinct(tasks):
         for side in (0, 1):
             fit = np.flatnonzero((tasks == task) & (half == side))
             score = np.flatnonzero((tasks == task) & (half != side))
             if len(fit) and len(score):
-                order = ranked(labels[fit])
-                chosen = alone(~np.isnan(labels[score]), order)[:, order[0]]
-                out[score] = at_choice(labels[score], chosen)
+                order = ranked(taken(labels, fit))
+                out[score] = _first_of(taken(labels, score), order)
     return out
 
 
-def _halves(tasks: NDArray[np.str_], generator: np.random.Generator) -> NDArray[np.int64]:
+def _first_of(labels: Floats, order: NDArray[np.int64]) -> Floats:
+    """(n,) score of the first model in order that has a label."""
+
+    def work(part: Floats) -> Floats:
+        return at_choice(part, alone(~np.isnan(part), order)[:, order[0]])
+
+    return np.asarray(by_rows(work, labels))
+
+
+def _halves(tasks: NDArray[Any], generator: np.random.Generator) -> NDArray[np.int64]:
     """(n,) 0 or 1: a random half within every task."""
     half = np.zeros(len(tasks), dtype=np.int64)
-    for task in np.unique(tasks):
+    for task in distinct(tasks):
         at = generator.permutation(np.flatnonzero(tasks == task))
         half[at[: len(at) // 2]] = 1
     return half
 
 
-def specialist_scores(labels: Floats, tasks: NDArray[np.str_]) -> Floats:
+def specialist_scores(
+    labels: Floats, tasks: NDArray[Any], rows: NDArray[np.int64] | None = None
+) -> Floats:
     """(t, m) how much better a model is on a task than its level and the task's let expect.
 
     The interaction a(t, m) − a(t, ·) − a(·, m) + a(·, ·) of the task accuracies:
     zero everywhere when one order of models holds in all tasks.
 
+    Args:
+        tasks: (k,) task of each of `rows`.
+        rows: (k,) the rows of `labels` that count; all by default.
+
     >>> y = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> specialist_scores(y, np.array(["a", "b"])).tolist()
     [[0.5, -0.5], [-0.5, 0.5]]
     """
-    table = np.array([single_means(labels[tasks == task]) for task in np.unique(tasks)])
+    rows = np.arange(len(labels)) if rows is None else rows
+    each = [rows[tasks == task] for task in distinct(tasks)]
+    table = np.array([means_of(lambda at: labels[at], some) for some in each])
     overall = mean_costs(table.reshape(-1, 1))
     return np.asarray(table - mean_costs(table.T)[:, None] - mean_costs(table) + overall)
 
@@ -150,18 +179,20 @@ def specialist_stability(
     a property of the models; near 0, of the draw of questions. None when there
     are fewer than two tasks with four queries or fewer than two models.
     """
-    names, sizes = np.unique(tasks, return_counts=True)
-    use = np.isin(tasks, names[sizes >= 4])
-    if len(names[sizes >= 4]) < 2 or labels.shape[1] < 2:
+    names = distinct(tasks)
+    number = by_rows(lambda part: np.searchsorted(names, part), tasks)
+    large = np.bincount(number) >= 4
+    if large.sum() < 2 or labels.shape[1] < 2:
         return None
-    y, t = labels[use], tasks[use]
+    use = np.flatnonzero(large[number])
+    t = number[use]
     generator = np.random.default_rng(seed)
     found = []
     for _ in range(rounds):
         half = _halves(t, generator)
         with np.errstate(invalid="ignore"):
-            a = specialist_scores(y[half == 0], t[half == 0]).ravel()
-            b = specialist_scores(y[half == 1], t[half == 1]).ravel()
+            a = specialist_scores(labels, t[half == 0], use[half == 0]).ravel()
+            b = specialist_scores(labels, t[half == 1], use[half == 1]).ravel()
         both = ~np.isnan(a) & ~np.isnan(b)
         if both.sum() > 2 and a[both].std() > 1e-12 and b[both].std() > 1e-12:
             r = float(np.corrcoef(a[both], b[both])[0, 1])
@@ -185,9 +216,8 @@ def dominated(cost: Floats, accuracy: Floats) -> NDArray[np.bool_]:
 
 def agreement(correct: Floats) -> Floats:
     """(n,) share of pairs of models that are both right or both wrong; NaN below two labels."""
-    known = ~np.isnan(correct)
-    k = known.sum(axis=1)
-    r = right(correct).sum(axis=1)
+    k = by_rows(lambda part: (~np.isnan(part)).sum(axis=1), correct)
+    r = by_rows(lambda part: right(part).sum(axis=1), correct)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(k > 1, (r * (r - 1) + (k - r) * (k - r - 1)) / (k * (k - 1)), np.nan)
 

@@ -30,6 +30,8 @@ from pipelines.evaluate.certificate.headroom import (
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.plateau import hard_subset, right, solvable
 from pipelines.evaluate.selection import Choice, at_choice, mean_costs
+from pipelines.large.room import room, taken
+from pipelines.large.rows import by_rows, known, side_by_side
 
 Floats = NDArray[np.float64]
 
@@ -81,13 +83,13 @@ def pool_figures(
     """
     y = core.labels
     compared = np.flatnonzero(~np.isnan(y[:, single]))
-    columns, reasons = _columns(
-        core.take(compared), None if cost is None else cost[compared], single, draws.seed
-    )
+    some = core.take(compared)
+    paid = None if cost is None else cost if some is core else taken(cost, compared)
+    columns, reasons = _columns(some, paid, single, draws.seed)
     names = list(columns)
-    wide = np.full((core.n_queries, len(names)), np.nan)
-    wide[compared] = np.stack([columns[name] for name in names], axis=1)
-    replicates = draws.means(np.concatenate([wide, y], axis=1))
+    wide = room((core.n_queries, len(names)), fill=np.nan)
+    wide[compared] = side_by_side([columns[name] for name in names])
+    replicates = draws.means(by_rows(lambda *part: np.concatenate(part, axis=1), wide, y))
     figures: dict[str, Figure] = {}
     for k, name in enumerate(names):
         figures[name] = _figure(wide[:, k], replicates[:, k], "no query has a value")
@@ -121,7 +123,8 @@ def _columns(
     order = np.array([single, *(k for k in ranked(y).tolist() if k != single)])
     per_task = at_choice(y, task_oracle(y, core.tasks, order=order))
     can = solvable(decided)
-    n_right, n_known = right(decided).sum(axis=1), (~np.isnan(y)).sum(axis=1)
+    all_right = by_rows(lambda d, v: right(d).sum(axis=1) == (~np.isnan(v)).sum(axis=1), decided, y)
+    covered = by_rows(lambda part: right(part)[:, single], decided)
     by_chance = chance_corrected_oracle(y, decided, core.tasks, core.chance)
     columns: dict[str, Floats] = {
         "best_single": y[:, single],
@@ -135,8 +138,8 @@ def _columns(
         "gap_query_oracle_chance_corrected": by_chance - y[:, single],
         "hard_share": np.where(can, hard_subset(decided, single).astype(np.float64), np.nan),
         "unsolved_share": (~can).astype(np.float64),
-        "all_right_share": (n_right == n_known).astype(np.float64),
-        "best_covers": np.where(can & ~np.isnan(y[:, single]), right(decided)[:, single], np.nan),
+        "all_right_share": all_right.astype(np.float64),
+        "best_covers": np.where(can & ~np.isnan(y[:, single]), covered, np.nan),
         "redundancy": agreement(decided),
     }
     reasons = _mix(core, cost, oracle, top, columns)
@@ -152,7 +155,7 @@ def _mix(
         return {"cost_matched_mix": why, "gap_mix": why}
     y = core.labels
     spent = float(np.nanmean(at_choice(cost, oracle)))
-    who = alone(~np.isnan(y), ranked(y))
+    who = alone(known(y), ranked(y))
     singles = at_choice(y, who)
     weights = mix_weights(mean_costs(at_choice(cost, who)), singles.mean(axis=0), spent)
     mixed = singles @ weights

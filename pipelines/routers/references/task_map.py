@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipelines.large.room import room
+from pipelines.large.rows import distinct, sums_of
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 
 
@@ -31,19 +33,20 @@ class TaskMap:
     def fit(self, train: Examples) -> TaskMap:
         train = usable(train)
         self._overall = model_means(train.labels)
-        known = ~np.isnan(train.labels)
-        filled = np.where(known, train.labels, 0.0)
-        self._tasks = np.unique(train.queries.tasks)
+        labels, tasks = train.labels, train.queries.tasks
+        self._tasks = distinct(tasks)
         means = []
         for task in self._tasks:
-            at = train.queries.tasks == task
-            total = filled[at].sum(axis=0) + self.prior * self._overall
-            means.append(total / (known[at].sum(axis=0) + self.prior))
+            at = np.flatnonzero(tasks == task)
+            total = sums_of(lambda rows: np.nan_to_num(labels[rows]), at)
+            n = sums_of(lambda rows: ~np.isnan(labels[rows]), at)
+            means.append((total + self.prior * self._overall) / (n + self.prior))
         self._means = np.array(means)
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        found = np.tile(self._overall, (len(queries), 1))
+        found = room((len(queries), len(self._overall)))
+        found[...] = self._overall
         for position, task in enumerate(self._tasks):
             found[queries.tasks == task] = self._means[position]
         return found
