@@ -2,11 +2,11 @@
 
 `python -m benchmarks growth --labels 300000,1000000,3000000 --json` builds a release of each
 size, then verifies it, compares it with itself, reads it as an evaluation does, evaluates the
-routers that need no embeddings, certifies it, and writes its site. Each stage runs in a process of its own,
-and processes it starts are counted; the exponent is the slope of CPU-seconds over labels, both
-as logarithms, fitted to all sizes. `peak_rss_mb` counts pages of mapped files that lie in memory
-as well; `peak_anon_mb` leaves out what can be taken back: anonymous memory, looked at 20 times a
-second.
+routers that need no embeddings, certifies it, and writes its site. Each stage runs in a process
+of its own, and processes it starts are counted; the exponent is the slope of CPU-seconds over
+labels, both as logarithms, fitted to all sizes. `peak_rss_mb` counts pages of mapped files that
+lie in memory as well; `peak_anon_mb` leaves out what can be taken back: anonymous memory, looked
+at 20 times a second.
 """
 
 from __future__ import annotations
