@@ -108,16 +108,30 @@ class Draws:
             return np.where(totals > 0, sums / totals, np.nan)
 
 
-def interval(replicates: Floats, level: float = 0.95) -> tuple[float, float]:
+def interval(
+    replicates: Floats, level: float = 0.95, *, value: float | None = None
+) -> tuple[float, float]:
     """Percentile interval of one statistic's replicates; NaN replicates are left out.
 
     Efron & Tibshirani (1993), An Introduction to the Bootstrap, the percentile interval.
+
+    Args:
+        value: The statistic itself. Drawing again pushes a distance, an entropy or the largest of
+            several to one side, as far as to miss it. The replicates are then moved so that their
+            median is the value, and the ends kept where it or any replicate lies.
+
+    >>> [round(end, 4) for end in interval(np.array([0.5, 0.5, 0.75]), value=0.25)]
+    [0.25, 0.4875]
     """
     found = replicates[~np.isnan(replicates)]
     if not len(found):
         return float("nan"), float("nan")
     tail = (1 - level) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
+    if value is not None and not low <= value <= high:
+        moved = value - np.median(found)
+        low = max(low + moved, min(value, found.min()))
+        high = min(high + moved, max(value, found.max()))
     return float(low), float(high)
 
 

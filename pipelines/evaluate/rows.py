@@ -107,7 +107,7 @@ def metric(
     """Row from a value and its replicates; NaN becomes null with the reason."""
     if value is None or math.isnan(value):
         return Metric(router, name, split, None, reason=reason)
-    low, high = interval(replicates) if replicates is not None else (math.nan, math.nan)
+    low, high = (math.nan, math.nan) if replicates is None else interval(replicates, value=value)
     return Metric(
         router,
         name,

@@ -221,7 +221,7 @@ def _dominance(
     off = dominated(levels(cost), np.nan_to_num(levels(labels), nan=0.0))
     accuracy = np.nan_to_num(draws.means(evened(labels)), nan=0.0)
     shares = dominated(draws.means(evened(cost)), accuracy).mean(axis=-1)
-    low, high = interval(shares)
+    low, high = interval(shares, value=float(off.mean()))
     figures["dominated_share"] = Figure(float(off.mean()), low, high)
     return off
 

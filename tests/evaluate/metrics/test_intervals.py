@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pipelines.evaluate.run import evaluate
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
@@ -28,3 +30,14 @@ def test_every_metric_has_an_interval_that_holds_its_value() -> None:
     for row in drawn:
         assert row["low"] - 1e-9 <= row["value"] <= row["high"] + 1e-9, row
     assert sum(row["low"] < row["high"] for row in drawn) > 0.8 * len(drawn)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_drawing_again_pushes_aside_has_an_interval_that_holds_it(seed: int) -> None:
+    # Distances and calibration errors cannot be negative: each resample adds to them.
+    routers = {"a": lambda s: Fixed(5), "b": lambda s: Fixed(105)}
+    done = evaluate(awkward(seed, 200, 5), routers, resamples=200, points=7, pair=("m0", "m1"))
+    rows = [row for row in done.metrics.to_pylist() if row["low"] is not None]
+    assert {row["metric"] for row in rows} >= {"ece", "pareto_dist[usd]", "top_share"}
+    for row in rows:
+        assert row["low"] - 1e-9 <= row["value"] <= row["high"] + 1e-9, row
