@@ -49,7 +49,7 @@ def suite(order: str = OBEY) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="smollm2-135m-q8_0", help="of the pool that is served")
-    parser.add_argument("--tokens", type=int, default=128, help="of a judge's reply")
+    parser.add_argument("--tokens", type=int, default=128, help="of a reply; 0: only the log-odds")
     parser.add_argument("--every", type=int, default=1, help="only each so-manieth injection")
 
 
@@ -60,8 +60,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     with TemporaryDirectory() as place:
         folder = Path(place)
         tables = asked(arguments.every)
-        with served_model(folder) as url:
-            found = measure(url, folder, arguments.model, arguments.tokens, tables)
+        found = {}
+        if arguments.tokens:
+            with served_model(folder) as url:
+                found = measure(url, folder, arguments.model, arguments.tokens, tables)
         return {
             "model": arguments.model,
             "injections": tables[0].num_rows,

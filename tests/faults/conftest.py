@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.calls.loopback import Loopback
+from tests.faults import odd
 from tests.faults.attacks import Row, table
 from tests.faults.yard import Builder, Yard, behave, bytes_of
 
@@ -51,7 +52,7 @@ def full() -> bool:
 @pytest.fixture(scope="session")
 def mutants() -> Callable[[bytes, int], Iterator[bytes]]:
     """`mutants(data, n)`: n damaged copies, the same ones in every run."""
-    return _mutants
+    return lambda data, count: islice(odd.mutants(data, len(data)), count)
 
 
 @pytest.fixture(scope="session")
@@ -81,29 +82,6 @@ def right(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             assert bytes_of(again.release) == bytes_of(yard.release)
         assert yard.invented() == 0
         yield yard
-
-
-def _mutants(data: bytes, count: int) -> Iterator[bytes]:
-    chance = random.Random(len(data))
-    for _ in range(count):
-        found = bytearray(data)
-        for _ in range(chance.choice((1, 1, 2, 4, 16))):
-            at = chance.randrange(len(found) + 1)
-            kind = chance.randrange(6)
-            if kind == 0 and at < len(found):
-                found[at] ^= 1 << chance.randrange(8)
-            elif kind == 1 and at < len(found):
-                found[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-            elif kind == 2:
-                del found[at : at + chance.randrange(1, 32)]
-            elif kind == 3:
-                found[at:at] = found[at : at + chance.randrange(1, 64)]
-            elif kind == 4:
-                found[at:at] = chance.randbytes(chance.randrange(1, 9))
-            else:
-                other = chance.randrange(len(found) + 1)
-                found[at : at + 8] = found[other : other + 8]
-        yield bytes(found)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -15,6 +15,8 @@ ODD: list[Any] = [
     None, True, False, 0, -1, 10**30, 1e308, float("inf"), float("nan"), "", "x", "\x00", "\ud800",
     "\x1b[31m", "x" * 5_000, [], {}, [[]], [None], {"": None}, [1, "a"], "1e999", "-0", "٤٢", " ",
 ]  # fmt: skip
+#: Bytes that end or begin something: a number's edge, a quote, a comma, a brace.
+_BYTES = (0, 1, 0x7F, 0x80, 0xFF, 0x22, 0x2C, 0x7B)
 
 
 def mutants(data: bytes, seed: int) -> Iterator[bytes]:
@@ -24,19 +26,22 @@ def mutants(data: bytes, seed: int) -> Iterator[bytes]:
         found = bytearray(data)
         for _ in range(chance.choice((1, 1, 2, 4, 16))):
             at = chance.randrange(len(found) + 1)
-            kind = chance.randrange(6)
+            kind = chance.randrange(7)
             if kind == 0 and at < len(found):
                 found[at] ^= 1 << chance.randrange(8)
             elif kind == 1 and at < len(found):
-                found[at] = chance.choice((0, 0x7F, 0xFF, 0x22, 0x2C, 0x7B, chance.randrange(256)))
+                found[at] = chance.choice((*_BYTES, chance.randrange(256)))
             elif kind == 2:
                 del found[at : at + chance.randrange(1, 32)]
             elif kind == 3:
                 found[at:at] = found[at : at + chance.randrange(1, 64)]
             elif kind == 4:
                 found[at:at] = chance.randbytes(chance.randrange(1, 9))
-            else:
+            elif kind == 5:
                 del found[at:]
+            else:
+                other = chance.randrange(len(found) + 1)
+                found[at : at + 8] = found[other : other + 8]
         yield bytes(found)
 
 
