@@ -119,7 +119,7 @@ def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile) and error.errno:
             raise
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     except MemoryError as error:
         raise too_large(path, "needs more memory than there is") from error
 
@@ -151,12 +151,14 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from pipelines.parquet_bounds import bounded
+
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(bounded(path))
         for batch in file.iter_batches(batch_size=4096):
             yield from batch.to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
 class _Gzip(gzip.GzipFile):
@@ -281,7 +283,8 @@ def _document(path: Path) -> list[dict[str, Any]] | None:
     return found if all(isinstance(one, dict) for one in found) else None
 
 
-def _damaged(path: Path, error: Exception) -> SourceError:
+def damaged(path: Path, error: Exception) -> SourceError:
+    """The error of a file that is not what its name says."""
     return SourceError(
         f"{path.name} cannot be read: {error}",
         where=str(path),

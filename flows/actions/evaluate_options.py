@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.tradeoff import Bands
+from pipelines.parquet_bounds import bounded
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:
@@ -69,7 +70,7 @@ def read_picks(path: Path) -> dict[str, dict[str, float]]:
 def read_table(path: Path) -> pa.Table:
     """A CSV or Parquet file."""
     if path.suffix == ".parquet":
-        return pq.read_table(path)
+        return pq.read_table(bounded(path))
     from pyarrow import csv
 
     try:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from flows.show.console import counter
 from pipelines.errors import BadInput
+from pipelines.parquet_bounds import RELEASED, bounded
 from pipelines.tuning.choices import TUNED
 from schemas import CONTRACTS, Contract, Stored
 from schemas.leaks import looked_for_duplicates
@@ -116,7 +117,10 @@ def _same(table: pa.Table) -> pa.Table:
 def _read(name: str, parts: Sequence[Path]) -> pa.Table:
     contract = CONTRACTS[name]
     return pa.concat_tables(
-        [contract.conform(pq.read_table(path), where=str(path)) for path in parts]
+        [
+            contract.conform(pq.read_table(bounded(path, RELEASED)), where=str(path))
+            for path in parts
+        ]
     )
 
 
@@ -135,7 +139,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
         if not files:
             raise BadInput("there is no Parquet file to add", where=str(place))
         for file in files:
-            table = pq.read_table(file)
+            table = pq.read_table(bounded(file))
             name = next(
                 (n for n, c in BESIDE.items() if set(c.column_names) <= set(table.column_names)),
                 None,
@@ -181,7 +185,7 @@ def with_embeddings(
         if not file.is_file():
             raise BadInput("there is no such embeddings file", where=str(file))
         contract = CONTRACTS["embeddings"]
-        given = pq.read_table(file)
+        given = pq.read_table(bounded(file))
         missing = [c for c in ("query_id", "vector") if c not in given.column_names]
         if missing:
             raise BadInput(

@@ -52,12 +52,14 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
     """(responses, models, model_id → endpoint name) of a release or a workspace."""
     import pyarrow.parquet as pq
 
+    from pipelines.parquet_bounds import RELEASED, bounded
     from schemas import MODELS, RESPONSES
 
     data = target / "data"
     if (data / "responses.parquet").is_file() and (data / "models.parquet").is_file():
-        responses = RESPONSES.conform(pq.read_table(data / "responses.parquet"))
-        return responses, MODELS.conform(pq.read_table(data / "models.parquet")), {}
+        given = {name: data / f"{name}.parquet" for name in ("responses", "models")}
+        read = {name: pq.read_table(bounded(path, RELEASED)) for name, path in given.items()}
+        return RESPONSES.conform(read["responses"]), MODELS.conform(read["models"]), {}
     if not (target / "stages").is_dir() and not (target / "ledger").is_dir():
         raise BadInput(
             "neither a release nor a workspace with a ledger",

@@ -43,6 +43,7 @@ def command(
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
+    from pipelines.parquet_bounds import bounded
     from pipelines.zoo import arena as submission
     from pipelines.zoo.audit import Suspicion, audit, choices
 
@@ -50,7 +51,7 @@ def command(
         raise BadInput("there is no such predictions file", where=str(predictions))
     try:
         parquet = predictions.suffix == ".parquet"
-        table = pq.read_table(predictions) if parquet else csv.read_csv(predictions)
+        table = pq.read_table(bounded(predictions)) if parquet else csv.read_csv(predictions)
     except pa.ArrowInvalid as error:
         raise BadInput(f"this is no table: {error}", where=str(predictions)) from error
     tables = read_release(release)

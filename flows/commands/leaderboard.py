@@ -36,13 +36,14 @@ def command(
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.evaluate.rows import METRICS_SCHEMA
     from pipelines.evaluate.run.predictions import leaderboard
+    from pipelines.parquet_bounds import bounded
 
     found = {}
     for path in results:
         file = path / "metrics.parquet" if path.is_dir() else path
         if not file.is_file():
             raise BadInput("there is no metrics.parquet", where=str(path))
-        table = pq.read_table(file)
+        table = pq.read_table(bounded(file))
         if table.schema.names != METRICS_SCHEMA.names:
             raise BadInput("this is no metrics table of an evaluation", where=str(file))
         found[file.parent.name if file.parent.name else str(file)] = table

@@ -7,7 +7,7 @@ of them is a view with ids, so that nobody needs to know the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ VIEWS = {
     "total / nullif(judged, 0) AS accuracy "
     "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL",
 }
+_NUMBERED = frozenset(VIEWS) - {"accuracy"}
 #: Settings after which a connection reaches nothing new and cannot be unlocked.
 LOCKED = {
     "autoinstall_known_extensions": "false",
@@ -146,6 +147,25 @@ def comment(connection: Any, name: str, kind: str) -> None:
     for column in contract.columns:
         says = column.says + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
+
+
+def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict[str, int]:
+    """Rows of the tables as they lie in the file, whose counts DuckDB knows; no view is evaluated.
+
+    Only of a file that holds the release's own definitions.
+
+    Args:
+        views: Tables of `VIEWS` are views; in the oldest releases they were none.
+    """
+    import duckdb
+
+    numbered = _NUMBERED if views else frozenset()
+    lie = {name: f"numbered.{name}" if name in numbered else f'"{name}"' for name in names}
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        return {
+            name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+            for name, table in lie.items()
+        }
 
 
 def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.parquet_bounds import RELEASED, bounded
 from pipelines.release.inside import sealed
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest
@@ -23,7 +24,8 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
 
     def read(name: str, columns: list[str] | None = None) -> pa.Table:
         file = manifest.tables[name].file
-        return pq.read_table(sealed(release, file, manifest.files.get(file)), columns=columns)
+        path = sealed(release, file, manifest.files.get(file))
+        return pq.read_table(bounded(path, RELEASED), columns=columns)
 
     queries, splits = read("queries", ["query_id", "prompt"]), read("splits")
     groups = None

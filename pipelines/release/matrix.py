@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import SourceError
+from pipelines.parquet_bounds import RELEASED, bounded
 
 #: Labels once more, as one row per query and one column per model.
 WIDE = "data/labels_wide.parquet"
@@ -74,7 +75,7 @@ def read_wide(path: Path) -> Matrix:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(bounded(path, RELEASED))
         models = table.column_names[1:]
         columns = [table.column(name).to_numpy() for name in models]
         queries = table.column("query_id").to_pylist()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.parquet_bounds import RELEASED, bounded
 from schemas import CONTRACTS, Contract
 
 #: Small tables: they stand inside the `.duckdb` file as well as in Parquet.
@@ -203,7 +204,7 @@ def _dictionary_columns(schema: pa.Schema) -> list[str]:
 
 def read_parquet(contract: Contract, path: Path) -> pa.Table:
     """A table as its contract defines it; rows are not checked."""
-    return contract.conform(pq.read_table(path), where=str(path))
+    return contract.conform(pq.read_table(bounded(path, RELEASED)), where=str(path))
 
 
 def contract_of(name: str) -> Contract:

@@ -50,7 +50,7 @@ def verify_release(
     tables: Tables = {}
     findings += check_files(release, manifest, readable)
     findings += check_tables(release, manifest, readable, tables)
-    foreign = list(check_database(release, manifest))
+    foreign = list(check_database(release, manifest, tables))
     findings += foreign
     findings += recount(release, manifest, readable, tables, own=not foreign)
     findings += check_references(tables)

@@ -214,7 +214,7 @@ def _limits(asked: Asked) -> Limits:
 
 SCORER = Scorer(
     "code",
-    "4",
+    "5",
     read,
     instruction=(
         "Reply with one complete Python program or function in a single fenced code block, "

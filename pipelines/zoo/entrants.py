@@ -128,9 +128,10 @@ def made(entrant: Entrant, setting: Mapping[str, Any], seed: int) -> Router:
         from pyarrow import csv
 
         from pipelines.evaluate.run.predictions import Predictions
+        from pipelines.parquet_bounds import bounded
 
         path = Path(entrant.target)
-        table = pq.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path)
+        table = pq.read_table(bounded(path)) if path.suffix == ".parquet" else csv.read_csv(path)
         return Predictions(table, entrant.name)
     found = class_of(entrant)
     # Lists come back from JSON where a class declares tuples.

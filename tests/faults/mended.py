@@ -36,7 +36,7 @@ FAULTS: dict[str, Fault] = {
         "2",
         "nothing compared the database with the tables",
         "pipelines/release/checks/database.py",
-        "        yield from _compare(path, manifest, held)",
+        "        yield from _compare(path, manifest, held, rows)",
         "        yield from ()",
         f"{_RELEASES}[a macro of rows]",
     ),

@@ -133,6 +133,15 @@ LATER: dict[str, Fault] = {
         "tests/scorers/test_vacuous.py::"
         "test_arguments_changed_in_place_are_seen_and_are_no_way_out",
     ),
+    "emptied before": Fault(
+        "8",
+        "a program that emptied an argument when nothing was asked passed when it was given again",
+        "pipelines/scorers/sandbox/examiner.py",
+        "                self.left.meets(name, given)",
+        "                pass",
+        "tests/scorers/test_vacuous.py::"
+        "test_arguments_changed_in_place_are_seen_and_are_no_way_out",
+    ),
     "inexact": Fault(
         "7",
         "intervals and the largest numbers left a query as others",
@@ -166,5 +175,13 @@ LATER: dict[str, Fault] = {
         "        if self._unfolded > self._most:",
         "        if self._unfolded < 0:",
         "tests/test_files.py::test_a_gzip_file_that_unfolds_to_more_than_text_would_is_refused",
+    ),
+    "parquet": Fault(
+        "6",
+        "a Parquet file of some hundred bytes unfolded to gigabytes",
+        "pipelines/parquet_bounds.py",
+        "    if not fits:",
+        "    if fits is None:",
+        "tests/test_parquet_bounds.py::test_what_unfolds_to_more_than_a_person_writes_is_refused",
     ),
 }

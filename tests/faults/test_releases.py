@@ -156,6 +156,15 @@ def named(file: str) -> Corrupt:
     return corrupt
 
 
+def unfolding(release: Path) -> None:
+    """One id of a megabyte in a table's dictionary, and a thousand rows that point to it."""
+    positions = pa.array([0] * 1_000, pa.int32())
+    ids = pa.DictionaryArray.from_arrays(positions, pa.array(["q" * 1_000_000]))
+    path = release / "data/labels.parquet"
+    pq.write_table(pa.table({"query_id": ids}), path, compression="zstd", store_schema=False)
+    register(release, "data/labels.parquet")
+
+
 def other_code(change: Corrupt) -> Corrupt:
     def corrupt(release: Path) -> None:
         change(release)
@@ -295,6 +304,11 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
     "a name of folders without end": (
         "path",
         manifest(lambda m: m["files"].update({"d/" * 50_000: m["files"]["README.md"]})),
+    ),
+    "a table that unfolds to gigabytes": ("parquet", unfolding),
+    "rows without end in the database": (
+        "database",
+        database("INSERT INTO numbered.labels SELECT l.* FROM numbered.labels l, range(500)"),
     ),
     "a program": ("active content", written("run.js", "alert(1)")),
     "two names that differ in case": ("path", written("readme.MD", b"x")),

@@ -162,6 +162,45 @@ IN_PLACE = {
         "x = []\ntry:\n    candidate(x)\nexcept ValueError:\n    pass\nassert x == []",
         False,
     ),
+    "emptied by a call for nothing, then asked": (
+        CLEARS, "x = [2, 1]\ncandidate(x)\nassert candidate(x) == sorted(x)", False
+    ),
+    "the same, expected before it is asked": (
+        CLEARS, "x = [2, 1]\ncandidate(x)\nwant = sorted(x)\nassert candidate(x) == want", False
+    ),
+    "the same with an error in between": (
+        "def f(x):\n    x.clear()\n    raise ValueError\n",
+        "x = [2]\nfor _ in range(2):\n    try:\n        candidate(x)\n"
+        "    except ValueError:\n        pass\n"
+        "try:\n    y = candidate(x)\nexcept ValueError:\n    y = []\nassert y == x",
+        False,
+    ),
+    "the same by name, within a tuple": (
+        "def f(*, x):\n    x[0].clear()\n    return []\n",
+        "x = ([2, 1],)\ncandidate(x=x)\nassert candidate(x=x) == sorted(x[0])",
+        False,
+    ),
+    "changed only where nothing is asked": (
+        "n = []\ndef f(x):\n    n or x.clear()\n    n.append(1)\n    return []\n",
+        "x = [2, 1]\ncandidate(x)\nassert candidate(x) == sorted(x)",
+        False,
+    ),
+    "changed for nothing, then asked, and right": (
+        "def f(x):\n    x.sort()\n    return x\n",
+        "x = [2, 1]\ncandidate(x)\nassert candidate(x) == [1, 2]\n"
+        "assert candidate(x) == sorted(x)",
+        True,
+    ),
+    "what the first call made is what the second is given": (
+        "def f(x, n):\n    x.append(n)\n    return sum(x)\n",
+        "x = [1]\ncandidate(x, 2)\nassert candidate(x, 3) == 6",
+        True,
+    ),
+    "and what the test made of it since": (
+        "def f(x, n):\n    x.append(n)\n    return x[-2:]\n",
+        "x = [1]\ncandidate(x, 2)\nx.append(7)\nassert candidate(x, 3) == [7, 3]",
+        True,
+    ),
     "holds itself": (
         "def f(x):\n    x.append(x)\n",
         "x = [1]\ncandidate(x)\nassert x == [1]",
@@ -184,3 +223,8 @@ def test_a_change_is_seen_by_asserts_at_the_top_as_well() -> None:
     result = asserts(CLEARS, "x = [2, 1]\nassert f(x) == sorted(x)")
     assert not result.passed
     assert "only because the arguments were changed" in result.reason
+
+
+def test_what_one_function_changes_another_may_read() -> None:
+    program = SORTS + "def g(x):\n    return x == sorted(x)\n"
+    assert asserts(program, "x = [2, 1]\nf(x)\nassert x == [1, 2]\nassert g(x)").passed

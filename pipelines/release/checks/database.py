@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,13 @@ from pipelines.release.database import (
     LOCKED,
     checksum_of,
     database_content,
+    stored_rows,
     write_database,
 )
 from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.manifest import code_version
 from pipelines.release.tables import IN_DATABASE, contract_of
-from schemas import CONTRACTS, OUTCOMES
+from schemas import CONTRACTS, OUTCOMES, Stored
 from schemas.manifest import FORMAT, Manifest
 
 #: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
@@ -42,8 +43,14 @@ _LISTED = {
 _BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
 
 
-def check_database(release: Path, manifest: Manifest) -> Iterator[Finding]:
-    """Findings in the database; a view or a macro of a stranger is read, never evaluated."""
+def check_database(
+    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | Stored]
+) -> Iterator[Finding]:
+    """Findings in the database; a view or a macro of a stranger is read, never evaluated.
+
+    Args:
+        tables: The release's tables that were read; only their rows are counted here.
+    """
     name = manifest.database.file
     path = release / name
     if path.is_symlink() or not path.is_file():
@@ -57,7 +64,8 @@ def check_database(release: Path, manifest: Manifest) -> Iterator[Finding]:
         if table not in manifest.tables:
             yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
     try:
-        yield from _compare(path, manifest, held)
+        rows = {table: tables[table].num_rows for table in held if table in tables}
+        yield from _compare(path, manifest, held, rows)
     except Exception as error:  # DuckDB raises anything over a damaged file
         yield Finding("database", name, f"cannot be read: {first_line(error)}")
 
@@ -72,7 +80,9 @@ def _checksum(path: Path) -> Iterator[Finding]:
         yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
 
 
-def _compare(path: Path, manifest: Manifest, held: list[str]) -> Iterator[Finding]:
+def _compare(
+    path: Path, manifest: Manifest, held: list[str], rows: Mapping[str, int]
+) -> Iterator[Finding]:
     import duckdb
 
     with (
@@ -107,6 +117,13 @@ def _compare(path: Path, manifest: Manifest, held: list[str]) -> Iterator[Findin
         yield Finding("database", path.name, says)
     if not clean:
         return  # a stranger's definitions are read, never evaluated
+    for name, count in stored_rows(path, rows, views=manifest.format >= 3).items():
+        if count != rows[name]:
+            clean = False
+            says = f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
+            yield Finding("database", path.name, says)
+    if not clean:
+        return  # sorting rows without end would take memory without end
     whole, each = database_content(path, held)
     for name, content in each.items():
         if name in manifest.tables and content != manifest.tables[name].content:

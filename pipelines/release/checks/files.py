@@ -7,7 +7,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipelines.errors import SourceError
 from pipelines.files import sha256
+from pipelines.parquet_bounds import RELEASED, bounded
 from pipelines.release.checks.active import active
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.inside import DEEPEST, wrong_name
@@ -58,6 +60,12 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
         except OSError as error:
             yield Finding("file", name, f"cannot be read: {first_line(error)}")
             continue
+        if path.suffix == ".parquet":
+            try:
+                bounded(path, RELEASED)
+            except SourceError as error:
+                yield Finding("parquet", name, error.what)
+                continue
         readable.add(name)
         yield from active(path, name, manifest)
     database = manifest.database.file

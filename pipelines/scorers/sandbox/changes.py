@@ -8,10 +8,11 @@ computed from an argument that the program has emptied first.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 _MARK = "__changes__"
+Given = tuple[list[Any], dict[str, Any]]
 
 
 def watch(trees: list[ast.Module], space: dict[str, Any]) -> None:
@@ -50,3 +51,66 @@ def _only_changes(node: ast.AST, read: set[str]) -> ast.AST | None:
         alike = all(isinstance(one, ast.Is | ast.Eq) for one in compared.ops)
         return compared.left if none == [True] and alike else None
     return None
+
+
+class Left:
+    """What calls for nothing left changed, where a later call whose result is used is given it.
+
+    `f(x)` on a line of its own, then `assert f(x) == sorted(x)`: what is expected may be
+    computed from what the first call emptied. Such a test has to hold a second time, in which
+    the program is given what the first call made of `x`, and the test keeps what it was.
+
+    Args:
+        apart: Numbers of the calls whose changes the test does not see: `met` of the first time.
+        packed: The form in which values are compared.
+    """
+
+    def __init__(self, apart: Iterable[int], packed: Callable[[Any], Any]) -> None:
+        self._apart, self._packed = frozenset(apart), packed
+        self._changed: list[tuple[str, int, list[Any]]] = []
+        self._shown: dict[int, tuple[Any, Any, Any]] = {}
+        self.met: set[int] = set()
+
+    def meets(self, name: str, given: Given) -> None:
+        """Note which earlier calls of the function for nothing changed what it is given now."""
+        now = {id(one) for one in _held(given)}
+        for other, number, held in self._changed:
+            if other == name and any(id(one) in now for one in held):
+                self.met.add(number)
+
+    def shown(self, given: Given) -> Given:
+        """The arguments as the program left them, where the test keeps what they were."""
+        listed, named = given
+        return [self._as_left(one) for one in listed], {
+            k: self._as_left(v) for k, v in named.items()
+        }
+
+    def keeps(self, name: str, given: Given, after: Any) -> bool:
+        """Whether the test does not see what a call for nothing made of its arguments."""
+        number = len(self._changed)
+        self._changed.append((name, number, list(_held(given))))
+        if number not in self._apart:
+            return False
+        (listed, named), (listed_after, named_after) = given, after
+        pairs = [*zip(listed, listed_after, strict=False)]
+        pairs += [(value, named_after[key]) for key, value in named.items() if key in named_after]
+        for one, left in pairs:
+            if isinstance(one, (list, dict, set, bytearray)):
+                self._shown[id(one)] = (one, self._packed(one), left)
+        return True
+
+    def _as_left(self, value: Any) -> Any:
+        one, was, left = self._shown.get(id(value), (None, None, None))
+        return left if one is value and one is not None and self._packed(value) == was else value
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """What can be changed in place, however deep it lies."""
+    if isinstance(value, (list, dict, set, bytearray)):
+        yield value
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _held(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _held(one)

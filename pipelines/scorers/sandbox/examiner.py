@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import json
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 from . import changes, compare, wire
@@ -42,8 +43,17 @@ class Missing(BaseException):
 class Program:
     """The program on the other side of the wire."""
 
-    def __init__(self, requests: BinaryIO, replies: BinaryIO, *, carry: bool = True):
+    def __init__(
+        self,
+        requests: BinaryIO,
+        replies: BinaryIO,
+        *,
+        carry: bool = True,
+        apart: Iterable[int] = (),
+    ):
         self._requests, self._replies, self._carry = requests, replies, carry
+        #: What calls for nothing changed; see `changes.Left`.
+        self.left = changes.Left(apart, lambda value: wire.pack(value, _number))
         #: Whether a call changed its arguments whose result the test uses.
         self.changed = False
         #: What ends the examination, kept because a test may catch everything.
@@ -68,8 +78,11 @@ class Program:
 
     def function(self, name: str) -> Any:
         def asked(arguments: tuple[Any, ...], named: dict[str, Any], used: bool) -> Any:
-            request = {"do": "call", "name": name, "with": self._pack(arguments, named)}
-            return self._ask(request, (list(arguments), named), used)
+            given = (list(arguments), named)
+            if used:
+                self.left.meets(name, given)
+            packed = wire.pack(self.left.shown(given), _number)
+            return self._ask({"do": "call", "name": name, "with": packed}, given, used)
 
         def candidate(*arguments: Any, **named: Any) -> Any:
             return asked(arguments, named, True)
@@ -107,8 +120,12 @@ class Program:
             if reply["after"] is False:
                 raise Failed("the program made an argument hold itself")
             after = wire.unpack(reply["after"], lambda number: Opaque(self, number))
-            self.changed = self.changed or used
-            if self._carry or not used:
+            match after:
+                case (list(), dict()):
+                    self.changed = self.changed or used
+                case _:
+                    raise wire.Broken("arguments that are not in form")
+            if self._carry if used else not self.left.keeps(request["name"], given, after):
                 wire.restore(given, after)
         if "raised" in reply:
             raise _raised(reply)

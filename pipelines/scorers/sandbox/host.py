@@ -92,10 +92,11 @@ def run(
         if not without_isolation:
             raise NoIsolation(str(said["refused"]))
         said = _start(job, limits, isolate=False, modules=shown)
-    if said.get("passed") is True and said.get("changed") is True:
-        # It changed arguments of a call whose result is used: a test that computes what it
-        # expects from a changed argument may hold for nothing, so it has to hold without.
-        again = {**job, "carry": False}
+    if said.get("passed") is True and (said.get("changed") is True or said.get("apart")):
+        # It changed arguments of a call whose result is used, now or in a call for nothing before:
+        # a test that computes what it expects from a changed argument may hold for nothing, so it
+        # has to hold without.
+        again = {**job, "carry": False, "apart": said.get("apart") or ()}
         said = _start(again, limits, isolate="refused" not in first, modules=shown)
         if said.get("passed") is False:
             said["reason"] = f"holds only because the arguments were changed: {said['reason']}"

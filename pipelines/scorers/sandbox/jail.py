@@ -115,10 +115,12 @@ def _examiner(settings: dict[str, Any], ids: tuple[int, int], result: int) -> No
     with open(jobs, encoding="utf-8") as stream:
         job = json.load(stream)
     with os.fdopen(to_subject[1], "wb") as requests, os.fdopen(to_examiner[0], "rb") as replies:
-        program = examiner.Program(requests, replies, carry=job.get("carry", True))
+        program = examiner.Program(
+            requests, replies, carry=job.get("carry", True), apart=job.get("apart", ())
+        )
         passed, reason, missing = examiner.examine(job, program)
         said = {"passed": passed, "reason": reason, "missing": missing}
-        said["changed"] = program.changed
+        said |= {"changed": program.changed, "apart": sorted(program.left.met)}
         _report(result, said)
         os._exit(0)  # takes the subject's namespace down with it
 
