@@ -86,6 +86,13 @@ def _of_the_disk(error: OSError) -> str | None:
         "free some space and run the same command; finished stages are kept",
     )
     place = "give a folder that you may write to: --workspace FOLDER"
+    if isinstance(error, FileNotFoundError):
+        return (
+            f"error: a file or a folder is not there, or not any more\n"
+            f"  where: {error.filename or error}\n"
+            "  next:  if it was moved or removed meanwhile, run the same command where it lies now "
+            "(--workspace FOLDER); what was paid for is in the ledger there"
+        )
     known = {
         errno.ENOSPC: full,
         errno.EDQUOT: full,

@@ -59,7 +59,7 @@ def place(folder: Path, target: Path) -> None:
     for path in sorted(folder.rglob("*")):
         _flush(path)
     _flush(folder)
-    if target.exists():
+    if os.path.lexists(target):  # a link that leads nowhere is there as well
         raise FileExistsError(errno.EEXIST, "another build made it first", str(target))
     try:
         folder.rename(target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,14 +55,19 @@ def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
 
 
 def clear(folder: Path) -> bool:
-    """Take a damaged folder out of the way; True when there was one."""
-    if not folder.exists():
+    """Take a damaged folder out of the way; True when there was one.
+
+    Of a link only the link is taken: what it leads to, if anything, is somebody else's.
+    """
+    if not os.path.lexists(folder):
         return False
     aside = beside(folder)
     try:
         folder.rename(aside)
     except FileNotFoundError:
         return False  # another process was faster
+    if aside.is_symlink():
+        aside.unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     return True
 

@@ -1,7 +1,8 @@
 """Who holds a claim, and whether that process still lives.
 
 On the same host a process is known by its id and start time, so that the claims
-of one that was killed lapse at once. Across hosts a heartbeat decides.
+of one that was killed lapse at once. Across hosts a heartbeat decides, and so it does for a
+process that lives and says nothing: it was stopped, or this ledger is a copy of its own.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class Owner:
     @staticmethod
     def lives(host: str | None, pid: int | None, started: str | None, silent_s: float) -> bool:
         """Whether the process that last said it lives `silent_s` seconds ago still does."""
-        if host is None or pid is None:
+        if host is None or pid is None or silent_s >= Owner.LEASE_S:
             return False
         if host == _host():
             return _started(pid) == started if started is not None else runs(pid)
-        return silent_s < Owner.LEASE_S
+        return True
 
 
 def runs(pid: int) -> bool:

@@ -73,6 +73,7 @@ class SqliteLedger(SqlLedger):
         self._opened: list[sqlite3.Connection] = []
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _one_name(path)
             self._writer = _connect(path)
             try:
                 self._writer.execute("PRAGMA journal_mode = WAL")
@@ -205,6 +206,20 @@ def _is_checked(connection: sqlite3.Connection) -> bool:
         connection.execute(f"PRAGMA user_version = {_CHECKED}")
         return True
     return bool(version >= _CHECKED)
+
+
+def _one_name(path: Path) -> None:
+    """Stop at a file with a second name: SQLite keeps a log beside each, and loses what is in one.
+
+    Raises:
+        BadInput: it is a hard link, as `cp -al` and some backups make them.
+    """
+    if path.exists() and path.stat().st_nlink > 1:
+        raise BadInput(
+            "the ledger's file has a second name (a hard link): used by both, answers are lost",
+            where=str(path),
+            next_step=f"make it a file of its own: cp {path.name} own && mv own {path.name}",
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -57,6 +57,19 @@ def test_what_the_file_system_refuses_is_no_traceback(code, says, monkeypatch, c
     assert "\x1b" not in said
 
 
+def test_a_workspace_that_was_moved_meanwhile_is_no_traceback(monkeypatch, capsys) -> None:
+    # Arrow's error has no number, and is its path.
+    for error in (
+        FileNotFoundError("/yard/stages/a"),
+        FileNotFoundError(2, "gone", "/yard/stages/a"),
+    ):
+        monkeypatch.setattr(cli, "_call", raising(error))
+        assert cli.run(["build", "x"]) == 1
+        said = capsys.readouterr().err
+        assert "where: /yard/stages/a\n" in said
+        assert "--workspace" in said
+
+
 def test_another_fault_keeps_its_traceback(monkeypatch) -> None:
     monkeypatch.setattr(cli, "_call", raising(OSError(errno.ECHILD, "ours")))
     with pytest.raises(OSError, match="ours"):

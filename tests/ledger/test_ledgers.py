@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import sqlite3
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +14,7 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.owner import Owner
+from pipelines.ledger.owner import Owner, _started
 from pipelines.ledger.postgres import PostgresLedger
 from pipelines.ledger.sqlite import SqliteLedger
 
@@ -194,6 +196,41 @@ def test_claims_of_another_host_hold_until_their_lease_ends(opened, monkeypatch)
     assert second.claim([KEY], after=0).result(20).held == [KEY]
     monkeypatch.setattr(Owner, "LEASE_S", 0.0)
     assert second.claim([KEY], after=0).result(20).granted == [KEY]
+
+
+def test_claims_of_a_process_that_says_nothing_lapse_although_it_lives(opened, monkeypatch):
+    # One that was stopped, or at work in the ledger that this one is a copy of, was waited for.
+    with subprocess.Popen(["sleep", "100"]) as other:
+        silent = replace(
+            Owner.this_process(), name="silent", pid=other.pid, started=_started(other.pid)
+        )
+        with monkeypatch.context() as patched:
+            patched.setattr(Owner, "this_process", classmethod(lambda cls: silent))
+            first = opened()
+        first.claim([KEY], after=0).result(20)
+        second = opened()
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        monkeypatch.setattr(Owner, "LEASE_S", 0.0)
+        assert second.claim([KEY], after=0).result(20).granted == [KEY]
+        other.kill()
+
+
+def test_a_ledger_with_a_second_name_is_refused(tmp_path):
+    # Two builds in a workspace and in its copy of hard links kept 204 of 237 answers.
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as ledger:
+        append(ledger, BASE)
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/l.sqlite").hardlink_to(path)
+    for name in (path, tmp_path / "copy/l.sqlite"):
+        with pytest.raises(BadInput, match="second name") as caught:
+            SqliteLedger(name)
+        assert "cp l.sqlite own" in caught.value.next_step
+    shutil.copy(path, tmp_path / "copy/own")
+    (tmp_path / "copy/own").replace(tmp_path / "copy/l.sqlite")
+    for name in (path, tmp_path / "copy/l.sqlite"):
+        with SqliteLedger(name) as ledger:
+            assert [row.text for row in ledger.attempts()] == ["42"]
 
 
 def _race(make, where, keys, out):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -155,6 +156,24 @@ def test_a_damaged_stage_is_made_again(tmp_path: Path, damage: Callable[[Path], 
     assert (Path(again.folder) / "x.txt").read_text() == "made"
     assert run(tmp_path).reused
     assert len(list((tmp_path / "stages" / "stage").iterdir())) == 1
+
+
+@pytest.mark.parametrize("leads_to", ["nowhere", "theirs", "stages"])
+def test_a_stage_that_is_a_link_is_made_again_and_what_it_leads_to_is_left(
+    tmp_path: Path, leads_to: str
+) -> None:
+    # A link that led nowhere was a traceback of the rename at the end of the stage.
+    folder = Path(run(tmp_path).folder)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/precious").write_text("kept")
+    shutil.rmtree(folder)
+    folder.symlink_to(tmp_path / leads_to)
+    again = run(tmp_path)
+    assert not again.reused
+    assert not folder.is_symlink()
+    assert (folder / "x.txt").read_text() == "made"
+    assert (tmp_path / "theirs/precious").read_text() == "kept"
+    assert [one.name for one in folder.parent.iterdir()] == [folder.name]
 
 
 def test_a_stage_of_an_older_version_has_no_seal_and_is_reused(tmp_path: Path) -> None:
