@@ -151,7 +151,7 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from pipelines.parquet_bounds import bounded
+    from pipelines.parquet.bounds import bounded
 
     try:
         file = pq.ParquetFile(bounded(path))

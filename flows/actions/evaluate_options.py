@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.tradeoff import Bands
-from pipelines.parquet_bounds import bounded
+from pipelines.parquet.bounds import bounded
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:

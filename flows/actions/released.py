@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from flows.show.console import counter
 from pipelines.errors import BadInput
-from pipelines.parquet_bounds import RELEASED, bounded
+from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.tuning.choices import TUNED
 from schemas import CONTRACTS, Contract, Stored
 from schemas.leaks import looked_for_duplicates

@@ -43,7 +43,7 @@ def command(
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
-    from pipelines.parquet_bounds import bounded
+    from pipelines.parquet.bounds import bounded
     from pipelines.zoo import arena as submission
     from pipelines.zoo.audit import Suspicion, audit, choices
 

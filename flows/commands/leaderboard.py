@@ -36,7 +36,7 @@ def command(
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.evaluate.rows import METRICS_SCHEMA
     from pipelines.evaluate.run.predictions import leaderboard
-    from pipelines.parquet_bounds import bounded
+    from pipelines.parquet.bounds import bounded
 
     found = {}
     for path in results:

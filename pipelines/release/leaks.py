@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.parquet_bounds import RELEASED, bounded
+from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.release.inside import sealed
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest

@@ -128,7 +128,7 @@ def made(entrant: Entrant, setting: Mapping[str, Any], seed: int) -> Router:
         from pyarrow import csv
 
         from pipelines.evaluate.run.predictions import Predictions
-        from pipelines.parquet_bounds import bounded
+        from pipelines.parquet.bounds import bounded
 
         path = Path(entrant.target)
         table = pq.read_table(bounded(path)) if path.suffix == ".parquet" else csv.read_csv(path)

@@ -179,7 +179,7 @@ LATER: dict[str, Fault] = {
     "parquet": Fault(
         "6",
         "a Parquet file of some hundred bytes unfolded to gigabytes",
-        "pipelines/parquet_bounds.py",
+        "pipelines/parquet/bounds.py",
         "    if not fits:",
         "    if fits is None:",
         "tests/test_parquet_bounds.py::test_what_unfolds_to_more_than_a_person_writes_is_refused",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.errors import SourceError
 from pipelines.files import sha256
-from pipelines.parquet_bounds import RELEASED, bounded
+from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.release.checks.active import active
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.inside import DEEPEST, wrong_name

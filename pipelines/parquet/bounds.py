@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.files import MAX_RATIO, damaged, regular, too_large
-from pipelines.parquet_pages import WrongPage, pages
+from pipelines.parquet.pages import WrongPage, pages
 
 #: A table of a release may unfold to so many times its size: of labels most columns say the same
 #: in each row, and millions of them reach some hundreds. Nothing else that is written does.

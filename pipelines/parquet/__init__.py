@@ -1,0 +1,1 @@
+"""Strangers' Parquet: what a file comes to when it is read, before it is read."""
