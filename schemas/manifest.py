@@ -15,8 +15,9 @@ from schemas.recipe.release import Waiver
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 
 #: Format of the releases that are written now. 2: outcomes, and the database by numbers.
-#: 3: the summaries as Parquet, under `numbered/`. 4: `leads` is one of them.
-FORMAT = 4
+#: 3: the summaries as Parquet, under `numbered/`. 4: `leads` is one of them. 5: the card says
+#: what the database holds.
+FORMAT = 5
 
 
 class FileEntry(Strict):

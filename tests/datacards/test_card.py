@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,21 @@ def test_datasets_loads_every_configuration_offline(release, tmp_path):
     )
     assert done.stdout.splitlines()[0].startswith("labels 17 query_id,model_id,score")
     assert "queries 6 query_id" in done.stdout
+
+
+def test_its_sql_runs_and_it_says_what_the_database_holds(release, monkeypatch):
+    # Somebody wrote "answers from anywhere", and the table that people load first was not there.
+    card = (release / "README.md").read_text()
+    monkeypatch.chdir(release)
+    with duckdb.connect("tiny.duckdb", read_only=True) as connection:
+        blocks = re.findall(r"```sql\n(.*?)```", card, re.S)
+        assert len(blocks) == 2
+        assert all(connection.execute(block).fetchall() for block in blocks)
+        assert "cost" in blocks[1]
+        held = connection.execute("SELECT table_name FROM information_schema.tables "
+                                  "WHERE table_schema = 'main'").fetchall()  # fmt: skip
+    said = re.search(r"^The DuckDB file holds (.*?)\.", card, re.M)
+    assert set(re.findall("`([a-z_]+)`", said[1])) == {name for (name,) in held}
 
 
 def test_numbers_are_those_of_fresh_sql(release):

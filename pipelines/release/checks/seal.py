@@ -8,10 +8,7 @@ from pipelines.release.checks.finding import Finding
 from pipelines.release.fingerprint import combine
 from pipelines.release.inside import wrong_name
 from pipelines.release.manifest import MANIFEST
-from schemas.manifest import Manifest
-
-#: The newest form of a manifest that this code writes and reads.
-FORMAT = 4
+from schemas.manifest import FORMAT, Manifest
 
 
 def check_seal(manifest: Manifest) -> Iterator[Finding]:
