@@ -63,7 +63,7 @@ def _examples(diff: Diff, name: str) -> str:
         for decider in table.column("decided_by_after").to_pylist():
             by[str(decider)] = by.get(str(decider), 0) + 1
         return " (decided by " + ", ".join(f"{k}: {n:,}" for k, n in sorted(by.items())) + ")"
-    if name in ("models", "prices", "ranks"):
+    if name in ("models", "prices", "ranks", "costs"):
         models = table.column("model_id").to_pylist()
         more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
         return f" ({', '.join(map(str, models[:_SHOWN]))}{more})"

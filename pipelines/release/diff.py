@@ -1,4 +1,4 @@
-"""What changed between two releases: queries, models, labels and by whom, prices, ranks."""
+"""What changed between two releases: queries, models, labels and by whom, costs, ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.release.inside import literal, sealed
-from pipelines.release.manifest import read_manifest
+from pipelines.release.manifest import Manifest, read_manifest
 
 #: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).
 _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -54,6 +54,20 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
            FROM a_labels a FULL JOIN b_labels b
              ON a.query_id = b.query_id AND a.model_id = b.model_id
            WHERE a.score IS DISTINCT FROM b.score OR a.correct IS DISTINCT FROM b.correct""",
+    ),
+    # One row a model: of the pairs that both hold, whose costs or tokens differ, and what they
+    # come to. Prices say why only where they are the reason.
+    "costs": (
+        ("outcomes",),
+        """SELECT a.model_id, count_if(a.cost_usd IS DISTINCT FROM b.cost_usd) AS costs_changed,
+                  count_if((a.prompt_tokens, a.completion_tokens) IS DISTINCT FROM
+                           (b.prompt_tokens, b.completion_tokens)) AS tokens_changed,
+                  count(*) AS pairs,
+                  count(a.cost_usd) AS known_before, count(b.cost_usd) AS known_after,
+                  round(sum(a.cost_usd), 9) AS usd_before, round(sum(b.cost_usd), 9) AS usd_after
+           FROM a_outcomes a JOIN b_outcomes b
+             ON a.query_id = b.query_id AND a.model_id = b.model_id
+           GROUP BY a.model_id HAVING costs_changed > 0 OR tokens_changed > 0""",
     ),
     "deciders": (
         ("labels",),
@@ -125,8 +139,8 @@ _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-#: Differences of labels: they are found one model at a time, and rows of others are skipped.
-_BY_MODEL = frozenset({"labels", "deciders"})
+#: Differences of labels and outcomes: found one model at a time, rows of others are skipped.
+_BY_MODEL = {"labels": "labels", "deciders": "labels", "costs": "outcomes"}
 #: What the comparison holds in memory; larger joins go to the disk.
 _MEMORY = "2GB"
 
@@ -186,8 +200,39 @@ def diff_releases(before: Path, after: Path) -> Diff:
         for name, (needs, sql) in _DIFFERENCES.items():
             if all(need in held["a"] and need in held["b"] for need in needs):
                 found[name] = _difference(connection, name, sql)
+    found["certificate"] = _certificates(manifests["a"], manifests["b"])
     names = {side: f"{m.name} {m.version}" for side, m in manifests.items()}
     return Diff(names["a"], names["b"], found)
+
+
+def _certificates(before: Manifest, after: Manifest) -> pa.Table:
+    """Verdict, best model and figures that differ, in the words of the certificates."""
+    said = []
+    for manifest in (before, after):
+        found = _fields(_fields(manifest.figures.get("certify")).get("certificate"))
+        values = {name: found.get(name) for name in ("verdict", "best_single", "measure")}
+        figures = _fields(found.get("figures"))
+        values |= {f"figures.{name}": _fields(one).get("value") for name, one in figures.items()}
+        said.append({name: _shown(value) for name, value in values.items()})
+    one, two = said
+    rows = [
+        {"figure": name, "before": one.get(name), "after": two.get(name)}
+        for name in dict.fromkeys([*one, *two])
+        if one.get(name) != two.get(name)
+    ]
+    columns = [(name, pa.string()) for name in ("figure", "before", "after")]
+    return pa.Table.from_pylist(rows, schema=pa.schema(columns))
+
+
+def _fields(value: Any) -> Mapping[str, Any]:
+    """What a stranger's manifest may hold as anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def write_diff(diff: Diff, folder: Path) -> list[Path]:
@@ -207,20 +252,20 @@ def write_diff(diff: Diff, folder: Path) -> list[Path]:
 def _difference(connection: Any, name: str, sql: str) -> pa.Table:
     if name not in _BY_MODEL:
         return connection.sql(f"SELECT * FROM ({sql}) ORDER BY ALL").to_arrow_table()
-    parts = list(_by_model(connection, sql))
+    parts = list(_by_model(connection, _BY_MODEL[name], sql))
     connection.register("differences", pa.concat_tables(parts))
     return connection.sql("SELECT * FROM differences ORDER BY ALL").to_arrow_table()
 
 
-def _by_model(connection: Any, sql: str) -> Iterator[pa.Table]:
-    """The difference of each model's labels; of no model first, for the columns."""
-    both = "SELECT model_id FROM a_labels UNION SELECT model_id FROM b_labels ORDER BY ALL"
+def _by_model(connection: Any, table: str, sql: str) -> Iterator[pa.Table]:
+    """The difference of each model's rows; of no model first, for the columns."""
+    both = f"SELECT model_id FROM a_{table} UNION SELECT model_id FROM b_{table} ORDER BY ALL"
     models = [model for (model,) in connection.execute(both).fetchall()]
     for where in ["false", *(f"model_id = {_quoted(model)}" for model in models)]:
         part = sql
         for side in "ab":
-            rows = f"(FROM {side}_labels WHERE {where}) {side}"
-            part = part.replace(f"{side}_labels {side}", rows)
+            rows = f"(FROM {side}_{table} WHERE {where}) {side}"
+            part = part.replace(f"{side}_{table} {side}", rows)
         yield connection.sql(part).to_arrow_table()
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 
@@ -7,7 +9,7 @@ from pipelines.errors import BadInput, SourceError
 from pipelines.release.changelog import changelog
 from pipelines.release.diff import diff_releases, write_diff
 from pipelines.release.yank import yank, yanked
-from schemas import LABELS, MODELS, VERDICTS
+from schemas import LABELS, MODELS, RESPONSES, VERDICTS
 
 
 def test_diff_with_itself_is_empty(release):
@@ -69,8 +71,6 @@ def test_verdicts_are_compared_at_their_newest(write, tables):
 
 
 def test_a_file_outside_the_release_is_not_read(write, tmp_path, tables):
-    import json
-
     import pyarrow.parquet as pq
 
     good, bad = write().path, write(recipe={"version": "1.1.0"}).path
@@ -92,6 +92,52 @@ def test_prices_and_ranks(write, tables):
     found = diff_releases(before, after)
     assert found.tables["prices"].to_pylist()[0]["price_out_after"] is None
     assert found.counts() == {"models": {"changed": 1}, "prices": {"changed": 1}}
+
+
+def test_costs_that_became_known_are_told_with_their_sums(write, tables):
+    rows = tables["responses"].to_pylist()
+    known = [row["cost_usd"] for row in rows if row["model_id"] == "m1"]
+    lacking = [row | ({"cost_usd": None} if row["model_id"] == "m1" else {}) for row in rows]
+    lacking = [row | ({"cost_source": None} if row["cost_usd"] is None else {}) for row in lacking]
+    before = write({**tables, "responses": RESPONSES.from_rows(lacking)}).path
+    after = write(tables, recipe={"version": "1.1.0"}).path
+    found = diff_releases(before, after).tables["costs"].to_pylist()
+    assert found == [
+        {
+            "model_id": "m1",
+            "costs_changed": len(known),
+            "tokens_changed": 0,
+            "pairs": len(known),
+            "known_before": 0,
+            "known_after": len(known),
+            "usd_before": None,
+            "usd_after": pytest.approx(sum(known), abs=1e-9),
+        }
+    ]
+    assert "- Costs: 1 changed (m1)." in changelog(before.parent)
+
+
+def test_certificates_are_compared_figure_by_figure(write):
+    def certified(version, certificate):
+        path = write(recipe={"version": version}).path
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["figures"]["certify"] = certificate
+        (path / "manifest.json").write_text(json.dumps(manifest))
+        return path
+
+    def certificate(verdict, gap):
+        figures = {"gap_mix": {"value": gap}, "hard_share": {"value": 0.25}}
+        return {"certificate": {"verdict": verdict, "figures": figures}}
+
+    before = certified("1.0.0", certificate("headroom only", 0.1))
+    after = certified("1.1.0", certificate("routable", 0.2))
+    assert diff_releases(before, after).tables["certificate"].to_pylist() == [
+        {"figure": "verdict", "before": "headroom only", "after": "routable"},
+        {"figure": "figures.gap_mix", "before": "0.1", "after": "0.2"},
+    ]
+    odd = certified("1.2.0", ["no", "object"])
+    found = diff_releases(after, odd).tables["certificate"].to_pylist()
+    assert [row["after"] for row in found] == [None] * 3
 
 
 def test_a_rank_that_stays_is_no_change(write, tables):
