@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from string import ascii_uppercase
 from typing import Any
+
+from pipelines.ingest.guess_options import is_object, stored
 
 Row = Mapping[str, Any]
 #: Parts of a nested column that hold the answers' texts.
@@ -25,6 +27,8 @@ class Guess:
     lacks: list[str] = field(default_factory=list)
     #: What a person has to look at, because the rows that were seen cannot tell.
     doubts: list[str] = field(default_factory=list)
+    #: Expression of the labels that stand beside the options; empty where there are none.
+    labels: str = ""
     #: Columns that nothing was taken from.
     unused: list[str] = field(default_factory=list)
 
@@ -57,19 +61,14 @@ def values(mapping: Any, rows: Sequence[Row]) -> list[Any]:
 def settle_choices(found: Guess, rows: Sequence[Row]) -> None:
     """Lists as they are; texts of JSON or with separators are taken apart."""
     mapped = found.fields.get("choices")
-    if not isinstance(mapped, str):
+    if not isinstance(mapped, str) or mapped.startswith("{{"):
         return
     column, seen = mapped, [v for v in values(mapped, rows) if v not in (None, "")]
     if not seen:
         del found.fields["choices"]
         return
-    if all(isinstance(v, dict) for v in seen):
-        inner = next((k for k in ("text", "texts", "choices") if k in seen[0]), None)
-        if inner:
-            found.say("choices", f"{{{{ _row[{column!r}].{inner} }}}}", f"{column!r} holds texts")
-        elif all(set(v) <= set("ABCDEFGHIJ") for v in seen):
-            value = f"{{{{ _row[{column!r}].values() | list }}}}"
-            found.say("choices", value, f"{column!r} holds a text per letter")
+    if all(map(is_object, seen)):
+        _objects(found, column, seen)
         return
     if not all(isinstance(v, str) for v in seen):
         return
@@ -84,6 +83,20 @@ def settle_choices(found: Guess, rows: Sequence[Row]) -> None:
             value = f"{{{{ _row[{column!r}] | split({quoted}) }}}}"
             found.say("choices", value, f"{column!r} separates them by {sign!r}")
             return
+
+
+def _objects(found: Guess, column: str, seen: Sequence[Any]) -> None:
+    """Options that are objects are taken by their texts, or not at all: they are no texts."""
+    taken = stored(column, seen)
+    if taken is not None:
+        found.say("choices", f"{{{{ {taken.texts} }}}}", taken.why)
+        found.labels = taken.labels
+        return
+    found.doubts.append(
+        f"{column!r}, whose options are objects: write fields.choices that gives texts"
+    )
+    if found.reasons["choices"] != "as given":
+        del found.fields["choices"], found.reasons["choices"]
 
 
 def _json_list(text: str) -> bool:
@@ -186,20 +199,18 @@ def _letters(found: Guess, column: str, rows: Sequence[Row]) -> None:
 
 def _by_label(found: Guess, column: str, rows: Sequence[Row]) -> bool:
     """Options that are stored with their labels: the answer is one of those."""
-    match = re.fullmatch(
-        r"\{\{ _row\[(.+)\]\.(?:text|texts|choices) \}\}", str(found.fields["choices"])
-    )
-    if match is None:
+    if not found.labels:
         return False
-    name = ast.literal_eval(match[1])
-    listed = [row[name].get("label") for row in rows if isinstance(row.get(name), dict)]
+    listed = values(f"{{{{ {found.labels} }}}}", rows)
     answers = [row.get(column) for row in rows]
-    if len(listed) != len(rows) or not all(isinstance(one, list) for one in listed):
+    if not all(isinstance(one, list) for one in listed):
         return False
+    if all(one == [*ascii_uppercase[: len(one)]] for one in listed):
+        return False  # the labels are the letters themselves
     if not all(a in labels for a, labels in zip(answers, listed, strict=True)):
         return False
-    value = f"{{{{ _row[{name!r}].label.index(_row[{column!r}]) | letter }}}}"
-    found.say("references", value, f"{column!r} is one of the labels of {name!r}")
+    value = f"{{{{ ({found.labels}).index(_row[{column!r}]) | letter }}}}"
+    found.say("references", value, f"{column!r} is one of the options' labels")
     return True
 
 

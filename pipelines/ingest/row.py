@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.ingest.listed import options
+from pipelines.ingest.listed import references as listed_references
 from pipelines.jinja import Sparse, compile_field, letter
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import GIVEN, NO_RULE, Reading, Scorer
@@ -71,25 +73,34 @@ class RowReader:
         """(options, references) of a row; None where the source leaves rows without one out.
 
         Raises:
-            SourceError: there is no reference, or it is not the letter of an option.
+            SourceError: there is no reference, or it is not the letter of an option; an option
+                before others has no text; what is listed is no text.
             NoColumn: no row so far has the column of the references.
         """
         place = f"{self.where}, row {number}"
-        choices = _texts(self._read["choices"](row)) if "choices" in self._read else []
-        references = _texts(self._read["references"](row)) if "references" in self._read else []
+        here = f"{place}, id {source_id!r}"
+        choices = self._listed("choices", options, row, here)
+        references = self._listed("references", listed_references, row, here)
         if self.scorer.needs_reference and not any(text.strip() for text in references):
             self.sparse.check("references")
             if self.source.missing_reference == "remove":
                 return None
             raise SourceError(
                 f"source {self.source.name!r} has a question without a reference",
-                where=f"{place}, id {source_id!r}",
+                where=here,
                 next_step="map 'fields.references', or set 'missing_reference: remove' "
                 "to leave such questions out (they are listed in removals)",
             )
         if self.scorer.lettered:
             _check_letters(references, choices, place)
         return choices, references
+
+    def _listed(
+        self, name: str, read: Callable[[Any, str | list[str], str], list[str]], row: Row, here: str
+    ) -> list[str]:
+        if name not in self._read:
+            return []
+        return read(self._read[name](row), getattr(self.fields, name), here)
 
     def text(self, name: str, row: Row) -> str | None:
         """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped or not there."""
@@ -173,15 +184,6 @@ def _listed(expressions: Sequence[str], where: str) -> Callable[[Row], list[Any]
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value)
-
-
-def _texts(value: Any) -> list[str]:
-    """A list of texts; one value is a list of one, null entries are dropped."""
-    if value is None:
-        return []
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        value = [value]
-    return [str(item) for item in value if item is not None]
 
 
 def _check_letters(references: Sequence[str], choices: Sequence[str], place: str) -> None:

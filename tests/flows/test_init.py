@@ -243,6 +243,53 @@ def test_wrong_options_are_mixed_with_the_right_one(tmp_path: Path) -> None:
     assert checked.sources[0].scorer == "mcq"
 
 
+#: Options as objects: name → (options, the answer); the texts are Paris and Rome, in that order.
+OBJECTS: dict[str, tuple[Any, str]] = {
+    "letters": ({"A": "Paris", "B": "Rome"}, "A"),
+    "small": ({"a": "Paris", "b": "Rome"}, "a"),
+    "other_letters": ({"P": "Paris", "Q": "Rome"}, "P"),
+    # Trap: the second letter stands first, and options are asked in the order they stand.
+    "out_of_order": ({"B": "Paris", "A": "Rome"}, "B"),
+    "entries": ([{"key": "1", "text": "Paris"}, {"key": "2", "text": "Rome"}], "1"),
+    "entries_by_text": ([{"label": "x", "text": "Paris"}, {"label": "y", "text": "Rome"}], "Paris"),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_options_that_are_objects_are_taken_by_their_texts(name: str, tmp_path: Path) -> None:
+    options, gold = OBJECTS[name]
+    rows = [{"question": f"Where is the Louvre, asked {i}?", "options": options, "answer": gold}
+            for i in range(6)]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert done.lacks == []
+    checked, base = load(str(done.recipe))
+    query = ingest(checked.sources, base=base).queries.to_pylist()[0]
+    assert (query["choices"], query["references"]) == (["Paris", "Rome"], ["A"])
+
+
+def test_options_that_are_objects_of_objects_are_said(tmp_path: Path) -> None:
+    rows = [{"question": f"Where is the Louvre, asked {i}?", "answer": "Paris",
+             "options": {"A": {"is": ["Paris"]}, "B": {"is": ["Rome"]}}}
+            for i in range(6)]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert any("'options', whose options are objects" in one for one in done.lacks)
+    assert "choices" not in done.guess.fields
+
+
+def test_a_hole_among_the_options_is_said_before_a_build_finds_it(tmp_path: Path) -> None:
+    rows = [{"question": f"Where is the Louvre, asked {i}?", "answer": "C",
+             "options": ["Rome", None if i == 3 else "Bonn", "Paris", None]}
+            for i in range(6)]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert any("1 of 6 rows have an option without a text" in one for one in done.lacks)
+
+
 @pytest.mark.parametrize(("part", "known"), [("aliases", True), ("spans", False)])
 def test_the_parts_of_a_nested_answer_are_not_the_answers(
     part: str, known: bool, tmp_path: Path

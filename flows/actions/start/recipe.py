@@ -97,7 +97,13 @@ def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Sugg
     questions = [str(v or "") for v in values(guess.fields["question"], rows)]
     references = [_texts(v) for v in values(guess.fields["references"], rows)]
     mapped = guess.fields.get("choices")
-    choices = [_texts(v) for v in values(mapped, rows)] if mapped else [[] for _ in rows]
+    choices = [_options(v) for v in values(mapped, rows)] if mapped else [[] for _ in rows]
+    holes = sum(any(not text.strip() for text in listed) for listed in choices)
+    if holes:
+        guess.doubts.append(
+            f"the options: {holes} of {len(rows)} rows have an option without a text before others "
+            "(fields.choices)"
+        )
     return suggest(questions, references, choices)
 
 
@@ -106,6 +112,15 @@ def _texts(value: Any) -> list[str]:
         return []
     listed = value if isinstance(value, list | tuple) else [value]
     return [str(one) for one in listed if one is not None]
+
+
+def _options(value: Any) -> list[str]:
+    """Options at their places; empty ones at the end are padding."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    found = ["" if one is None else str(one) for one in listed]
+    while found and not found[-1].strip():
+        found.pop()
+    return found
 
 
 def _without_reference(guess: Guess, scorer: Suggested, rows: list[dict[str, Any]]) -> int:

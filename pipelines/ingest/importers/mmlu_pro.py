@@ -11,7 +11,15 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.archive import members
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.ingest.importers.reading import found_files, need, parse_json, text, texts, whole
+from pipelines.ingest.importers.reading import (
+    found_files,
+    need,
+    options,
+    parse_json,
+    text,
+    texts,
+    whole,
+)
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")
@@ -65,7 +73,7 @@ def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None
                 id=str(row["question_id"]),
                 question=text(row["question"]),
                 task=text(row["category"]),
-                choices=texts(row["options"]),
+                choices=options(row["options"]),
                 references=texts(row["answer"]),
                 domain="knowledge",
                 scorer="mcq",

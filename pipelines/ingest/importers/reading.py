@@ -235,6 +235,13 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(text(item) for item in value if item is not None)
 
 
+def options(value: Any) -> tuple[str, ...]:
+    """Options, each at the place that its letter counts: one that is null is an empty text."""
+    if isinstance(value, list):
+        value = ["" if item is None else item for item in value]
+    return texts(value)
+
+
 __all__ = [
     "count",
     "csv_rows",
@@ -247,6 +254,7 @@ __all__ = [
     "number",
     "obj",
     "objects",
+    "options",
     "parse_json",
     "records",
     "score",

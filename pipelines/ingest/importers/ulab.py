@@ -17,6 +17,7 @@ from pipelines.ingest.importers.reading import (
     count,
     found_files,
     number,
+    options,
     parse_json,
     records,
     score,
@@ -88,7 +89,7 @@ def _choices(value: object, where: str) -> tuple[str, ...]:
         value = parse_json(value.encode(), where) if value.strip() else None
     if isinstance(value, dict):
         value = value.get("text")
-    return texts(value)
+    return options(value)
 
 
 IMPORTER = Importer(

@@ -12,6 +12,7 @@ from pipelines.ingest.importers.reading import (
     load_json,
     need,
     objects,
+    options,
     stray,
     text,
     texts,
@@ -54,7 +55,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                     prompt=prompt,
                     task=task,
                     references=_references(row, scorer),
-                    choices=texts(row.get("choices")),
+                    choices=options(row.get("choices")),
                     scorer=scorer,
                 ),
                 where,
@@ -79,7 +80,7 @@ def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
     answer = row.get("answer", row.get("correct_answer"))
     if scorer == "numeric" and isinstance(answer, str):
         return (answer.rsplit("####", 1)[-1].lstrip("# ").strip(),)
-    choices = texts(row.get("choices"))
+    choices = options(row.get("choices"))
     if scorer == "mcq" and isinstance(answer, str) and answer in choices:
         return (chr(ord("A") + choices.index(answer)),)
     return texts(answer)

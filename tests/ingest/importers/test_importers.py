@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flows.recipe import load
 from pipelines.errors import SourceError, UnknownName
+from pipelines.ingest import ingest
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.suggested import ReadAs
 from pipelines.ingest.importers.write import Imported, ImportExists, run_import
@@ -333,6 +335,19 @@ def test_zeroeval(tmp_path):
     _, questions, answers = _import("zeroeval", tmp_path / "result_dirs", tmp_path)
     assert (questions[0]["references"], questions[0]["scorer"]) == (["18"], "numeric")
     assert (answers[0]["model"], answers[0]["served_model"]) == ("model-a", "m/1")
+
+
+def test_a_hole_among_imported_options_keeps_its_place(tmp_path):
+    # Trap: without the null, C would be Oslo.
+    row = {"id": "1", "question": "Which?", "answer": "Paris", "output": ["C"], "generator": "m"}
+    row["choices"] = ["Rome", None, "Paris", "Oslo"]
+    _json(tmp_path / "result_dirs/mmlu-redux/m.json", [row])
+    done, questions, _ = _import("zeroeval", tmp_path / "result_dirs", tmp_path)
+    assert questions[0]["choices"] == ["Rome", "", "Paris", "Oslo"]
+    assert questions[0]["references"] == ["C"]
+    recipe, base = load(str(done.recipe))
+    with pytest.raises(SourceError, match="option B of 4 has no text"):
+        ingest(recipe.sources, base=base)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""What a row lists: its options, whose places are letters, and its references, as texts.
+
+A letter counts places, so an option is never left out from before another one: a null, NaN or
+empty text there is an error. At the end they are padding, as tables with a column for each
+option have it, and left out. What is no text (an object, a list) is an error too: taken as it
+is, its keys or its Python would be asked.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from pipelines.errors import SourceError
+from pipelines.jinja import letter
+
+#: Keys under which objects keep the text of an option or answer, the most telling first.
+_TEXT_KEYS = ("text", "value", "content", "answer", "option", "label", "name")
+_PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
+    """The options of a row, each at the place its letter counts; those at the end that are
+    empty are left out.
+
+    Args:
+        value: What the mapping gave.
+        mapped: The mapping, for the error's next step.
+        place: File, row and id, for errors.
+
+    Raises:
+        SourceError: an option before others is empty, or one is no text.
+    """
+    found = [_kept(item) for item in _items(value, mapped, "choices", place)]
+    while found and not found[-1].strip():
+        found.pop()
+    hole = next((at for at, text in enumerate(found) if not text.strip()), None)
+    if hole is not None:
+        listed = _expression(mapped)
+        raise SourceError(
+            f"option {_letter(hole)} of {len(found)} has no text, and the letters of the others "
+            "count it",
+            where=place,
+            next_step="complete the row, or leave it out with 'exclude'; to show such options as "
+            f"empty write choices: \"{{{{ {listed} | map('default', '(empty)', true) | list }}}}\""
+            ", and where the letters count only those with a text, "
+            f"\"{{{{ {listed} | reject('in', [none, '']) | list }}}}\"",
+        )
+    return found
+
+
+def references(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
+    """The references of a row; null ones are left out: which of them an answer meets is no matter.
+
+    Raises:
+        SourceError: one is no text.
+    """
+    items = _items(value, mapped, "references", place)
+    return [str(item) for item in items if not _nothing(item)]
+
+
+def text_key(found: Mapping[Any, Any]) -> str:
+    """The key that most likely holds the text: by its name, else the longest text."""
+    for key in _TEXT_KEYS:
+        if key in found:
+            return key
+    return str(max(found, key=lambda key: len(str(found[key])), default="text"))
+
+
+def _items(value: Any, mapped: str | Sequence[str], field: str, place: str) -> list[Any]:
+    """The entries of a list, each a text, number or nothing; one value is a list of one."""
+    if _nothing(value):
+        return []
+    if isinstance(value, Mapping):
+        _refuse_object(value, mapped, field, place)
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        value = [value]
+    items = list(value)
+    for at, item in enumerate(items):
+        if isinstance(item, Iterable) and not isinstance(item, str):
+            _refuse_entry(item, items, at, mapped, field, place)
+    return items
+
+
+def _refuse_object(
+    value: Mapping[Any, Any], mapped: str | Sequence[str], field: str, place: str
+) -> NoReturn:
+    inside = _expression(mapped)
+    taken = f"{inside}.values() | list" if field == "choices" else f"{inside}[{text_key(value)!r}]"
+    raise SourceError(
+        f"fields.{field} gives an object (with {_keys(value)}) where texts are needed",
+        where=place,
+        next_step=f'write {field}: "{{{{ {taken} }}}}"',
+    )
+
+
+def _refuse_entry(
+    item: Any, items: Sequence[Any], at: int, mapped: str | Sequence[str], field: str, place: str
+) -> NoReturn:
+    kind = "a list"
+    if isinstance(item, Mapping):
+        kind, taken = f"an object (with {_keys(item)})", f"[{text_key(item)!r}]"
+        through = f"map(attribute={text_key(item)!r})"
+    elif isinstance(item, bytes):
+        kind, taken, through = "bytes", ".decode()", "map('string')"
+    else:
+        taken, through = "[-1]", "map('last')"
+    if isinstance(mapped, str):
+        written = f'"{{{{ {_expression(mapped)} | {through} | list }}}}"'
+    else:
+        # Each entry of a list of mappings gives one text.
+        written = f'["{{{{ {_expression(mapped[at])}{taken} }}}}", …]'
+    raise SourceError(
+        f"entry {at + 1} of the {len(items)} that fields.{field} gives is {kind}, no text",
+        where=place,
+        next_step=f"write {field}: {written}, or another expression that gives texts",
+    )
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _kept(item: Any) -> str:
+    return "" if _nothing(item) else str(item)
+
+
+def _letter(at: int) -> str:
+    return letter(at) if at < 26 else str(at + 1)
+
+
+def _keys(found: Mapping[Any, Any]) -> str:
+    told = ", ".join(repr(key) for key in list(found)[:5])
+    return f"{told}, …" if len(found) > 5 else told
+
+
+def _expression(mapped: str | Sequence[str]) -> str:
+    """What a mapping reads, to be written inside another expression."""
+    if not isinstance(mapped, str):
+        return f"[{', '.join(map(_expression, mapped))}]"
+    inside = re.fullmatch(r"\s*\{\{(.*)\}\}\s*", mapped, re.S)
+    if inside:
+        inner = inside[1].strip()
+        return inner if _PLAIN.fullmatch(inner) else f"({inner})"
+    return mapped if _PLAIN.fullmatch(mapped) else f"_row[{mapped!r}]"
