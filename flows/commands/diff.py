@@ -17,7 +17,7 @@ def command(
     rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List queries, models, labels flipped and by whom, prices, costs, ranks and figures that differ.
+    """List queries, models, labels and by whom, prices, costs, ranks and figures that differ.
 
     routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
 

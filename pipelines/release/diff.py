@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.release.inside import literal, sealed
-from pipelines.release.manifest import Manifest, read_manifest
+from pipelines.release.manifest import read_manifest
+from schemas.manifest import Manifest
 
 #: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).
 _DIFFERENCES: Mapping[str, tuple[tuple[str, ...], str]] = {
