@@ -130,6 +130,8 @@ def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_file()
+        # An environment may reach into the packages of another one (a `.pth` file).
+        and not {"site-packages", "dist-packages"} & set(Path(frame.filename).parts)
         and not any(frame.filename.startswith(place) for place in (*ours, *installed))
     ]
 

@@ -73,6 +73,7 @@ class Core:
             there are none.
         unreadable: share of decided labels that no scorer could read.
         prompts: n prompts.
+        questions: n questions with their options, without our instruction, or none.
         correct: (n, m) the court's decision, 1 right and 0 wrong, NaN where
             there is no label: `labels.correct`, whose threshold the recipe
             sets. None only where `labels` is 0 and 1 throughout.
@@ -102,6 +103,7 @@ class Core:
     contested: float | None = None
     unreadable: float | None = None
     prompts: Sequence[str] = ()
+    questions: Sequence[str] = ()
     correct: Floats | None = None
     sources: NDArray[np.str_] | None = None
     options: NDArray[np.int64] | None = None
@@ -211,6 +213,7 @@ class Core:
             embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
             samples=None if self.samples is None else self.samples[rows],
             prompts=some(self.prompts, rows),
+            questions=some(self.questions, rows),
             metadata=some(self.metadata, rows),
             correct=self._also(labels, lambda correct: taken(correct, rows)),
             sources=None if self.sources is None else taken(self.sources, rows),
@@ -248,7 +251,7 @@ class Core:
         """What a router may see of these queries when it chooses."""
         return Queries(
             self.query_ids, self.tasks, self.embeddings, self.prompts,
-            self.signals, self.hidden, self.hidden_of,
+            self.signals, self.hidden, self.hidden_of, self.questions,
         )  # fmt: skip
 
     def examples(self, validation: Examples | None = None) -> Examples:

@@ -102,6 +102,7 @@ def from_tables(
         contested=told.contested,
         unreadable=told.unreadable,
         prompts=asked.prompts,
+        questions=asked.questions,
         correct=told.correct,
         sources=asked.sources,
         options=asked.options,

@@ -41,11 +41,13 @@ class Examples:
     """Labelled questions.
 
     Attributes:
-        queries: n questions.
+        queries: n questions, without labels.
         model_ids: m models, the order of every column.
-        labels: (n, m) scores in [0, 1]; NaN where there is no label.
-        costs: cost measure → (n, m); NaN where unknown.
-        validation: questions kept apart for choosing hyperparameters.
+        labels: (n, m) float64, scores from 0 to 1; NaN where there is no label.
+        costs: measure → (n, m) float64, NaN where unknown: `usd` (USD per question),
+            `tokens` (per question), `latency` (seconds per question), `params` (10⁹
+            parameters). A measure that is not known of every model is absent.
+        validation: examples kept apart for choosing hyperparameters; None without any.
         descriptors: kind → (m, k) float32 vector that describes each model
             (`logit_footprint`, …); NaN rows for models without one.
     """
@@ -66,13 +68,36 @@ class Examples:
 
 @runtime_checkable
 class Router(Protocol):
-    """See the module's docstring; `name` is how tables and plots call it."""
+    """Predicts how good every model's answer to a question will be.
+
+        class Longer:
+            name = "longer"  # as tables and plots call it
+
+            def fit(self, train):
+                lengths = np.array([len(text) for text in train.queries.questions])
+                means = np.nanmean(train.labels, axis=0)  # NaN where there is no label
+                self.typical, self.order = np.median(lengths), np.argsort(-means)
+
+            def scores(self, queries):
+                out = np.zeros((len(queries), len(self.order)))
+                for row, text in enumerate(queries.questions):
+                    out[row, self.order[0 if len(text) > self.typical else 1]] = 1.0
+                return out
+
+    `fit(train)` gets an `Examples` (labels, costs, model ids, and questions in
+    `train.queries`); what it returns is not used. `scores(queries)` gets a `Queries`
+    of n questions without labels and returns an (n, m) array of finite numbers, higher
+    is better, columns in the order of `train.model_ids`. Which model is then asked, and
+    what its cost counts, is a selection rule's business.
+    """
 
     name: str
 
-    def fit(self, train: Examples) -> object: ...
+    def fit(self, train: Examples) -> object:
+        """Learn from labelled questions; on `train.validation` hyperparameters may be chosen."""
 
-    def scores(self, queries: Queries) -> Floats: ...
+    def scores(self, queries: Queries) -> Floats:
+        """(n, m) predicted score of every model on every question, finite."""
 
 
 #: What a router's numbers mean, and with it which selection rules can use them.

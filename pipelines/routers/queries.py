@@ -23,7 +23,8 @@ class Queries:
         query_ids: n ids: a tuple, or `pipelines.large.texts.Texts` where they are very many.
         tasks: (n,) task names.
         embeddings: (n, d) float32, unit norm; None when the release has none.
-        prompts: n prompts, or empty when they were not handed over.
+        prompts: n prompts, Routeyard's instruction on the form of the answer included (which
+            recorded models were never sent); empty when they were not handed over.
         signals: name → (n, m) what each model shows of itself while or after it
             answers (`margin`, `entropy`, …; `pipelines.evaluate.shown` names them);
             columns as in `Examples.model_ids`, NaN where nothing was shown. Known
@@ -32,6 +33,8 @@ class Queries:
         hidden: (n, L, d) float32, a local model's hidden state of every layer, layer
             0 the embeddings; NaN rows for questions that were not read. None without any.
         hidden_of: the model whose states they are.
+        questions: n questions, each with its options in lines below and without an
+            instruction: what `embeddings` are made of. Empty when not handed over.
     """
 
     query_ids: Sequence[str]
@@ -41,6 +44,7 @@ class Queries:
     signals: Mapping[str, Floats] = field(default_factory=dict)
     hidden: NDArray[np.float32] | None = None
     hidden_of: str = ""
+    questions: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -103,6 +107,7 @@ class Queries:
             tasks=taken(self.tasks, rows),
             embeddings=None if self.embeddings is None else taken(self.embeddings, rows),
             prompts=some(self.prompts, rows),
+            questions=some(self.questions, rows),
             signals={name: values[rows] for name, values in self.signals.items()},
             hidden=None if self.hidden is None else self.hidden[rows],
         )
@@ -118,6 +123,7 @@ class Queries:
             tasks=np.concatenate([a.tasks, b.tasks]),
             embeddings=np.concatenate([a.vectors(), b.vectors()]) if both else None,
             prompts=together(a.prompts, b.prompts) if a.prompts and b.prompts else (),
+            questions=together(a.questions, b.questions) if a.questions and b.questions else (),
             signals={
                 name: np.concatenate([values, b.signals[name]])
                 for name, values in a.signals.items()

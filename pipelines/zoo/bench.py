@@ -1,4 +1,4 @@
-"""What every cell reads: labels, costs, splits and one encoder's vectors, as files.
+"""What every cell reads: labels, costs, splits, texts and one encoder's vectors, as files.
 
 Threads and the processes of a cluster read the same files, so a cell's figures
 cannot depend on where it ran. Arrays are safetensors, words are JSON: nothing is
@@ -35,6 +35,7 @@ class Bench:
         scheme: split scheme of the cells.
         data: hash of labels, costs, tasks and splits.
         vectors: encoder → hash of its vectors.
+        texts: hash of prompts and questions.
         carved: whether validation had to be taken from train.
     """
 
@@ -42,6 +43,7 @@ class Bench:
     scheme: str
     data: str
     vectors: dict[str, str]
+    texts: str
     carved: bool = False
 
 
@@ -77,11 +79,14 @@ def write(folder: Path, core: Core, scheme: str, vectors: dict[str, NDArray[np.f
     arrays, words, data = _contents(core, scheme)
     _save(folder / f"data-{data}.safetensors", arrays)
     _text(folder / f"data-{data}.json", words)
+    said = json.dumps({"prompts": list(core.prompts), "questions": list(core.questions)})
+    texts = _hash({}, said)
+    _text(folder / f"texts-{texts}.json", said)
     hashes = {}
     for encoder, matrix in vectors.items():
         hashes[encoder] = _hash({"vectors": matrix}, "")
         _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
-    return Bench(folder, scheme, data, hashes, carved)
+    return Bench(folder, scheme, data, hashes, texts, carved)
 
 
 def hash_of(core: Core, scheme: str) -> str:
@@ -114,12 +119,15 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
 
 
 @lru_cache(maxsize=4)
-def read(folder: Path, data: str, vectors: str) -> Core:
-    """The core of a bench with one encoder's vectors (`vectors` empty: none)."""
+def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
+    """The core of a bench with one encoder's vectors and with texts; empty: without them."""
     from safetensors.numpy import load_file
 
     arrays = load_file(folder / f"data-{data}.safetensors")
     words = json.loads((folder / f"data-{data}.json").read_text())
+    said: dict[str, list[str]] = {}
+    if texts:
+        said = json.loads((folder / f"texts-{texts}.json").read_text())
     found = None
     if vectors:
         found = load_file(folder / f"vectors-{vectors}.safetensors")["vectors"]
@@ -133,6 +141,8 @@ def read(folder: Path, data: str, vectors: str) -> Core:
         splits={words["scheme"]: np.array(words["split"], dtype=np.str_)},
         groups=np.array(words["groups"], dtype=np.int64),
         embeddings=found,
+        prompts=tuple(said.get("prompts", ())),
+        questions=tuple(said.get("questions", ())),
         signals=_named(arrays, "signal."),
         hidden=arrays.get("hidden"),
         hidden_of=words["hidden_of"],

@@ -35,7 +35,7 @@ class Job:
     Attributes:
         fingerprint: of code, data, vectors, setting and seed; names the files.
         bench: folder of the bench; cells lie in `cells` beside it.
-        data, vectors: hashes of the bench's files.
+        data, vectors, texts: hashes of the bench's files.
     """
 
     cell: Cell
@@ -45,6 +45,7 @@ class Job:
     cells: str
     data: str
     vectors: str
+    texts: str
 
 
 def run(job: Job) -> Result:
@@ -60,7 +61,7 @@ def run(job: Job) -> Result:
     known = recorded(record, job.cell)
     if known is not None:
         return known
-    core = benches.read(Path(job.bench), job.data, job.vectors)
+    core = benches.read(Path(job.bench), job.data, job.vectors, job.texts)
     scheme = next(iter(core.splits))
     # One thread per cell: sums then have one order, on every machine and runner.
     with threadpool_limits(limits=1), peak_memory() as peak:

@@ -153,11 +153,13 @@ def _job(
 ) -> cells.Job:
     vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
     what = [code.get(entrant.name, ""), entrant.name, entrant.target, bench.data, vectors]
+    what.append(bench.texts)
     if entrant.is_table:
         what.append(hashlib.sha256(Path(entrant.target).read_bytes()).hexdigest())
     text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
     fingerprint = hashlib.sha256(text.encode()).hexdigest()[:24]
-    return cells.Job(one, entrant, fingerprint, str(bench.folder), str(folder), bench.data, vectors)
+    place = (str(bench.folder), str(folder))
+    return cells.Job(one, entrant, fingerprint, *place, bench.data, vectors, bench.texts)
 
 
 def _prune(folder: Path, names: set[str]) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+import textwrap
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
+from pipelines.routers.base import Examples, Queries, Router
 from pipelines.scorers.scorer import Asked
 from schemas.recipe import Recipe
 
@@ -100,6 +105,26 @@ def test_keys_in_yaml_blocks_are_keys_of_a_recipe(page: Path) -> None:
     for language, code in BLOCK.findall(page.read_text()):
         if language == "yaml":
             Recipe.model_validate({**LEAST, **yaml.safe_load(code)})
+
+
+def test_every_attribute_that_a_router_gets_is_explained() -> None:
+    page = (ROOT / "docs" / "howto" / "routers.md").read_text()
+    for one in (*fields(Examples), *fields(Queries)):
+        assert f"\n| `{one.name}` |" in page, f"docs/howto/routers.md has no row for {one.name}"
+
+
+def test_the_router_in_the_help_is_one() -> None:
+    shown = re.search(
+        r"^    class .*?(?=\n\n`fit)", inspect.cleandoc(str(Router.__doc__)), re.S | re.M
+    )
+    assert shown
+    made: dict[str, Any] = {"np": np}
+    exec(textwrap.dedent(shown[0]), made)
+    queries = Queries(("a", "b"), np.array(["t", "t"]), questions=("short", "a longer one"))
+    train = Examples(queries, ("x", "y", "z"), np.array([[1.0, np.nan, 0.0], [1.0, 0.5, 0.0]]))
+    longer = made["Longer"]()
+    longer.fit(train)
+    assert longer.scores(queries).tolist() == [[0, 1, 0], [1, 0, 0]]
 
 
 def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:

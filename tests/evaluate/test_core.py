@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipelines.embed import text_of
 from pipelines.errors import BadInput
 from pipelines.evaluate.matrix import codes, dense
 from pipelines.evaluate.reading import from_tables
@@ -21,6 +22,21 @@ def test_matrix_equals_a_plain_loop(tables) -> None:
         at = core.query_ids.index(row["query_id"]), core.model_ids.index(row["model_id"])
         assert core.costs["usd"][at] == pytest.approx(row["cost_usd"])
         assert core.costs["tokens"][at] == 30
+
+
+def test_questions_are_the_texts_that_embeddings_are_made_of(tables) -> None:
+    queries = tables()["queries"].slice(0, 3)
+    queries = queries.append_column("question", pa.array(["Which?", "What is\n1 + 1?", ""]))
+    options = pa.array([["a, b", "c"], [], None], pa.list_(pa.string()))
+    core = from_tables(**{**tables(), "queries": queries.append_column("choices", options)})
+    expected = [text_of(q, c or []) for q, c in zip(queries["question"].to_pylist(),
+                                                    options.to_pylist(), strict=True)]  # fmt: skip
+    assert core.questions == tuple(expected) == ("Which?\na, b\nc", "What is\n1 + 1?", "")
+    part = core.take(np.array([2, 0]))
+    assert part.queries().questions == ("", "Which?\na, b\nc")
+    both = part.queries().followed_by(core.queries())
+    assert both.questions == (*part.questions, *core.questions)
+    assert from_tables(**tables()).questions == ()  # where the table does not say
 
 
 def test_null_and_absent_are_missing_not_zero(tables) -> None:

@@ -23,6 +23,7 @@ from schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())
 MODELS = pa.array(["a", "b"], pa.string())
+PROMPTS = tuple(f"What is {k}?" for k in range(120))
 
 
 def signals(rows: list[tuple[str, str, int, float | None]]) -> pa.Table:
@@ -137,9 +138,14 @@ def test_every_cut_of_the_core_cuts_what_models_show_as_well() -> None:
 
 
 def test_a_bench_carries_it_to_every_cell(tmp_path: Path) -> None:
-    whole = core()
+    whole = replace(core(), prompts=PROMPTS, questions=PROMPTS[::-1])
     written = bench.write(tmp_path, whole, "dense", {})
-    found = bench.read(tmp_path, written.data, "")
+    found = bench.read(tmp_path, written.data, "", written.texts)
+    assert (found.prompts, found.questions) == (PROMPTS, PROMPTS[::-1])
+    # Equal labels, costs, tasks and splits are equal data, whatever was asked.
+    reworded = bench.write(tmp_path, replace(whole, prompts=PROMPTS[::-1]), "dense", {})
+    assert (reworded.data, reworded.texts == written.texts) == (written.data, False)
+    assert bench.read(tmp_path, written.data, "").prompts == ()
     assert np.array_equal(found.hidden, whole.hidden)
     assert found.hidden_of == "a"
     assert np.array_equal(found.signals["margin"], whole.signals["margin"])

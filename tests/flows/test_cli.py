@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from flows.cli import run
+from flows.cli import _their_frames, run
 from flows.commands import COMMANDS, GROUPS, module_of
 
 ROOT = Path(__file__).parents[2]
@@ -168,6 +169,23 @@ def test_a_reader_that_goes_away_is_no_traceback(words: list[str]) -> None:
     _, said = process.communicate(timeout=600)
     assert "Traceback" not in said
     assert "BrokenPipe" not in said
+
+
+def test_frames_of_an_environment_that_is_reached_into_are_not_theirs(tmp_path: Path) -> None:
+    # Typer's own frames stood before the author's line where a `.pth` file led to it.
+    library = tmp_path / "other" / "lib" / "site-packages" / "library.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("def call(what):\n    return what()\n")
+    mine = tmp_path / "mine.py"
+    mine.write_text("def wrong():\n    return {}['k']\n")
+    made: dict[str, Any] = {}
+    for path in (library, mine):
+        exec(compile(path.read_text(), str(path), "exec"), made)
+    with pytest.raises(KeyError) as caught:
+        made["call"](made["wrong"])
+    files = [frame.filename for frame in _their_frames(caught.value)]
+    assert str(mine) in files
+    assert str(library) not in files
 
 
 def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Path) -> None:

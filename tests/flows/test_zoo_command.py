@@ -137,8 +137,13 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
         "import numpy as np\n"
         "class Mine:\n"
         "    name = 'mine'\n"
-        "    def fit(self, train): self.mean = np.nanmean(train.labels, axis=0)\n"
-        "    def scores(self, queries): return np.tile(self.mean, (len(queries), 1))\n"
+        "    def fit(self, train):\n"
+        "        self.mean = np.nanmean(train.labels, axis=0)\n"
+        "        # A router that reads words ended here with an index out of bounds.\n"
+        "        self.length = len(train.queries.prompts[0]) / len(train.queries.questions[0])\n"
+        "    def scores(self, queries):\n"
+        "        assert len(queries.prompts) == len(queries.questions) == len(queries)\n"
+        "        return np.tile(self.mean, (len(queries), 1))\n"
     )
     ids = pq.read_table(release / "data" / "queries.parquet").column("query_id").to_pylist()
     table = tmp_path / "theirs.csv"

@@ -64,7 +64,8 @@ def route(
     vector = None
     if words["encoder"] != "none":
         vector = _encoded(question, words, lexical, place)
-    queries = Queries(("question",), np.array([task]), vector, (question,))
+    asked = (question,)
+    queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
     scores = np.asarray(fitted.scores(queries), dtype=np.float64)
     share = _shares(fitted, words, scores, rule, weight)
     chosen = int(share[0].argmax())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +15,8 @@ from pipelines.large.texts import array_of, texts_of
 from pipelines.parts import parts
 from schemas import QUERIES, Stored
 
-#: What is read of a file: not the questions apart from prompts, nor references.
-COLUMNS = ("query_id", "source", "task", "domain", "prompt", "choices", "metadata")
+#: What is read of a file: no references, nor what they are compared by.
+COLUMNS = ("query_id", "source", "task", "domain", "question", "prompt", "choices", "metadata")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +30,7 @@ class Asked:
     sources: NDArray[np.str_] | None
     options: NDArray[np.int64] | None
     prompts: Sequence[str]
+    questions: Sequence[str]
     metadata: Sequence[str]
 
 
@@ -56,6 +57,7 @@ def read_asked(queries: pa.Table | Stored) -> Asked:
         names_of(_column(queries, "source")) if "source" in there else None,
         _options(_column(queries, "choices")) if "choices" in there else None,
         texts_of(_column(queries, "prompt"), queries.num_rows),
+        texts_of(_questions(queries), queries.num_rows) if {"question", "choices"} <= there else (),
         texts_of(map(_told, _column(queries, "metadata")), queries.num_rows)
         if "metadata" in there
         else (),
@@ -66,6 +68,15 @@ def _column(queries: pa.Table | Stored, name: str) -> Iterable[pa.Array]:
     for part in parts(queries, [name]):
         values = part.column(name)
         yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def _questions(queries: pa.Table | Stored) -> Iterator[pa.Array]:
+    """Questions with their options in lines below, as `pipelines.embed.text_of` has them."""
+    for part in parts(queries, ["question", "choices"]):
+        question, choices = part.column("question").cast(pa.string()), part.column("choices")
+        whole = pc.binary_join_element_wise(question, pc.binary_join(choices, "\n"), "\n")
+        has_options = pc.greater(pc.fill_null(pc.list_value_length(choices), 0), 0)
+        yield pc.if_else(has_options, whole, question)
 
 
 def _in_order(ids: pa.Array) -> bool:
