@@ -44,36 +44,35 @@ def _drawn(shown: Routed, columns: Floats) -> Floats:
         return total / seen
 
 
-def _against(shown: Routed, other: Floats, ratio: bool, sign: float) -> Found:
+def _macro(shown: Routed) -> Found:
+    hit = at_choice(shown.ground.test.labels, shown.choice)
+    return Found(macro(hit, shown.ground.test.tasks), _drawn(shown, hit[:, None])[:, 0])
+
+
+def _against(shown: Routed, other: Floats, sign: float = 1.0) -> Found:
     tasks = shown.ground.test.tasks
     hit = at_choice(shown.ground.test.labels, shown.choice)
     mine, theirs = macro(hit, tasks), macro(other, tasks)
-    drawn = _drawn(shown, np.stack([hit, other], axis=1))
-    if not ratio:
-        return Found(mine, drawn[:, 0])
     if not theirs > 0:
         return Found(float("nan"), None, "what it is compared with has accuracy 0")
+    drawn = _drawn(shown, np.stack([hit, other], axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         replicates = np.where(drawn[:, 1] > 0, sign * (drawn[:, 0] / drawn[:, 1] - 1), np.nan)
     return Found(sign * (mine / theirs - 1), replicates)
 
 
-def _macro(shown: Routed) -> Found:
-    return _against(shown, at_choice(shown.ground.test.labels, shown.choice), False, 1.0)
-
-
 def _gain_r(shown: Routed) -> Found:
-    return _against(shown, random_mean(shown.ground.test.labels), True, 1.0)
+    return _against(shown, random_mean(shown.ground.test.labels))
 
 
 def _gain_b(shown: Routed) -> Found:
     ground = shown.ground
-    return _against(shown, ground.single_scores(ground.best_on_test), True, 1.0)
+    return _against(shown, ground.single_scores(ground.best_on_test))
 
 
 def _gap_o(shown: Routed) -> Found:
     y = shown.ground.test.labels
-    return _against(shown, at_choice(y, query_oracle(y)), True, -1.0)
+    return _against(shown, at_choice(y, query_oracle(y)), -1.0)
 
 
 MACRO_ACCURACY = MetricSpec(
