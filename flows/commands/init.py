@@ -30,6 +30,10 @@ def command(
     model: Annotated[
         list[str] | None, typer.Option(help="A model of the provider; again for more.")
     ] = None,
+    recording: Annotated[
+        str | None,
+        typer.Option(help="Answers you have already, one row each; its models fill the pool."),
+    ] = None,
     config: Annotated[str | None, typer.Option(help="Configuration of a hub dataset.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of a hub dataset.")] = None,
     as_json: Json = False,
@@ -42,7 +46,8 @@ def command(
 
     Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
     OPENROUTER_API_KEY or OPENAI_API_KEY) the pool is simulated: it costs nothing, and shows
-    the whole way to a release.
+    the whole way to a release. Answers that exist already come with --recording (one row
+    per answer), or as a column of scores for each model beside the questions.
 
     Examples:
 
@@ -51,6 +56,8 @@ def command(
         routeyard init mine.yaml --from data/ --provider https://host/v1 --key-env MY_KEY
 
         routeyard init gsm8k.yaml --from openai/gsm8k --config main
+
+        routeyard init mine.yaml --from questions.csv --recording answers.csv
     """
     import sys
 
@@ -79,6 +86,7 @@ def command(
         models=model or (),
         config=config,
         split=split,
+        recording=recording,
     )
     if as_json:
         tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}

@@ -21,6 +21,7 @@ from pipelines.ingest.guess_nested import (
     turns_column,
     wrong_options,
 )
+from pipelines.ingest.guess_recorded import scores
 from pipelines.ingest.guess_values import (
     Guess,
     Row,
@@ -56,7 +57,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "id": (
         "id", "qid", "uid", "question_id", "questionid", "task_id", "query_id", "uuid", "nr",
-        "no", "number", "key", "index", "idx",
+        "no", "number", "key", "index", "idx", "item_id", "example_id", "sample_id", "doc_id",
+        "prompt_id", "item",
     ),
     "task": (
         "task", "subject", "category", "topic", "subset", "dataset", "fach", "thema", "kategorie",
@@ -155,6 +157,8 @@ def _by_name(name: str, columns: list[str], rows: Sequence[Row]) -> str | None:
     long = [_plain(known) for known in _NAMES[name] if len(_plain(known)) >= 4]
     for known in long:  # `the_question_en`, `Correct Answer (text)`
         for plain, column in by_plain.items():
+            if name == "question" and plain.endswith("id"):
+                continue  # `question_id`, of whatever length
             if known in plain and _fits(name, [row.get(column) for row in rows]):
                 return column
     return None
@@ -171,6 +175,9 @@ def _fits(name: str, found: list[Any]) -> bool:
         # A row without its question cannot be asked.
         whole = len(there) == len(found) and all(isinstance(v, str) for v in there)
         return whole and _mean_length(there) >= 8
+    if name == "id":
+        # `Item` may hold what is asked.
+        return all(len(str(v).split()) <= 3 for v in there)
     if name == "choices":
         return all(not isinstance(v, int | float) for v in there)
     if name == "tests":
@@ -226,9 +233,11 @@ def _by_content(found: Guess, columns: list[str], used: set[str], rows: Sequence
             used.add(best)
     answers = [c for c in columns if c not in used and any(row.get(c) is not None for row in rows)]
     if not {"references", "tests"} & set(found.fields) and "question" in found.fields:
+        graded = [c for c in answers if scores([row.get(c) for row in rows])]
         filled = [c for c in answers if all(row.get(c) not in (None, "") for row in rows)]
         filled = [c for c in filled if not _counts([row[c] for row in rows])]
-        if len(filled) == 1:
+        # Several columns of scores are those of models, whichever of them has no gap.
+        if len(filled) == 1 and len(graded) < 2:
             found.say("references", reach(filled[0]), "the one column that is left and filled")
 
 

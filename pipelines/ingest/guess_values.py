@@ -14,6 +14,8 @@ from pipelines.ingest.guess_options import is_object, stored
 Row = Mapping[str, Any]
 #: Parts of a nested column that hold the answers' texts.
 _TEXTS = ("text", "texts", "aliases")
+#: What a table writes before each answer: `# 366`.
+_MARKED = re.compile(r"\s*#+\s*[^\s#]")
 #: `7 (apples)`: a number, and what is counted.
 _WITH_UNIT = re.compile(r"^\s*[-+]?[\d.,/]+\s*\([^()]{1,40}\)\s*$")
 
@@ -117,6 +119,9 @@ def settle_references(found: Guess, rows: Sequence[Row]) -> None:
     seen = [v for v in values(mapped, rows) if v not in (None, "")]
     if "choices" in found.fields:
         _letters(found, mapped, rows)
+    elif seen and all(isinstance(v, str) and _MARKED.match(v) for v in seen):
+        value = f"{{{{ _row[{mapped!r}].lstrip('# ') }}}}"
+        found.say("references", value, f"{mapped!r}, what stands after the #")
     elif seen and all(isinstance(v, str) and "####" in v for v in seen):
         value = f"{{{{ _row[{mapped!r}].split('####')[-1].strip() }}}}"
         found.say("references", value, f"{mapped!r}, what stands after ####")

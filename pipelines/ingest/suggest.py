@@ -12,6 +12,8 @@ from pipelines.scorers.scorer import Asked
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 _MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
 _NUMBER = re.compile(r"^[\s$€£¥₹]*[-+−]?[\d.,  ]*\d\s*(?:%|[a-zA-Z°€]{0,4})\s*$")
+#: What a table writes before an answer and no model does: `# 366`, `#### 366`, `Answer: 366`.
+_MARKER = re.compile(r"^\s*(?:#+\s*|(?:final )?answer\s*[:=]\s*)", re.IGNORECASE)
 #: Shapes of references that no other scorer reads.
 _OWN_SHAPES = frozenset(
     {"option", "word of a closed pair", "bracket sequence", "literal", "word list"}
@@ -42,8 +44,9 @@ def suggest(
 ) -> Suggested:
     """The scorer for these rows.
 
-    A scorer is tried on answers that are known to be right (the reference itself, in the form
-    the scorer asks for) and on those of another row, which are wrong.
+    A scorer is tried on answers that are known to be right (the reference itself, as a model
+    says it: without the table's marker, in the form the scorer asks for) and on those of another
+    row, which are wrong.
     """
     from pipelines.scorers.auto import shape_of
 
@@ -57,7 +60,7 @@ def suggest(
     shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
     words = sorted(len(text.split()) for text in flat)
     median = words[len(words) // 2]
-    numbers = sum(bool(_NUMBER.match(text)) for text in flat) / len(flat)
+    numbers = sum(bool(_NUMBER.match(_bare(text))) for text in flat) / len(flat)
     order: list[tuple[str, str]] = []
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
     if {*mixed} & _OWN_SHAPES or (len(mixed) > 1 and median <= 5):
@@ -99,8 +102,13 @@ def _tried(
     return Suggested(name, why, right, wrong, len(rows))
 
 
+def _bare(reference: str) -> str:
+    return _MARKER.sub("", reference)
+
+
 def _said(name: str, reference: str) -> str:
     """An answer in the form that the scorer's instruction asks for."""
+    reference = _bare(reference)
     if name == "math":
         return f"\\boxed{{{reference}}}"
     return reference if name == "rouge_l" else f"Answer: {reference}"

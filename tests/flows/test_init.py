@@ -34,6 +34,12 @@ CASES: dict[str, tuple[Rows, str, str, list[str]]] = {
          for i in range(1, 9)],
         "jsonl", "numeric", ["2"],
     ),
+    # No model writes the sign: a scorer that compares it calls every answer wrong.
+    "marked": (
+        [{"item": f"gsm-{i}", "Problem Text": f"{i} apples and {i} more?", "GT": f"# {2 * i}"}
+         for i in range(1, 9)],
+        "csv", "numeric", ["2"],
+    ),
     "option_columns": (
         [{"Question": f"What is {i} + 1?", "A": str(i), "B": str(i + 1), "C": "0", "Answer": "B"}
          for i in range(1, 9)],

@@ -54,12 +54,12 @@ def look(
         place = path / ("**" if deep else "") / f"*.{ending}"
         each = max(1, LOOKED_AT // len(kinds[ending]))
         rows = [Told(r, p.name) for p in kinds[ending] for r in islice(files.rows(p), each)]
-        return {"name": _name(path.name), "path": _relative(place, recipe)}, rows, said
+        return {"name": _name(path.name), "path": relative(place, recipe)}, rows, said
     if path.is_file():
         rows = list(islice(files.rows(path), LOOKED_AT))
         if not rows:
             raise SourceError("the file holds no row", where=str(path))
-        return {"name": _name(path.name.split(".")[0]), "path": _relative(path, recipe)}, rows, []
+        return {"name": _name(path.name.split(".")[0]), "path": relative(path, recipe)}, rows, []
     if re.fullmatch(r"[\w.-]+/[\w.-]+", origin) and path.suffix[1:] not in _ENDINGS:
         source, rows = _look_at_hub(origin, config, split)
         return source, rows, []
@@ -86,7 +86,7 @@ def _look_at_hub(
     return source, list(islice(rows, LOOKED_AT))
 
 
-def _relative(path: Path, recipe: Path) -> str:
+def relative(path: Path, recipe: Path) -> str:
     """The path as seen from the recipe's folder; `$` would be read as a variable."""
     return os.path.relpath(path.absolute(), recipe.absolute().parent)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from flows.actions.start.recorded import Answers
 from pipelines.errors import BadInput
 
 #: Models taken from a provider's list when nobody names some.
@@ -17,6 +18,20 @@ _KNOWN = {
     "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
     "OPENAI_API_KEY": "https://api.openai.com/v1",
 }
+
+
+def asked_of(address: str | None, key_env: str | None, models: Sequence[str]) -> Answers:
+    """What a recipe says where models are asked, and how."""
+    pool, words = pool_of(address, key_env, models)
+    waivers = []
+    if any(model.get("price_in") is None for model in pool["models"]):
+        reason = "The provider lists no prices; fill in price_in and price_out to know the cost."
+        waivers = [{"gate": "metering:price_unknown", "reason": reason}]
+    if any(model.get("simulated") for model in pool["models"]):
+        reason = "The simulated pool answers on this machine; its figures say nothing of models."
+        waivers = [{"gate": "metering:latency", "reason": reason}]
+    how = {"max_tokens": 1024, "temperature": 0.0, "seed": 0}
+    return Answers(pool, how, words, waivers, lacks=[], graded=False)
 
 
 def pool_of(

@@ -1,0 +1,190 @@
+"""`routeyard init` beside answers that exist: they are no questions, and come in as recordings."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.actions.start.recipe import start_recipe
+from flows.cli import run
+from flows.recipe import load
+from flows.recipe_check import faults
+from pipelines.errors import BadInput
+from pipelines.ingest.suggest import suggest
+
+QUESTIONS = [
+    {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}
+    for i in range(8)
+]
+ANSWERS = [
+    {"item": q["item"], "LLM name": model, "answer text": f"It is {q['GT'][2:]}.", "in_tok": 9,
+     "out_tok": 5, "price paid ($)": 0.001}
+    for model in ("big", "small") for q in QUESTIONS
+]  # fmt: skip
+#: RouteLLM's and EmbedLLM's layouts, a name that is part of another, and an empty cell.
+WIDE = [
+    {"query_id": f"arc-{i}", "question": f"Which of these is number {i}, and why?",
+     "split": "test", "score:m-1": i / 8, "score:m-10": "" if i == 3 else 1.0 - i / 8}
+    for i in range(8)
+]  # fmt: skip
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (ANSWERS, "'LLM name' names models (big, small)"),
+        # One model first: ids differ in all rows that are looked at.
+        (ANSWERS[:8], "'LLM name' names models (big)"),
+        ([{"question_id": i, "model": "m", "output": f"It is {i}, I think."} for i in range(8)],
+         "text: output"),
+        # An id as long as a question, and grades alone.
+        ([{"query_id": f"arc-challenge-test-{i}", "model": "m", "score": 0.5} for i in range(8)],
+         "score: score"),
+        # The question repeated for every model.
+        ([{"question": f"What is {i} + {i}?", "model": m, "response": str(2 * i)}
+          for m in "ab" for i in range(8)], "text: response"),
+    ],
+)  # fmt: skip
+def test_answers_are_not_taken_for_questions(
+    rows: list[dict[str, Any]], says: str, tmp_path: Path
+) -> None:
+    path = lines(tmp_path / "runs.jsonl", rows)
+    with pytest.raises(BadInput, match="recorded answers, not questions") as caught:
+        start_recipe(tmp_path / "r.yaml", str(path), given={})
+    assert says in str(caught.value)
+    assert "--recording" in str(caught.value)
+    assert not (tmp_path / "r.yaml").exists()
+
+
+def test_a_folder_whose_most_files_are_answers_says_what_lies_beside_them(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    table(folder / "questions.csv", QUESTIONS)
+    lines(folder / "runs.jsonl", ANSWERS * 9)
+    with pytest.raises(BadInput, match=r"beside it lie questions\.csv"):
+        start_recipe(tmp_path / "r.yaml", str(folder), given={})
+
+
+def test_questions_that_a_model_wrote_are_questions(tmp_path: Path) -> None:
+    rows = [{"question": f"What is {i} + 1?", "answer": str(i + 1), "model": "writer"}
+            for i in range(8)]  # fmt: skip
+    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), given={})
+    assert done.guess.fields["references"] == "answer"
+    # A person who names the question knows better.
+    repeated = lines(tmp_path / "t.jsonl", [*rows, *rows])
+    done = start_recipe(tmp_path / "s.yaml", str(repeated), given={"question": "question"})
+    assert done.guess.fields["question"] == "question"
+
+
+def test_a_recording_fills_the_pool_and_finds_the_questions_id(tmp_path: Path) -> None:
+    questions = table(
+        tmp_path / "the questions.csv", [{"a": i, **q} for i, q in enumerate(QUESTIONS)]
+    )
+    answers = table(tmp_path / "the runs.csv", ANSWERS)
+    recipe = tmp_path / "r.yaml"
+    words = ["init", str(recipe), "--from", str(questions), "--recording", str(answers)]
+    assert run(words) == 0
+    checked, _ = load(str(recipe))
+    assert [m.model_id for m in checked.pool.models] == ["big", "small"]
+    assert checked.sources[0].fields is not None
+    assert checked.sources[0].fields.id == "item"
+    assert checked.sources[0].scorer == "numeric"
+    (entry,) = checked.collect.recorded
+    assert entry.fields.model_dump(exclude_none=True) == {
+        "query": "item", "model": "LLM name", "text": "answer text", "prompt_tokens": "in_tok",
+        "completion_tokens": "out_tok", "cost_usd": "price paid ($)",
+    }  # fmt: skip
+    assert faults(str(recipe)) == []
+
+
+def test_an_id_that_only_the_recording_tells(tmp_path: Path) -> None:
+    questions = lines(
+        tmp_path / "q.jsonl",
+        [{"nr": i, "urn": f"x:{i} of 8 in all", "question": f"{i} + 1?", "answer": str(i + 1)}
+         for i in range(8)],
+    )  # fmt: skip
+    rows = [{"query": f"x:{i} of 8 in all", "model": "m", "output": str(i + 1)} for i in range(8)]
+    answers = lines(tmp_path / "a.jsonl", rows)
+    done = start_recipe(tmp_path / "r.yaml", str(questions), given={}, recording=str(answers))
+    assert done.guess.fields["id"] == "urn"
+    assert done.lacks == []
+    assert faults(str(tmp_path / "r.yaml")) == []
+    # Nothing of the questions is named: said, not made up.
+    lines(answers, [{**row, "query": f"other-{i}"} for i, row in enumerate(rows)])
+    done = start_recipe(tmp_path / "s.yaml", str(questions), given={}, recording=str(answers))
+    assert "no column of the questions holds the values" in done.lacks[0]
+
+
+@pytest.mark.parametrize("layout", ["prefix", "plain", "no id"])
+def test_scores_beside_the_questions_become_a_recipe_that_builds(
+    layout: str, tmp_path: Path
+) -> None:
+    rows = WIDE
+    if layout != "prefix":
+        rows = [
+            {
+                "prompt": row["question"],
+                "gpt-4-1106": i % 2 == 0,
+                "mixtral-8x7b": "" if i == 4 else i % 3 == 0,
+            }
+            for i, row in enumerate(WIDE)
+        ]
+    if layout == "plain":  # with a reference too, which no rule can compare with anything
+        rows = [{"id": i, "answer": f"because {i}", **row} for i, row in enumerate(rows)]
+    path = table(tmp_path / "wide.csv", rows)
+    recipe = tmp_path / "r.yaml"
+    done = start_recipe(recipe, str(path), given={})
+    assert done.lacks == []
+    assert done.scorer.scorer == "given"
+    # The one column without a gap is a model's, and not the answers.
+    assert ("references" in done.guess.fields) == (layout == "plain")
+    models = ["m-1", "m-10"] if layout == "prefix" else ["gpt-4-1106", "mixtral-8x7b"]
+    assert [m.model_id for m in load(str(recipe))[0].pool.models] == models
+    notes: list[str] = []
+    assert faults(str(recipe), notes) == []
+    if layout == "prefix":  # an empty cell is no score, and no zero
+        assert done.guess.unused == ["split"]
+        assert notes == ["wide.csv: 1 rows hold neither text nor score: missing answers"]
+        yard = tmp_path / "yard"
+        assert run(["build", str(recipe), "--until", "label", "-w", str(yard)]) == 0
+        (labels,) = yard.glob("stages/label/*/labels.parquet")
+        import pyarrow.parquet as pq
+
+        scores = {r["score"] for r in pq.read_table(labels).to_pylist() if r["model_id"] == "m-1"}
+        assert scores == {i / 8 for i in range(8)}
+
+
+def test_one_column_of_numbers_is_no_table_of_scores(tmp_path: Path) -> None:
+    rows = [{"question": f"Which number follows {i}?", "difficulty": i / 8, "is_hard": i % 2,
+             "answer": str(i + 1)} for i in range(8)]  # fmt: skip
+    done = start_recipe(tmp_path / "r.yaml", str(lines(tmp_path / "q.jsonl", rows)), given={})
+    assert done.scorer.scorer == "numeric"
+
+
+def test_a_scorer_is_tried_on_what_a_model_would_say() -> None:
+    asked = [f"{i} and {i}?" for i in range(20)]
+    names = ["Paris", "Rome", "Oslo", "Bonn"] * 5
+    for marker in ("# ", "#### ", "Answer: "):
+        numbers = suggest(asked, [[f"{marker}{7 * i}"] for i in range(20)], [[]] * 20)
+        assert (numbers.scorer, numbers.right) == ("numeric", 20)
+        # `em` compares the marker as well: nothing that a model says is right by it.
+        found = suggest(asked, [[f"{marker}{name}"] for name in names], [[]] * 20)
+        assert found.scorer != "em"
