@@ -418,6 +418,14 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
     "metadata that are none": ("active content", written("croissant.json", "[" * 50_000)),
 }
 
+#: Corruption → what is found, neither more nor less: check and place of each finding.
+FOUND = {
+    name: sorted(found)
+    for line in Path(__file__).with_name("findings_of_corruptions.txt").read_text().splitlines()
+    if not line.startswith("#")
+    for name, *found in [line.split(" ¦ ")]
+}
+
 #: Every one of them in the full suite, each fifth in every run.
 FULL = bool(os.environ.get("ROUTEYARD_FAULTS"))
 TRIED = list(CORRUPTIONS) if FULL else list(CORRUPTIONS)[::5]
@@ -425,6 +433,7 @@ TRIED = list(CORRUPTIONS) if FULL else list(CORRUPTIONS)[::5]
 
 def test_there_are_sixty_and_the_untouched_release_holds(pristine):
     assert len(CORRUPTIONS) >= 80
+    assert list(FOUND) == list(CORRUPTIONS)
     assert verify_release(pristine, render_card=render) == []
 
 
@@ -441,6 +450,8 @@ def test_a_corruption_is_a_named_finding(pristine, tmp_path, row, name):
     finally:
         subprocess.run(["rm", "-rf", release], check=True)  # Python's own way has an end
     assert any(finding.check == check for finding in findings), findings
+    places = {f"{one.check}: {one.where}".replace(str(tmp_path), "OUT") for one in findings}
+    assert sorted(places) == FOUND[name]
     assert not any(_secret() in str(finding) for finding in findings)
     found.held += 1
 

@@ -29,7 +29,7 @@ _DESCRIBED = (
     "{http://creativecommons.org/ns#}",
 )
 _STYLE = re.compile(
-    r"@import|expression\s*\(|url\s*\(\s*['\"]?(?!#)|javascript:|behavior\s*:", re.I
+    r"@import|expression\s*\(|url\s*\((?!\s*['\"]?#)|javascript:|behavior\s*:", re.I
 )
 _CONTEXT = ("http://mlcommons.org/croissant/", "https://schema.org/", "http://purl.org/dc/terms/")
 
