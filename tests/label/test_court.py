@@ -383,3 +383,39 @@ def test_votes_of_one_response_do_not_count_for_another() -> None:
         table = decide(asked, texts, filed, policy=Label(default=policy))
         assert table["correct"].to_pylist() == correct
         assert table["contested"].to_pylist() == [True, True, False]
+
+
+def test_the_verifiers_and_judges_of_a_recipe_are_wanted_before_any_has_spoken() -> None:
+    served = {"provider": {"name": "p", "base_url": "http://127.0.0.1:1/v1"}}
+    policy = Label.model_validate(
+        {
+            "verifiers": [served | {"name": "v"}],
+            "judges": [served | {"name": "j"}],
+            "default": {"rule": "majority", "then": ["xverify", "judge"]},
+        }
+    )
+    left = open_steps(queries("numeric"), responses({}), verdicts(), policy=policy)
+    assert {*left} == {"numeric", "xverify:v", "judge:j"}
+
+
+def test_samples_that_people_decided_need_half_of_them_right() -> None:
+    # trap: people set no threshold, and none is not a threshold of nought
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(*(("human:ada", "incorrect", {"sample": i}) for i in range(2)))
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    assert (row["score"], row["correct"]) == (0.0, False)
+
+
+def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(
+        *((name, "correct", {"sample": 0}) for name in ("numeric", "xverify:v", "judge:j")),
+        *(
+            (name, "incorrect", {"sample": 1, "score": 0.2})
+            for name in ("numeric", "xverify:v", "judge:j")
+        ),
+    )
+    for threshold, correct in ((0.6, True), (0.7, False)):
+        policy = Label(default=MAJORITY.model_copy(update={"threshold": threshold}))
+        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
+        assert (row["score"], row["correct"]) == (0.6, correct)
