@@ -86,7 +86,10 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "metrics": (
         ["pipelines/evaluate/metrics/*.py"],
-        [f"tests/evaluate/metrics/test_{name}.py" for name in ("registry", "intervals")],
+        [
+            f"tests/evaluate/metrics/test_{name}.py"
+            for name in ("registry", "intervals", "undefined")
+        ],
     ),
     "verify": (
         ["pipelines/release/verify.py", "pipelines/release/checks/*.py"],
