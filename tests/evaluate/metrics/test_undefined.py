@@ -14,6 +14,7 @@ import pytest
 from pipelines.evaluate.metrics.aiq import _written, aiq, aiq_as_written
 from pipelines.evaluate.metrics.calibration import BINS, _probabilities, ece
 from pipelines.evaluate.metrics.frontier import perf_gain
+from pipelines.evaluate.metrics.routereval import entropies
 from pipelines.evaluate.metrics.spec import Routed
 from pipelines.evaluate.run import evaluate
 from tests.evaluate.metrics.test_registry import Fixed, awkward
@@ -72,3 +73,4 @@ def test_what_is_divided_by_nothing_is_undefined_and_warns_nobody() -> None:
         assert np.isnan(perf_gain(points, np.float64(0.0)))
         assert np.isnan(perf_gain(np.zeros(2), np.float64(0.0)))
         assert np.isnan(ece(np.zeros(2 * BINS)))
+        assert entropies(np.array([[0.0, 2000.0]])).tolist() == [0.0]
