@@ -58,6 +58,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 "exact",
                 "superglue",
                 "symbolic",
+                "commitment",
                 "short_answer",
                 "option_marks",
                 "literal",
