@@ -44,6 +44,13 @@ def test_models_that_cost_nothing_leave_metrics_undefined() -> None:
     assert FREE.items() <= reasons(free).items()
 
 
+def test_nothing_is_compared_with_models_that_are_never_right() -> None:
+    core = awkward(0, 12, 4)
+    wrong = replace(core, labels=core.labels * 0, correct=core.correct * 0)
+    why = "the model it is compared with is never right"
+    assert {name for name, said in reasons(wrong).items() if said == why} == {"v_b", "v_r"}
+
+
 def test_without_a_label_of_the_cheapest_model_there_is_no_mean_over_the_interval() -> None:
     drawn: dict[str, list[float]] = {"costs": [], "accuracies": [], "cheapests": []}
     shown = SimpleNamespace(low=1.0, high=3.0, cheapest=math.nan, **drawn)
