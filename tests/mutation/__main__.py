@@ -59,6 +59,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 "superglue",
                 "symbolic",
                 "commitment",
+                "math_form",
                 "short_answer",
                 "option_marks",
                 "literal",
