@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.answers.option_marks import commitments
+from pipelines.scorers.answers.option_marks import commitments, spelled_out
+from pipelines.scorers.answers.option_text import matching
 from pipelines.scorers.answers.plain_option import plainly
 from pipelines.scorers.mcq import read
 from pipelines.scorers.scorer import Asked
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+OPTIONS = (("A", "rome"), ("B", "eternal city of paris"), ("C", "new york"), ("D", "york"))
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,124 @@ def test_an_output_that_is_an_option_and_a_remark_on_it() -> None:
 def test_a_letter_that_a_word_follows_is_no_marked_answer(text: str) -> None:
     assert commitments(text, len(text), "ABC", ()) == []
     assert commitments("The answer is C because", 23, "ABC", ()) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "how", "said"),
+    [
+        ('{"answer": "B"}', "B", "field", "B"),
+        ("[ANSWER] C [/ANSWER]", "C", "tag", "C"),
+        ("The answers are A and B.", "AB", "stated", "A and B"),
+        ("The answer is B or C", "BC", "stated", "B or C"),
+        ("the correct choice is C", "C", "correct", "C"),
+        ("Option C is correct", "C", "option", "C"),
+        ("Choice (C) is the answer", "C", "option", "C"),
+        ("I would go with (D)", "D", "choose", "D"),
+        ("final choice: C", "C", "stated", "C"),
+        (r"\boxed{BD}", "BD", "boxed", "BD"),
+        ("The answer to the question is D", "D", "stated", "D"),
+        ("The answer is New York.", "C", "stated, by content", "New York."),
+        ("The answer is (a) Rome", "A", "stated, by content", "a) Rome"),
+        ("Answer: A. Rome** and **D. York is too", "AD", "stated", "A"),
+        ("The closest option among these is (C)", "C", "closest", "C"),
+        ("正确答案是C", "C", "stated", "C"),
+        ("The answer is\n* (B) for one\n* (C) for two", "BC", "stated", None),
+    ],
+)
+def test_a_marked_option(text: str, letters: str, how: str, said: str | None) -> None:
+    (only,) = commitments(text, len(text), "ABCD", OPTIONS)
+    assert (only.letters, only.how) == (letters, how)
+    assert text[only.start : only.end] == (said or "B) for one\n* (C) for two")
+    assert only.firm is (how not in ("option", "choose", "closest"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "answer> C",  # the end of no tag
+        "The answer is not B",
+        "Option C is right if it rains",
+        "option C",
+        "answer is C-major",
+        "the answer is F(x) = 3",
+        "The answer is Z",
+        "Answers B",
+        "xanswer: B",
+    ],
+)
+def test_what_marks_no_option(text: str) -> None:
+    assert commitments(text, len(text), "ABCD", OPTIONS) == []
+
+
+def test_a_weak_mark_counts_where_nothing_firm_is_said() -> None:
+    text = "Option C is correct. The answer is B."
+    assert [one.letters for one in commitments(text, len(text), "ABCD", ())] == ["B"]
+    assert commitments(text, 20, "ABCD", ())[0].letters == "C"
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("It says C. New York in the text", "C"),
+        ("I see B) Eternal citty of Paris here", "B"),  # a slip of spelling
+        ("I see B) Eternal town of London here", None),
+        ("C. New York and A. Rome", None),  # discusses both
+        ("not C. New York", None),
+        ("C. New York is wrong", None),
+        ("A. Rome " + "X. foo " * 11, "A"),
+        ("A. Rome " + "X. foo " * 12, None),  # goes through its options
+    ],
+)
+def test_the_one_option_that_is_spelled_out(text: str, letter: str | None) -> None:
+    found = spelled_out(text, len(text), OPTIONS)
+    assert [one.letters for one in found] == ([letter] if letter else [])
+    assert [text[one.start : one.end] for one in found] == ([letter] if letter else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("Rome", "A"),
+        ("rome, as said", "A"),  # its first clause
+        ("New York city", "C"),  # the longest that opens it
+        ("York!", "D"),
+        ("the new york", "C"),
+        ("none", None),
+        ("", None),
+        ("Rome beyond all doubt", "A"),
+        ("Romeo", None),
+    ],
+)
+def test_the_option_that_a_text_repeats(text: str, letter: str | None) -> None:
+    assert matching(text, OPTIONS) == letter
+    assert matching("rome", (*OPTIONS, ("E", "rome"))) is None  # two of them
+
+
+@pytest.mark.parametrize(
+    ("text", "letters", "said"),
+    [
+        ("So D.", "D", "D."),
+        ("not B but C", "C", "C"),
+        ("A or C, but most likely C", "C", "C"),
+        ("It could be A or C.", "AC", "A or C"),
+        ("choose A or B. So B.", "B", "B."),
+        ("A and B are wrong, C fits best", "C", "C"),
+        ("C is tempting, D is right", "D", "D"),
+        ("We can eliminate A, B, C, D, E, F and G", "H", None),
+        ("We can eliminate A, B, C, D, E and F", None, None),  # two are left
+        ("vitamin C", None, None),
+        ("Is it C? No.", None, None),
+        ("It is (A), (B), and (C)", None, None),
+        ("B = 5 is true", None, None),
+        ("x" * 250 + ". " + "The rest says so. " * 5 + "So D.", "D", "D."),
+        ("What tells against it is (G). " + "The presence of it. " * 25, "G", "G"),
+    ],
+)
+def test_an_option_in_plain_words(text: str, letters: str | None, said: str | None) -> None:
+    found = plainly(text, 0, len(text), "ABCDEFGH")
+    assert (found[0] if found else None) == letters
+    if found and said:
+        assert text[found[1] : found[2]] == said
+    behind = plainly("The " + text, 4, 4 + len(text), "ABCDEFGH")
+    shifted = (found[0], found[1] + 4, found[2] + 4) if found else None
+    assert behind == shifted
