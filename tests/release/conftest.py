@@ -12,7 +12,9 @@ import pytest
 from datacards.card import render
 from datacards.files import render as render_files
 from pipelines.release import Released, write_release
+from pipelines.release.manifest import read_manifest
 from schemas import CONTRACTS
+from schemas.manifest import Manifest
 
 RECIPE: dict[str, Any] = {"name": "tiny", "version": "1.0.0", "release": {"title": "Tiny"}}
 SOURCES = [{"source": "arith", "license": "MIT", "url": None, "redistribute_text": True}]
@@ -154,3 +156,22 @@ def tables() -> dict[str, pa.Table]:
 def tiny() -> Callable[..., dict[str, pa.Table]]:
     """`tiny_tables`, for releases that several tests share."""
     return tiny_tables
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release that no test changes."""
+    return write_release(
+        tiny_tables(),
+        recipe=RECIPE,
+        root=tmp_path_factory.mktemp("sound"),
+        render_card=render,
+        render_files=render_files,
+        sources=SOURCES,
+    ).path
+
+
+@pytest.fixture(scope="session")
+def manifest(sound: Path) -> Manifest:
+    """Its manifest."""
+    return read_manifest(sound)
