@@ -73,7 +73,10 @@ def test_keeps_one_of_each_group_and_says_why(tables: dict[str, Any], qid: Any) 
     assert {row["group_id"] for row in rows} == {min(qid(name) for name in "abd")}
     assert all(row["label_conflict"] for row in rows)
     assert result.figures["groups_conflict_across_models"] == 1
+    assert result.figures["groups_conflict_within_models"] == 1
     assert result.figures["groups_across_sources"] == 1
+    (between,) = result.figures["groups_by_source_pair"]
+    assert between == {"sources": ["r", "s"], "groups": 1}
     assert result.figures["pairs_counted"] == 3
 
 

@@ -126,11 +126,18 @@ def test_stop_rule_by_similarity(tables: dict[str, Any]) -> None:
     assert len(result.removed) == 0
 
 
+def test_the_ends_of_the_trade_off_are_part_of_it(tables: dict[str, Any]) -> None:
+    # Accuracy alone takes the poor one, similarity alone one of those that are most alike.
+    gone = [prune(tables, trade_off=λ, target=3).removed["key"].to_pylist() for λ in (0, 1)]
+    assert gone == [["twin"], ["poor"]]
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
         ({"trade_off": 0.5}, "stop rule"),
         ({"trade_off": 1.5, "target": 2}, "lies in"),
+        ({"trade_off": -0.1, "target": 2}, "lies in"),
         ({"trade_off": 0.5, "target": 2, "protected": ["nobody"]}, "not in the pool"),
     ],
 )

@@ -83,6 +83,29 @@ def test_figures_have_the_names_that_cards_print(
     (step,) = prune(tables, trade_off=0.5, target=2).figures["order"]
     assert set(step) == {"model_id", "score", "accuracy", "mean_similarity"}
     (injected,) = pseudo_specialists(tables, tasks=["t0"]).figures["injected"]
-    assert injected["best_real"] == 1.0
+    assert injected == {
+        "model_id": "pseudo-specialist:t0",
+        "task": "t0",
+        "accuracy": 1.0,
+        "best_real": 1.0,
+        "queries": 2,
+    }
     held = out_of_distribution(tables, groups={"g": ["t0"]}).figures["g"]
     assert held == {"test": 2, "left_out_as_duplicates": 0}
+
+
+def test_a_model_without_labels_on_a_task_does_not_count_in_its_mean(
+    make_queries: Any, make_models: Any, make_labels: Any, qid: Any
+) -> None:
+    bits = {"everywhere": "1010", "on t0 only": "1.1."}
+    told = [
+        (qid(str(i)), m, b == "1") for m, s in bits.items() for i, b in enumerate(s) if b != "."
+    ]
+    tables = {
+        "queries": make_queries([{"name": str(i), "task": f"t{i % 2}"} for i in range(4)]),
+        "models": make_models(sorted(bits)),
+        "labels": make_labels(told),
+    }
+    made = pseudo_specialists(tables, tasks=["t0"]).added["labels"].to_pylist()
+    right = {r["query_id"]: r["correct"] for r in made if r["model_id"].startswith("pseudo")}
+    assert [right[qid(str(i))] for i in range(4)] == [True, False, True, False]

@@ -114,6 +114,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 "prune",
                 "rules",
                 "split",
+                "split_counts",
                 "tasks",
                 "apply",
                 "dedup",
