@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +154,9 @@ def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:
                 ingest([source], base=path.parent.absolute())
         except BadInput as error:
             place = _within(error, said)
-            yield _of(error, path, ("sources", number, *place), content)
+            fault = _of(error, path, ("sources", number, *place), content)
+            # Which rows they are is half of the answer.
+            yield replace(fault, says=f"{error.what} ({error.where})") if _rows(error) else fault
 
 
 def _recorded(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator[Fault]:
@@ -168,6 +172,10 @@ def _recorded(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator
     for place, says, then in recorded_faults(checked, base, notes):
         words = words_of(place, content)
         yield Fault(str(path), line_of(path, place), words, says, then)
+
+
+def _rows(error: BadInput) -> bool:
+    return re.search(r"\brows? \d", str(error.where)) is not None
 
 
 def _within(error: BadInput, source: dict[str, Any]) -> tuple[str | int, ...]:

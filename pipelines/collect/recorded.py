@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pipelines import files
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
+from pipelines.collect.repeated import Repeats
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.jinja import Sparse
 from schemas import RESPONSES
@@ -42,20 +44,21 @@ def import_recorded(
     tokens × the pool's price, where both are known.
 
     Raises:
-        RecordedError: a response stands twice, names a model outside the pool, was
-            given to another question, or no row matches a question.
+        RecordedError: responses stand more than once and `duplicates` does not say which
+            counts, or one names a model outside the pool, was given to another question,
+            or no row matches a question.
         RecipeError: a mapping names a column that no row has.
         SourceError: a file is missing or damaged.
     """
     pool = {row["model_id"]: Price(row["price_in"], row["price_out"]) for row in models.to_pylist()}
-    seen: dict[tuple[str, str, int], str] = {}
+    repeats = Repeats()
     batches: list[pa.RecordBatch] = []
     provenance: list[dict[str, Any]] = []
     notes: list[str] = []
     for entry in entries:
         index, sparse = _index(queries, entry), Sparse()
         for path in files.expand(entry.path, base=base, where="collect.recorded"):
-            reader = FileReader(entry, index, pool, seen, path, sparse)
+            reader = FileReader(entry, index, pool, repeats, path, sparse)
             columns: dict[str, list[Any]] = {name: [] for name in RESPONSES.column_names}
             for row in reader.rows():
                 for name, values in columns.items():
@@ -68,7 +71,12 @@ def import_recorded(
             provenance.append({"file": path.name, "sha256": files.sha256(path), **reader.counts})
         sparse.check()
         notes += [f"{entry.path}: {note}" for note in sparse.notes()]
+    notes += repeats.check()
     table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
+    if repeats.dropped:
+        stays = np.ones(table.num_rows, dtype=bool)
+        stays[list(repeats.dropped)] = False
+        table = table.filter(pa.array(stays))
     answered = set(table.column("model_id").unique().to_pylist())
     if silent := sorted(pool.keys() - answered):
         notes.append(f"no answer is recorded of {len(silent)} of the pool's models: {few(silent)}")

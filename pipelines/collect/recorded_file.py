@@ -18,13 +18,22 @@ from pipelines.collect.recorded_row import (
     score_of,
     text_of,
 )
+from pipelines.collect.repeated import Repeats
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.jinja import Sparse
 from schemas.recipe import Recorded
 
 #: Ids and places that a note or an error shows.
 _SHOWN = 3
-_COUNTED = ("responses", "missing", "not_asked", "other_models", "prompts", "other_questions")
+_COUNTED = (
+    "responses",
+    "missing",
+    "not_asked",
+    "other_models",
+    "prompts",
+    "other_questions",
+    "repeated",
+)
 
 
 @dataclass(slots=True)
@@ -34,7 +43,7 @@ class FileReader:
     Attributes:
         index: `source_id` → question.
         pool: Models that may answer, and their prices.
-        seen: (query_id, model_id, sample) → place, over all files.
+        repeats: Pairs that have an answer, over all files.
         sparse: What rows leave out, over all files of the entry.
         strangers: Ids of rows about questions that the recipe does not ask, the first few.
         reworded: Places of prompts that ask something else, the first few.
@@ -43,7 +52,7 @@ class FileReader:
     entry: Recorded
     index: Mapping[str, Question]
     pool: Mapping[str, Price]
-    seen: dict[tuple[str, str, int], str]
+    repeats: Repeats
     path: Path
     sparse: Sparse
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
@@ -81,7 +90,7 @@ class FileReader:
                 next_step="correct the questions or the recording; or write 'other_questions: "
                 "ignore' to leave those answers out, 'keep' to take them (the card says how many)",
             )
-        if not (counts["responses"] or counts["missing"] or other):
+        if not (counts["responses"] or counts["missing"] or counts["repeated"] or other):
             raise RecordedError(
                 f"no row of {name} matches a question of the recipe",
                 where=str(self.path),
@@ -139,7 +148,10 @@ class FileReader:
             return None
         if self._other_question(said, asked, place) and self.entry.other_questions == "ignore":
             return None
-        self._only_once(asked, said, place)
+        key = (asked.query_id, model, int(said.get("sample") or 0))
+        if not self.repeats.take(key, said, place, self.entry.path, self.entry.duplicates):
+            self.counts["repeated"] += 1
+            return None
         return _as_response(asked, said, score, self.pool[model], place)
 
     def _other_question(self, said: dict[str, Any], asked: Question, place: str) -> bool:
@@ -154,16 +166,6 @@ class FileReader:
         if len(self.reworded) < _SHOWN:
             self.reworded.append(f"{place} (id {said['query']!r})")
         return True
-
-    def _only_once(self, asked: Question, said: dict[str, Any], place: str) -> None:
-        key = (asked.query_id, str(said["model"]), int(said.get("sample") or 0))
-        if key in self.seen:
-            raise RecordedError(
-                f"the response of {key[1]!r} to {said['query']!r} (sample {key[2]}) stands twice",
-                where=f"{place} and {self.seen[key]}",
-                next_step="map 'fields.sample' when the file holds several samples, or remove one",
-            )
-        self.seen[key] = place
 
 
 def _as_response(

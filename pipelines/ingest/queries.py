@@ -126,7 +126,7 @@ def to_queries(
             }
         )
     told_of = filtered.check()
-    reader.sparse.check()
+    reader.check()
     if notes is not None:
         notes += told_of
         notes += [f"source {source.name!r}: {note}" for note in reader.sparse.notes()]

@@ -17,6 +17,8 @@ Row = Mapping[str, Any]
 
 #: What every row has to say, where it is mapped.
 _NEEDED = ("id", "question", "scorer")
+#: Places that an error shows.
+_SHOWN = 3
 #: Stands for queries that no rule decides: neither form nor reference is asked for.
 _NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
 
@@ -40,26 +42,25 @@ class RowReader:
             name: (self.sparse.needed if name in _NEEDED else self.sparse.optional)(name, read)
             for name, read in _readers(self.fields, where).items()
         }
-        self._ids: dict[str, int] = {}
+        #: Id → number and hash of its first row; checked once all rows were read.
+        self._ids: dict[str, tuple[int, int]] = {}
+        self._twice: list[tuple[str, int, bool]] = []
 
     def question(self, row: Row, number: int) -> tuple[str, str]:
         """(id, question) of a row; from here on `scorer` is the row's own.
 
         Raises:
-            SourceError: the id is repeated, or there is no question.
+            SourceError: there is no question.
         """
         place = f"{self.where}, row {number}"
         if "scorer" in self._read:
             self.scorer_name = _text(self._read["scorer"](row))
             self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
         source_id = str(self._read["id"](row)) if "id" in self._read else str(number)
-        if source_id in self._ids:
-            raise SourceError(
-                f"source {self.source.name!r} has the id {source_id!r} twice",
-                where=f"{place} (first in row {self._ids[source_id]})",
-                next_step="map 'id' to a column whose values are unique",
-            )
-        self._ids[source_id] = number
+        says = hash(repr(list(row.items())))
+        first, said = self._ids.setdefault(source_id, (number, says))
+        if first != number:
+            self._twice.append((source_id, number, said == says))
         question = _text(self._read["question"](row))
         if not question.strip():
             raise SourceError(
@@ -68,6 +69,34 @@ class RowReader:
                 next_step="filter such rows with 'where', or correct 'fields.question'",
             )
         return source_id, question
+
+    def check(self) -> None:
+        """Stop at ids that rows share, once all rows were read.
+
+        Raises:
+            SourceError: counts them; says whether the rows say the same, and shows some.
+            NoColumn: a mapped key that no row had.
+        """
+        self.sparse.check()
+        if not self._twice:
+            return
+        same = sum(alike for _, _, alike in self._twice)
+        other = len(self._twice) - same
+        places = [
+            f"id {one!r} in rows {self._ids[one][0]} and {number}"
+            for one, number, _ in self._twice[:_SHOWN]
+        ]
+        steps = []
+        if same:
+            steps.append("take rows that repeat another out of the file")
+        if other:
+            steps.append("map 'id' to a column whose values are unique, or mend those rows")
+        raise SourceError(
+            f"{len(self._twice):,} rows of source {self.source.name!r} have the id of another: "
+            f"{same:,} repeat it word for word, {other:,} say something else",
+            where=f"{self.where}: {'; '.join(places)}",
+            next_step="; ".join(steps),
+        )
 
     def answers(self, row: Row, number: int, source_id: str) -> tuple[list[str], list[str]] | None:
         """(options, references) of a row; None where the source leaves rows without one out.

@@ -54,6 +54,11 @@ class Recorded(Strict):
     other_questions: Literal["error", "ignore", "keep"] = Field(
         default="error", exclude_if=lambda given: given == "error"
     )
+    #: What to do with rows that answer what another row has answered: stop, take the first or the
+    #: last of them, or leave pairs with different answers without one. The card says how many.
+    duplicates: Literal["error", "first", "last", "missing"] = Field(
+        default="error", exclude_if=lambda given: given == "error"
+    )
     fields: RecordedFields
 
 

@@ -54,10 +54,40 @@ def test_missing_answers_stay_missing(tmp_path: Path) -> None:
     assert done.provenance[0]["not_asked"] == 1
 
 
-def test_a_duplicate_response_is_refused_with_both_places(tmp_path: Path) -> None:
-    with pytest.raises(RecordedError, match="stands twice") as caught:
-        run(tmp_path, [row(), row(output="5")])
-    assert "line 2 and r.jsonl, line 1" in str(caught.value)
+def test_all_duplicate_responses_are_counted_with_places(tmp_path: Path) -> None:
+    # One at a time, a recording with 25 of them took 25 runs.
+    rows = [row(), row(output="5"), row("b"), row("b"), row("b")]
+    with pytest.raises(RecordedError) as caught:
+        run(tmp_path, rows)
+    assert "3 rows answer" in caught.value.what
+    assert "2 repeat it word for word, 1 say something else" in caught.value.what
+    assert "line 2 and r.jsonl, line 1 (id 'a', model 'm1')" in str(caught.value)
+    assert "line 5 and r.jsonl, line 3" in str(caught.value)
+    assert "map 'fields.sample'" in str(caught.value.next_step)
+    with pytest.raises(RecordedError) as caught:  # nothing is a sample that says the same
+        run(tmp_path, rows[2:])
+    assert "fields.sample" not in str(caught.value.next_step)
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"),
+    [
+        ("first", {"a": "4", "b": "7"}),
+        ("last", {"a": "6", "b": "7"}),
+        ("missing", {"b": "7"}),  # the row that repeats another contradicts nobody
+    ],
+)
+def test_which_of_several_answers_counts_is_said(
+    policy: str, kept: dict[str, str], tmp_path: Path
+) -> None:
+    rows = [row("b", output="7"), row(), row(output="5"), row("b", output="7"), row(output="6")]
+    done = run(tmp_path, rows, duplicates=policy)
+    ids = {query: f"q{i:020x}" for i, query in enumerate("ab")}
+    found = {r["query_id"]: r["text"] for r in done.responses.to_pylist()}
+    assert found == {ids[query]: text for query, text in kept.items()}
+    (note,) = [note for note in done.notes if "word for word" in note]
+    assert "1 rows repeat another" in note
+    assert "2 rows say something else" in note
 
 
 def test_a_model_outside_the_pool_is_refused_or_ignored_on_request(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_gate_that_is_not_waived_stops_the_release(tmp_path: Path) -> None:
                 (f / "answers.jsonl").open("a").write('{"id":"1","model":"hasty","output":"3"}\n')
             ),
             RecordedError,
-            "stands twice",
+            "what another row has answered",
         ),
     ],
 )

@@ -134,7 +134,7 @@ def test_where_selects_and_exclude_is_listed(tmp_path: Path) -> None:
         (b"[1]\n", "not a JSON object"),
         (b'{"id": "a", "question": "x", "answr": "1"}\n', "no column 'answer'"),
         (b'{"id": "a", "question": "", "answer": "1"}\n', "without a question"),
-        (b'{"id": 1, "question": "x", "answer": "1"}\n' * 2, "has the id '1' twice"),
+        (b'{"id": 1, "question": "x", "answer": "1"}\n' * 2, "1 rows .* have the id of another"),
         (b'{"id": "\xff"}\n', "cannot be read"),
     ],
 )
@@ -144,6 +144,21 @@ def test_bad_files_say_where(tmp_path: Path, content: bytes, says: str) -> None:
         ingest([source("q.jsonl")], base=tmp_path)
     assert "q.jsonl" in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_all_repeated_ids_are_counted_and_the_step_fits(tmp_path: Path, other: bool) -> None:
+    # One at a time, a table with 25 of them took 25 runs.
+    rows = [{"id": str(i), "question": f"{i}?", "answer": "1"} for i in range(9)]
+    again = [{**row, "answer": "2"} if other else row for row in rows[:5]]
+    name = write(tmp_path, "q.jsonl", [*rows, *again])
+    with pytest.raises(SourceError) as caught:
+        ingest([source(name)], base=tmp_path)
+    told = "0 repeat it word for word, 5 say" if other else "5 repeat it word for word, 0 say"
+    assert f"5 rows of source 's' have the id of another: {told}" in caught.value.what
+    assert "id '0' in rows 0 and 9; id '1' in rows 1 and 10" in str(caught.value.where)
+    assert ("map 'id'" in str(caught.value.next_step)) == other
+    assert ("out of the file" in str(caught.value.next_step)) != other
 
 
 @pytest.mark.parametrize("name", ["q.parquet", "q.csv.gz"])
