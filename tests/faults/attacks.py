@@ -62,6 +62,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "missing shards": (_BUILD, "test_damage.py"),
     "two builds at once": ("both give the same bytes", "test_together.py"),
     "build beside relabel": ("both end; the release verifies", "test_together.py"),
+    "build beside other commands": ("both end; the release verifies", "test_together.py"),
     "two hosts, one ledger": ("each pair is asked once", "test_together.py"),
     "two hosts, one folder": ("both give the same bytes", "test_together.py"),
     "fault server, pool": ("the stated row, or a named error", "test_server.py"),

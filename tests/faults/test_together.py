@@ -90,6 +90,43 @@ def test_a_build_beside_relabel(
         counted(found, yard, before)
 
 
+#: Commands that read what lies in a workspace while a build writes to it; 1.0.0 lies there already.
+BESIDE = {
+    "verify": ("verify", "{old}"),
+    "evaluate": ("evaluate", "{old}", "--out", "{out}", "--router", "task-map"),
+    "export": ("export", "embedllm", "{old}", "{out}"),
+    "publish": ("publish", "{old}", "--to", "{out}"),
+    "site": ("site", "{yard}", "--out", "{out}"),
+    "health": ("health", "{old}", "--out", "{out}"),
+    "status": ("status", "{recipe}", "--workspace", "{yard}"),
+    "ledger": ("ledger", "--workspace", "{yard}"),
+    "yank": ("yank", "{old}", "--reason", "tried"),
+}
+
+
+def test_a_build_beside_other_commands(
+    right: Yard, builder: Builder, server: Loopback, tmp_path: Path, row: Rows, size: Size
+) -> None:
+    found, chance = row("build beside other commands"), random.Random(7)
+    yard = Yard(tmp_path, builder, server)
+    yard.whole()
+    recipe = tmp_path / "recipe.yaml"
+    for turn, name in enumerate(list(BESIDE)[: size(1, len(BESIDE))]):
+        text = recipe.read_text().replace(f'"1.0.{turn}"', f'"1.0.{turn + 1}"')
+        recipe.write_text(text)
+        places = {"old": yard.release, "out": tmp_path / name, "yard": yard.workspace}
+        words = [word.format(recipe=recipe, **places) for word in BESIDE[name]]
+        second = yard.to_do(out=str(tmp_path / "second.txt"), delay=chance.uniform(0, 0.5))
+        done = builder.run(yard.to_do(out=str(tmp_path / "first.txt")), second | {"words": words})
+        found.tried += 1
+        assert [one["code"] for one in done] == [0, 0], said(yard)
+        made = yard.workspace / f"releases/faults/1.0.{turn + 1}"
+        assert verify_release(made, render_card=render) == []
+        old = bytes_of(yard.release)
+        assert {one: old[one] for one in bytes_of(right.release)} == bytes_of(right.release)
+        counted(found, yard, 0)
+
+
 def test_two_hosts_with_one_folder(
     right: Yard, builder: Builder, tmp_path: Path, row: Rows, size: Size
 ) -> None:
