@@ -86,6 +86,10 @@ def _of_the_disk(error: OSError) -> str | None:
         "free some space and run the same command; finished stages are kept",
     )
     place = "give a folder that you may write to: --workspace FOLDER"
+    no_folder = (
+        "a file, or a link that leads nowhere, lies where a folder has to be",
+        "mount what the link leads to, take it away, or name another folder",
+    )
     if isinstance(error, FileNotFoundError):
         return (
             f"error: a file or a folder is not there, or not any more\n"
@@ -99,6 +103,8 @@ def _of_the_disk(error: OSError) -> str | None:
         errno.EROFS: ("the file system is read-only", place),
         errno.EACCES: ("there is no permission to read or write", place),
         errno.EPERM: ("it is not permitted", place),
+        errno.EEXIST: no_folder,
+        errno.ENOTDIR: no_folder,
         errno.ENAMETOOLONG: ("a name is longer than the file system takes", "shorten it"),
         errno.ELOOP: ("symbolic links lead in a circle", "remove the circle"),
         errno.EIO: ("the disk cannot be read or written", "look after the disk, then run it again"),

@@ -45,6 +45,9 @@ def test_ctrl_c_says_what_is_kept(monkeypatch, capsys) -> None:
         (errno.ENAMETOOLONG, "longer than the file system takes"),
         (errno.ENOSPC, "the disk is full"),
         (errno.EIO, "cannot be read or written"),
+        # A workspace that is a link to a disk which is not there now.
+        (errno.EEXIST, "a link that leads nowhere"),
+        (errno.ENOTDIR, "where a folder has to be"),
     ],
 )
 def test_what_the_file_system_refuses_is_no_traceback(code, says, monkeypatch, capsys) -> None:
