@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ _ROOT = Path(__file__).parents[1]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", default="300000,1000000,3000000", help="sizes, by commas")
     parser.add_argument("--models", type=int, default=27)
+    parser.add_argument("--text", type=int, default=0, help="letters in a question, at least")
     parser.add_argument("--stages", default=",".join(STAGES), help="stages, by commas")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
 
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="growth-", dir=arguments.folder) as folder:
             for name in stages:
-                taken = _apart(name, Path(folder), size, arguments.models)
+                taken = _apart(name, Path(folder), size, arguments.models, arguments.text)
                 print(f"{name} of {size:,} labels: {taken}", file=sys.stderr, flush=True)
                 found[name].append(taken)
     out: dict[str, Any] = {"labels": sizes, "models": arguments.models}
@@ -64,14 +66,13 @@ def _slope(sizes: list[int], seconds: list[float]) -> float | None:
     return round(float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0]), 3)
 
 
-def _apart(stage: str, folder: Path, labels: int, models: int) -> dict[str, Any]:
+def _apart(stage: str, folder: Path, labels: int, models: int, text: int) -> dict[str, Any]:
     """What a stage takes in a process of its own, its imports left out."""
-    words = [sys.executable, "-m", "benchmarks.growth", stage, str(folder), str(labels)]
+    words = [sys.executable, "-m", "benchmarks.growth", stage, str(folder)]
+    words += [str(labels), str(models), str(text)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
-    child = subprocess.Popen(
-        [*words, str(models)], cwd=_ROOT, env=environment, stdout=pipe, stderr=pipe, text=True
-    )
+    child = subprocess.Popen(words, cwd=_ROOT, env=environment, stdout=pipe, stderr=pipe, text=True)
     peak, ended = 0, False
     while not ended:
         try:
@@ -104,13 +105,13 @@ def _release(folder: Path) -> Path:
     return folder / "bench" / "1.0.0"
 
 
-def _build(folder: Path, labels: int, models: int) -> None:
+def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
     from benchmarks.release import stream
     from datacards.card import render
     from pipelines.release import write_release
 
     recipe = {"name": "bench", "version": "1.0.0"}
-    write_release(stream(labels, models), recipe=recipe, root=folder, render_card=render)
+    write_release(stream(labels, models, text=text), recipe=recipe, root=folder, render_card=render)
 
 
 def _verify(folder: Path, labels: int, models: int) -> None:
@@ -174,11 +175,12 @@ STAGES: dict[str, Callable[[Path, int, int], None]] = {
 
 def main() -> None:
     """One stage; its imports are made by a tiny release first, so that they are not counted."""
-    stage, folder, labels, models = sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:5])
+    stage, folder, (labels, models, text) = sys.argv[1], Path(sys.argv[2]), map(int, sys.argv[3:6])
     with tempfile.TemporaryDirectory(dir=folder) as small:
         for name in ("build", stage) if stage != "build" else ("build",):
             STAGES[name](Path(small), 60, 3)
-    taken, _ = timed(lambda: STAGES[stage](folder, labels, models))
+    work = partial(_build, text=text) if stage == "build" else STAGES[stage]
+    taken, _ = timed(lambda: work(folder, labels, models))
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, children) // 1024
     print(json.dumps({"cpu_s": taken, "peak_rss_mb": peak}))

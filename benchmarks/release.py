@@ -96,6 +96,10 @@ def _asked(opened: Any, sql: str) -> tuple[float, Any]:
     return round(here + opened.process.spent["cpu_s"] - before, 3), answer
 
 
+#: Questions that are made at a time.
+PART = 1 << 17
+
+
 def make(labels: int, models: int) -> dict[str, pa.Table]:
     """Labels, responses, queries and models of a seeded artificial benchmark."""
     streamed = stream(labels, models)
@@ -105,8 +109,13 @@ def make(labels: int, models: int) -> dict[str, pa.Table]:
     }
 
 
-def stream(labels: int, models: int, missing: float = 0.0) -> dict[str, Any]:
-    """The same, with labels and responses one model at a time; a share of labels is missing."""
+def stream(labels: int, models: int, missing: float = 0.0, text: int = 0) -> dict[str, Any]:
+    """The same, with labels and responses one model at a time.
+
+    Args:
+        missing: share of labels that are missing.
+        text: letters in a question, at least.
+    """
     from pipelines.release.written import Streamed
     from schemas import MODELS, QUERIES, SPLITS
 
@@ -115,11 +124,18 @@ def stream(labels: int, models: int, missing: float = 0.0) -> dict[str, Any]:
     names = pa.array([f"model-{m:03d}" for m in range(models)])
     difficulty = 0.5 + np.random.default_rng(0).random(n)
     tasks = pa.array([f"task{i % TASKS}" for i in range(n)])
-    text = pa.array([f"Question number {i}?" for i in range(n)])
+    more = " And what follows from it?" * (text // 26)
+
+    def asked(first: int) -> pa.Table:
+        rows = range(first, min(first + PART, n))
+        asks = pa.array([f"Question number {i}?{more}" for i in rows])
+        named, task = ids.slice(first, len(rows)), tasks.slice(first, len(rows))
+        columns = {"query_id": named, "source_id": named, "question": asks, "prompt": asks}
+        same = {"source": "bench", "domain": "math", "scorer": "numeric", "metadata": "{}"}
+        columns |= {"task": task, **same, "choices": [], "references": ["1"]}
+        return _table(QUERIES, columns, len(rows))
+
     split = pa.array([("train", "train", "validation", "test")[i % 4] for i in range(n)])
-    source = {"source": "bench", "domain": "math", "scorer": "numeric", "metadata": "{}"}
-    asked = {"query_id": ids, "source_id": ids, "task": tasks, "question": text, "prompt": text}
-    asked |= {**source, "choices": [], "references": ["1"]}
     skills = np.linspace(0.3, 0.9, models)
 
     def parts(make_one: Callable[..., pa.Table]) -> Streamed:
@@ -128,7 +144,7 @@ def stream(labels: int, models: int, missing: float = 0.0) -> dict[str, Any]:
         )
 
     return {
-        "queries": _table(QUERIES, asked, n),
+        "queries": Streamed(lambda: (asked(first) for first in range(0, n, PART))),
         "models": _table(MODELS, {"model_id": names, "kind": "real", "simulated": True}, models),
         "labels": parts(partial(_labels, missing=missing)),
         "responses": parts(_responses),

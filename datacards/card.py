@@ -69,8 +69,8 @@ def _leaks(
     groups = None
     if "duplicates" in tables and looked_for_duplicates(recipe):
         groups = group_of(_columns(tables["duplicates"], "query_id", "group_id"))
-    queries = _columns(tables["queries"], "query_id", "prompt")
-    return leaked_tests(queries, _columns(tables["splits"], "scheme", "query_id", "split"), groups)
+    splits = _columns(tables["splits"], "scheme", "query_id", "split")
+    return leaked_tests(tables["queries"], splits, groups)
 
 
 def _zoo(text: str | None) -> dict[str, Any] | None:

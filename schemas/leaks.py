@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from schemas.stored import Stored
 
 #: What Python's `\\s` and `str.strip` take as space in ASCII text.
 _ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
@@ -60,17 +63,17 @@ def group_of(duplicates: pa.Table) -> dict[str, str]:
     return {name[2:]: root(name) for name in list(parent) if name.startswith("q|")}
 
 
-def words_of(texts: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Numbers that are equal where `same_words` are; a null is as empty text."""
-    texts = pc.fill_null(_whole(texts), "")
+def marks_of(texts: pa.Array) -> pa.Array:
+    """16 bytes for each text, equal where `same_words` are; a null is as empty text."""
+    texts = pc.fill_null(texts, "")
     words = pc.ascii_lower(pc.replace_substring_regex(texts, _ASCII_SPACE, " "))
     words = pc.ascii_trim(words, " ")
     foreign = pc.invert(pc.string_is_ascii(texts))
     if pc.any(foreign).as_py():
         read = [same_words(text) for text in texts.filter(foreign).to_pylist()]
         words = pc.replace_with_mask(words, foreign, pa.array(read, words.type))
-    codes: np.ndarray[Any, Any] = words.dictionary_encode().indices.to_numpy()
-    return codes
+    marks = [blake2b(text.encode(), digest_size=16).digest() for text in words.to_pylist()]
+    return pa.array(marks, pa.binary(16))
 
 
 def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -83,11 +86,12 @@ def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def leaked_tests(
-    queries: pa.Table, splits: pa.Table, groups: Mapping[str, str] | None
+    queries: pa.Table | Stored, splits: pa.Table, groups: Mapping[str, str] | None
 ) -> list[dict[str, Any]]:
     """Per scheme: test questions, and how many of them also stand in train.
 
     Args:
+        queries: of those on disk only a part is in memory.
         groups: query_id → group of near-duplicates; None when nobody looked, and
             `near_duplicates` is then null.
 
@@ -95,8 +99,11 @@ def leaked_tests(
         Rows of `LEAKS_SCHEMA`. `verbatim` counts test questions with the same
         words as a train question; `near_duplicates` those in a group with one.
     """
-    words = words_of(queries.column("prompt"))
-    ids = _whole(queries.column("query_id"))
+    named = queries.read(["query_id"]) if isinstance(queries, Stored) else queries
+    ids = _whole(named.column("query_id"))
+    asks = queries if isinstance(queries, Stored) else queries.select(["prompt"])
+    parts = asks.batches(["prompt"]) if isinstance(asks, Stored) else asks.to_batches()
+    marks = pa.concat_arrays([marks_of(pa.nulls(0, pa.string())), *map(_marked, parts)])
     asked = splits.column("query_id").cast(ids.type)
     at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()
     found = []
@@ -114,11 +121,19 @@ def leaked_tests(
             {
                 "scheme": scheme,
                 "test": len(test),
-                "verbatim": int(np.isin(words[test], words[train]).sum()),
+                "verbatim": _shared(marks.take(pa.array(test)), marks.take(pa.array(train))),
                 "near_duplicates": near,
             }
         )
     return found
+
+
+def _marked(part: pa.RecordBatch) -> pa.Array:
+    return marks_of(part.column("prompt"))
+
+
+def _shared(marks: pa.Array, among: pa.Array) -> int:
+    return int(pc.sum(pc.is_in(marks, value_set=among)).as_py() or 0)
 
 
 def _named(ids: pa.Array, rows: np.ndarray[Any, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,11 @@ class Stored:
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """The table, or some of its columns, in memory."""
         return pq.read_table(self.path, columns=list(columns) if columns else None)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, or some of their columns, 65,536 at a time."""
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(1 << 16, columns=list(columns) if columns else None)
 
 
 @runtime_checkable

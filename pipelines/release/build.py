@@ -16,7 +16,7 @@ from pipelines.release.database import checksum_of, write_checksum, write_databa
 from pipelines.release.derived.derive import derive
 from pipelines.release.fingerprint import combine
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.tables import IN_DATABASE, LARGE, contract_of, released_names
+from pipelines.release.tables import IN_DATABASE, contract_of, released_names
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import Withheld
 from pipelines.release.written import Streamed, write_table
@@ -71,8 +71,8 @@ def write_release(
     the `.duckdb` and its checksum, whether a table is given whole or in parts.
 
     Args:
-        tables: Contract name → table, or `Streamed` for one larger than memory (labels,
-            responses, verdicts); an unknown name is an error.
+        tables: Contract name → table, or `Streamed` for one larger than memory (queries,
+            labels, responses, verdicts); an unknown name is an error.
         recipe: The recipe with every default, JSON-ready and without paths of this machine.
         root: The `releases` folder of the workspace.
         render_card: Called with the released tables and the manifest's facts.
@@ -128,7 +128,7 @@ def write_release(
             (folder / path).write_bytes(data)
         database = folder / f"{name}.duckdb"
         write_database(
-            {table: rows for table, rows in released.items() if isinstance(rows, pa.Table)},
+            {table: rows for table, rows in released.items() if table in IN_DATABASE},
             database,
             outcomes=folder / entries["outcomes"].file,
             summaries=summaries,
@@ -165,14 +165,14 @@ def _write_tables(
             raise KeyError(f"there is no contract {table!r}")
     (folder / "data").mkdir()
     queries = given["queries"]
-    withheld = Withheld.of(queries, sources) if isinstance(queries, pa.Table) else None
+    parts = [queries] if isinstance(queries, pa.Table) else queries.parts()
+    withheld = Withheld.of(parts, sources)
     entries: dict[str, TableEntry] = {}
     released: dict[str, pa.Table | Stored] = {}
     for name in released_names(list(given)):
         change = partial(withheld.replace, name) if withheld else None
         entries[name], whole = write_table(contract_of(name), given[name], folder, change=change)
-        large = name in LARGE or whole is None
-        released[name] = Stored(folder / entries[name].file) if large else whole
+        released[name] = Stored(folder / entries[name].file) if whole is None else whole
     return entries, released
 
 

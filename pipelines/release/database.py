@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pipelines.files import sha256
 from pipelines.release.fingerprint import Content, combine
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
+from schemas import Stored
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.
@@ -45,11 +46,11 @@ LOCKED = {
     "lock_configuration": "true",
 }
 #: Rows that are read and hashed at a time.
-_BATCH = 1 << 18
+_BATCH = 1 << 16
 
 
 def write_database(
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | Stored],
     path: Path,
     *,
     outcomes: Path,
@@ -119,7 +120,11 @@ def _labels(outcomes: Path) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, parts())
 
 
-def _create(connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader, sql: str) -> None:
+def _create(
+    connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader | Stored, sql: str
+) -> None:
+    if isinstance(rows, Stored):
+        rows = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
     connection.register("incoming", rows)
     connection.execute(f"CREATE TABLE {name} AS {sql}")
     connection.unregister("incoming")
@@ -180,17 +185,32 @@ def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]
         for name in names:
             contract = contract_of(name)
             digest = Content(contract.schema)
-            # Labels are many: one model at a time is sorted, as the release is.
-            models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
-            parts = [f"WHERE model_id = {_quoted(m)}" for (m,) in models]
             order = ", ".join(f'"{column}"' for column in order_of(contract))
-            for where in parts if name == "labels" else [""]:
-                rows = connection.sql(f'SELECT * FROM "{name}" {where} ORDER BY {order}')
+            for part_of in _in_parts(connection, name):
+                rows = connection.sql(f"{part_of} ORDER BY {order}")
                 for batch in rows.to_arrow_reader(_BATCH):
                     part = pa.Table.from_batches([batch])
                     digest.update(contract.conform(part, where=str(path)))
             found[name] = digest.hexdigest()
     return combine(found), found
+
+
+def _in_parts(connection: Any, name: str) -> list[str]:
+    """SQL of parts of a table that follow each other; only one at a time is sorted in memory."""
+    if name == "labels":  # by model, as the release is
+        models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
+        return [f"SELECT * FROM labels WHERE model_id = {_quoted(m)}" for (m,) in models]
+    numbers = "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'numbered'"
+    if name != "queries" or not connection.execute(numbers).fetchall():
+        return [f'SELECT * FROM "{name}"']
+    ((count,),) = connection.execute("SELECT count(*) FROM queries").fetchall()
+    edges = range(_BATCH, count, _BATCH)
+    # The first and the last part hold what has a number that no row should have.
+    below = [f"query_no < {edge}" for edge in edges] + ["true"]
+    above = ["true"] + [f"query_no >= {edge}" for edge in edges]
+    parts = [f"({a}) AND ({b})" for a, b in zip(above, below, strict=True)]
+    parts[0] += " OR query_no IS NULL"
+    return [f"{VIEWS['queries']} WHERE {part}" for part in parts]
 
 
 def _quoted(text: str) -> str:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.release.inside import sealed
+from schemas import Stored
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest
 
@@ -22,14 +20,13 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     if "splits" not in manifest.tables or "queries" not in manifest.tables:
         return []
 
-    def read(name: str, columns: list[str] | None = None) -> pa.Table:
+    def stored(name: str) -> Stored:
         file = manifest.tables[name].file
         path = sealed(release, file, manifest.files.get(file))
-        return pq.read_table(bounded(path, RELEASED), columns=columns)
+        return Stored(bounded(path, RELEASED))
 
-    queries, splits = read("queries", ["query_id", "prompt"]), read("splits")
     groups = None
     if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
-        groups = group_of(read("duplicates", ["query_id", "group_id"]))
-    found = leaked_tests(queries, splits, groups)
+        groups = group_of(stored("duplicates").read(["query_id", "group_id"]))
+    found = leaked_tests(stored("queries"), stored("splits").read(), groups)
     return [row for row in found if row["verbatim"] or row["near_duplicates"]]

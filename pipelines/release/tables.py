@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ IN_DATABASE = (
 ADD_ONS = frozenset({"embeddings", "hidden_states", "descriptors"})
 
 #: Tables that stay on disk once they are written; the others are small.
-LARGE = frozenset({"labels", "outcomes", "responses", "verdicts"})
+LARGE = frozenset({"queries", "labels", "outcomes", "responses", "verdicts"})
 
 #: Sort order where it differs from the key. A reader mostly wants some models, so whole
 #: row groups of the others are skipped; the file is also a quarter smaller.
@@ -65,6 +65,19 @@ def ordered(contract: Contract, table: pa.Table) -> tuple[pa.Table, bool]:
     if np.array_equal(order, np.arange(len(order))):
         return table, unique
     return table.take(pa.array(order)), unique
+
+
+def cut(contract: Contract, table: pa.Table) -> Iterator[pa.Table]:
+    """A table in the release's order in parts of a row group; one in another order whole."""
+    names, there = order_of(contract), table.column_names
+    if table.num_rows <= ROWS_PER_GROUP or not set(names) <= set(there):
+        yield table
+        return
+    if not _rising([table.column(name) for name in names]):
+        yield table
+        return
+    for start in range(0, table.num_rows, ROWS_PER_GROUP):
+        yield table.slice(start, ROWS_PER_GROUP)
 
 
 def _rising(columns: Sequence[pa.ChunkedArray]) -> bool:

@@ -43,13 +43,24 @@ class Withheld:
     ids: pa.Array
 
     @classmethod
-    def of(cls, queries: pa.Table, sources: Iterable[Mapping[str, Any]]) -> Withheld | None:
-        """Those of sources that say `redistribute_text: false`; None when no source does."""
+    def of(
+        cls, queries: Iterable[pa.Table], sources: Iterable[Mapping[str, Any]]
+    ) -> Withheld | None:
+        """Those of sources that say `redistribute_text: false`; None when no source does.
+
+        Args:
+            queries: the table in parts.
+        """
         closed = [s["source"] for s in sources if s.get("redistribute_text") is False]
         if not closed:
             return None
-        hidden = pc.is_in(queries.column("source"), value_set=pa.array(closed, pa.string()))
-        return cls(queries.filter(hidden).column("query_id").combine_chunks())
+        names = pa.array(closed, pa.string())
+        found = [
+            part.column("query_id").filter(pc.is_in(part.column("source"), value_set=names))
+            for part in queries
+        ]
+        chunks = [chunk for ids in found for chunk in ids.chunks]
+        return cls(pa.concat_arrays([pa.array([], pa.string()), *chunks]))
 
     def replace(self, name: str, table: pa.Table) -> pa.Table:
         """A table, or a part of one, without their text."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.release.fingerprint import Contents
-from pipelines.release.tables import ADD_ONS, GroupWriter, order_of, ordered, sorted_ids
+from pipelines.release.tables import ADD_ONS, LARGE, GroupWriter, cut, order_of, ordered, sorted_ids
 from schemas import Contract
 from schemas.errors import ContractError
 from schemas.manifest import TableEntry
@@ -54,7 +54,7 @@ def write_table(
     *,
     change: Callable[[pa.Table], pa.Table] | None = None,
 ) -> tuple[TableEntry, pa.Table | None]:
-    """Write `data/<name>.parquet`; returns its entry, and the table when it was in memory.
+    """Write `data/<name>.parquet`; returns its entry, and a small table that was in memory.
 
     Args:
         change: What is done to each part before it is written.
@@ -64,10 +64,11 @@ def write_table(
     """
     file = f"data/{contract.name}.parquet"
     contents = Contents(contract.schema)
-    rows, last, whole = 0, None, None
+    rows, last = 0, None
+    held: list[pa.Table] = []
     ids = sorted_ids(contract)
     with GroupWriter(folder / file, contract.schema, sorted_ids=ids) as writer:
-        for given in [table] if isinstance(table, pa.Table) else table.parts():
+        for given in cut(contract, table) if isinstance(table, pa.Table) else table.parts():
             part = contract.check(change(given) if change else given, where="release", keyed=False)
             part, unique = ordered(contract, part)
             if not unique:
@@ -76,7 +77,8 @@ def write_table(
             contents.update(part)
             writer.write(part)
             rows += part.num_rows
-            whole = part if isinstance(table, pa.Table) else None
+            if isinstance(table, pa.Table) and contract.name not in LARGE:
+                held.append(part)
     entry = TableEntry(
         file=file,
         rows=rows,
@@ -85,7 +87,7 @@ def write_table(
         kind="add_on" if contract.name in ADD_ONS else "core",
         contract=contract.version,
     )
-    return entry, whole
+    return entry, pa.concat_tables(held) if held else None
 
 
 def after(contract: Contract, part: pa.Table, last: Any) -> Any:

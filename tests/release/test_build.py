@@ -13,6 +13,9 @@ import pytest
 
 from pipelines.errors import ContractError, VersionExists
 from pipelines.release.manifest import read_manifest
+from pipelines.release.tables import cut
+from pipelines.release.written import Streamed
+from schemas import QUERIES
 
 
 def _hashes(release: Path) -> dict[str, str]:
@@ -37,6 +40,23 @@ def test_two_builds_in_two_folders_are_byte_identical(write, tables, tmp_path):
     assert _hashes(one.path) == _hashes(two.path)
     assert "manifest.json" in _hashes(one.path)
     assert one.fingerprint == two.fingerprint
+
+
+def test_a_table_in_order_is_written_in_parts_with_the_same_bytes(
+    write, tables, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("pipelines.release.tables.ROWS_PER_GROUP", 2)
+    asked = tables["queries"]
+    assert [part.num_rows for part in cut(QUERIES, asked)] == [2, 2, 2]
+    one = write(tables, root=tmp_path / "parts")
+    turned = asked.take(pa.array([5, 3, 1, 0, 2, 4]))
+    assert len(list(cut(QUERIES, turned))) == 1
+    two = write({**tables, "queries": turned}, root=tmp_path / "whole")
+    assert _hashes(one.path) == _hashes(two.path)
+    # A key that stands there twice is found wherever the parts are cut.
+    twice = asked.take(pa.array([0, 1, 1, 2, 3]))
+    with pytest.raises(ContractError, match="is repeated for 1 value"):
+        write({**tables, "queries": twice}, root=tmp_path / "twice")
 
 
 def test_nothing_of_this_machine_stands_in_a_release(write, tmp_path):
@@ -154,9 +174,13 @@ def test_full_disk_leaves_nothing_behind(tmp_path, size):
     assert list((tmp_path / "tiny").iterdir()) == []
 
 
-def test_withheld_text_is_gone_everywhere(write):
+@pytest.mark.parametrize("streamed", [False, True])
+def test_withheld_text_is_gone_everywhere(write, tables, streamed):
     sources = [{"source": "arith", "license": "proprietary", "redistribute_text": False}]
-    path = write(sources=sources).path
+    if streamed:  # questions that arrived in parts went out with their text
+        asked = tables["queries"]
+        tables["queries"] = Streamed(lambda: iter([asked.slice(0, 4), asked.slice(4)]))
+    path = write(tables, sources=sources).path
     queries = pq.read_table(path / "data/queries.parquet").to_pylist()
     responses = pq.read_table(path / "data/responses.parquet").to_pylist()
     assert all("withheld" in row["question"] and row["references"] == [] for row in queries)

@@ -1,4 +1,4 @@
-"""The `.duckdb` file of a release opens in clients that are older than the one that wrote it."""
+"""The `.duckdb` file of a release: older clients open it, and all of its rows are hashed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
+
+from pipelines.release.database import database_content
 
 #: Number in the header of files that DuckDB 1.0 can read (0.10 brought it in).
 READ_BY_1_0 = 64
@@ -47,3 +50,20 @@ def test_the_oldest_client_that_is_named_answers_from_the_file(database: Path) -
     assert done.stdout.startswith("1.0."), done.stdout
     assert "('m0', 'even', 3, 1.0)" in done.stdout
     assert "['2']" in done.stdout
+
+
+def test_questions_are_hashed_in_parts_and_none_is_passed_over(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = database_content(database, ["queries"])
+    monkeypatch.setattr("pipelines.release.database._BATCH", 4)
+    assert database_content(database, ["queries"]) == whole
+    # A row may hide behind a number that no part would ask for.
+    for number in ("NULL", "-3", "1000000"):
+        other = tmp_path / "other.duckdb"
+        other.write_bytes(database.read_bytes())
+        row = "* EXCLUDE (query_no) REPLACE ('qx' AS query_id) FROM numbered.queries LIMIT 1"
+        with duckdb.connect(str(other)) as connection:
+            connection.execute(f"INSERT INTO numbered.queries SELECT {number}, {row}")
+        assert database_content(other, ["queries"]) != whole
+        other.unlink()

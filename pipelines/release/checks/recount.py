@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import LOCKED
-from pipelines.release.derived.derive import numbered
+from pipelines.release.derived.derive import columns_of, numbered
 from pipelines.release.derived.outcomes import blocks
 from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.fingerprint import Content
@@ -39,11 +39,11 @@ def recount(
         own: The database holds nothing but the release's own definitions, so that its
             tables may be read.
     """
-    queries, models = tables.get("queries"), tables.get("models")
     whole = "responses" in tables or "responses" not in manifest.tables
     if not (tables.keys() >= _LONG and whole):
         return []
-    assert isinstance(queries, pa.Table) and isinstance(models, pa.Table)  # noqa: PT018
+    queries = columns_of(tables["queries"], ["query_id", "task"])
+    models = columns_of(tables["models"], ["model_id"])
     query_ids, names = ids_of(queries, "query_id"), ids_of(models, "model_id")
     responses = tables.get("responses")
     summaries = Summaries(queries.column("task"), len(names))

@@ -16,8 +16,8 @@ from schemas import Stored
 from schemas.errors import ContractError
 from schemas.manifest import TableEntry
 
-#: Row groups of a large table that are read at a time.
-_GROUPS = 8
+#: Row groups of a large table that are read at a time, and the bytes at which fewer are.
+_GROUPS, _BYTES = 8, 256 << 20
 
 
 def reread(
@@ -68,8 +68,13 @@ def reread(
 
 def _parts(path: Path) -> Iterator[pa.Table]:
     file = pq.ParquetFile(path)
-    groups = range(file.metadata.num_row_groups)
-    for start in range(0, len(groups), _GROUPS):
-        yield file.read_row_groups(groups[start : start + _GROUPS])
-    if not groups:
+    sizes = [file.metadata.row_group(k).total_byte_size for k in range(file.num_row_groups)]
+    start = 0
+    while start < len(sizes):
+        after = start + 1
+        while after < min(start + _GROUPS, len(sizes)) and sum(sizes[start : after + 1]) < _BYTES:
+            after += 1
+        yield file.read_row_groups(range(start, after))
+        start = after
+    if not sizes:
         yield file.read()

@@ -31,7 +31,8 @@ def derive(
     Returns:
         The entry of `outcomes`, and the summaries for the database.
     """
-    queries, models = _small(released["queries"]), _small(released["models"])
+    queries = columns_of(released["queries"], ["query_id", "task"])
+    models = columns_of(released["models"], ["model_id"])
     query_ids, model_ids = ids_of(queries, "query_id"), ids_of(models, "model_id")
     names = model_ids.to_pylist()
     responses = folder / "data/responses.parquet" if "responses" in released else None
@@ -70,5 +71,6 @@ def numbered(name: str) -> str:
     return f"{NUMBERED}/{name}.parquet"
 
 
-def _small(table: pa.Table | Stored) -> pa.Table:
-    return table.read() if isinstance(table, Stored) else table
+def columns_of(table: pa.Table | Stored, names: list[str]) -> pa.Table:
+    """Some columns of a table, in memory."""
+    return table.read(names) if isinstance(table, Stored) else table.select(names)
