@@ -104,7 +104,7 @@ def evaluate_tables(
     from pipelines.evaluate.pairs import default_pair
     from pipelines.evaluate.run import evaluate as run
 
-    core = core_of(tables)
+    core = core_of(tables, whole=False)
     chosen = default_scheme(core, scheme)
     found = entrants(core, routers)
     found |= dict(from_code(target) for target in router_from)
@@ -140,4 +140,4 @@ def certify(
     from pipelines.evaluate.certificate import certify as run
 
     tables = with_embeddings(read_release(Path(release)), embeddings, embed, cache, encoder)
-    return run(core_of(tables), **settings)
+    return run(core_of(tables, whole=False), **settings)

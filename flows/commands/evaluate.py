@@ -152,7 +152,7 @@ def command(
     certified = None
     if certificate:
         found = certify(
-            core_of(tables),
+            core_of(tables, whole=False),
             scheme=done.facts["scheme"],
             resamples=resamples,
             seed=seed,

@@ -115,11 +115,14 @@ def from_tables(
     )
 
 
-def core_of(tables: Mapping[str, pa.Table]) -> Core:
+def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored.
 
     Queries, splits, outcomes, verdicts and embeddings that lie on disk are read there, part
     by part; of `queries` only the columns of `asked` are read.
+
+    Args:
+        whole: as in `check_fits`; an evaluation and a certificate work on blocks of questions.
 
     Raises:
         BadInput: as `from_tables`, or there is not memory enough.
@@ -140,7 +143,7 @@ def core_of(tables: Mapping[str, pa.Table]) -> Core:
     if isinstance(given["queries"], Stored):
         vectors = given.get("embeddings")
         width = width_of(vectors) if isinstance(vectors, Stored) else 0
-        check_fits(given["queries"].num_rows, given["models"].num_rows, width)
+        check_fits(given["queries"].num_rows, given["models"].num_rows, width, whole=whole)
     return from_tables(**given)
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.errors import BadInput
+from pipelines.large import room
 
-#: Bytes that an evaluation works on for each question, and for each question and model, beside
-#: what lies on disk: measured at 1 million questions × 27 models (`flows/SCALE.md`).
-EACH, PAIR = 550, 60
+#: Bytes that an evaluation works on for each question beside what lies on disk, and how many
+#: matrices of a number for each question and model it holds at once, which are in memory while
+#: they are small: measured at 9, 27 and 100 million labels (`flows/SCALE.md`).
+EACH, MATRICES = 400, 20
+#: Bytes for each question and model where something works on whole matrices in memory: routers
+#: that are trained, the zoo's cells, studies.
+PAIR = 60
 
 _MEMORY = Path("/proc/meminfo")
 #: Limits of a container, of both versions of control groups.
@@ -18,17 +23,18 @@ _LIMITS = (
 )
 
 
-def check_fits(questions: int, models: int, width: int = 0) -> None:
+def check_fits(questions: int, models: int, width: int = 0, *, whole: bool = False) -> None:
     """Stop before a release that does not fit is read.
 
     Args:
         width: numbers in the embedding of a question; routers that are trained hold all of
             them at once.
+        whole: something works on whole matrices in memory, as what reads embeddings does.
 
     Raises:
         BadInput: it needs more memory than there is; says how much, and what to do.
     """
-    need, have = needed(questions, models, width), available()
+    need, have = needed(questions, models, width, whole=whole), available()
     if have is not None and need > have:
         raise BadInput(
             f"an evaluation of {questions:,} questions × {models} models works on about "
@@ -38,9 +44,11 @@ def check_fits(questions: int, models: int, width: int = 0) -> None:
         )
 
 
-def needed(questions: int, models: int, width: int = 0) -> int:
-    """Bytes that an evaluation works on at once."""
-    return questions * (EACH + PAIR * models + 4 * width)
+def needed(questions: int, models: int, width: int = 0, *, whole: bool = False) -> int:
+    """Bytes that an evaluation works on at once; arguments as in `check_fits`."""
+    matrix = min(8 * questions * models, room.LARGE)
+    pairs = PAIR * models if whole or width else 0
+    return questions * (EACH + pairs + 4 * width) + MATRICES * matrix
 
 
 def available() -> int | None:

@@ -182,8 +182,13 @@ def test_what_does_not_fit_is_refused_before_it_is_read(
     monkeypatch.setattr(fits, "_MEMORY", memory)
     monkeypatch.setattr(fits, "_LIMITS", ())
     fits.check_fits(1_000_000, 27, 384)
-    with pytest.raises(BadInput, match=r"10,000,000 questions × 27 models .* 21\.7 GB .* 8\.2 GB"):
-        fits.check_fits(10_000_000, 27)
+    with pytest.raises(BadInput, match=r"22\.9 GB"):  # in blocks: 6.7 GB
+        fits.check_fits(10_000_000, 27, whole=True)
+    fits.check_fits(10_000_000, 27)
+    with pytest.raises(BadInput, match=r"20,000,000 questions × 27 models .* 10\.7 GB .* 8\.2 GB"):
+        fits.check_fits(20_000_000, 27)
+    # What is small is in memory as a whole.
+    assert fits.needed(1000, 3) == 1000 * (fits.EACH + fits.MATRICES * 8 * 3)
     limit = tmp_path / "memory.max"  # of a container
     limit.write_text("1000000000\n")
     monkeypatch.setattr(fits, "_LIMITS", (limit,))
@@ -203,7 +208,7 @@ def test_a_release_of_which_the_tables_do_not_fit_stays_closed(
     files = {name: tmp_path / f"{name}.parquet" for name in ("queries", "embeddings")}
     readers: dict[str, Any] = dict.fromkeys(files, _never)
     held = Tables(readers, files).also("models", tables(60, 2, 8)["models"])
-    monkeypatch.setattr(fits, "available", lambda: 60 * (fits.EACH + 2 * fits.PAIR + 4 * 8) - 1)
+    monkeypatch.setattr(fits, "available", lambda: fits.needed(60, 2, 8) - 1)
     with pytest.raises(BadInput, match="60 questions × 2 models"):
         core_of(held.also("outcomes", pa.table({})))
 
