@@ -44,8 +44,15 @@ class Tables(Mapping[str, pa.Table]):
         self._held: dict[str, pa.Table] = {}
 
     def stored(self, name: str) -> Stored | None:
-        """Where a table lies as one file; None when it does not, or was given in another way."""
-        return Stored(self._files[name]) if name in self._files else None
+        """Where a table lies as one file; None when it does not, or was given in another way.
+
+        Raises:
+            SourceError: questions or splits unfold to more than a person would write.
+        """
+        path = self._files.get(name)
+        if path is None:
+            return None
+        return Stored(bounded(path, RELEASED) if name in ("queries", "splits") else path)
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._held:
