@@ -20,12 +20,16 @@ class VersionPublished(BadInput):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Where a release went; `sent` lists its files, `dry_run` says that nothing went."""
+    """Where a release went; `sent` lists its files, `dry_run` says that nothing went.
+
+    `asked`: whether the hub could be asked what lies there; a dry run does without.
+    """
 
     url: str
     tag: str
     sent: tuple[str, ...]
     dry_run: bool
+    asked: bool = True
 
 
 def publish_hub(
@@ -74,14 +78,14 @@ def publish_hub(
         # The hub's own index holds one version; a file that left the release leaves the hub.
         _upload(api, release, repository, version, names)
         api.create_tag(repository, tag=tag, repo_type="dataset", tag_message=f"Release {version}")
-    except (HfHubHTTPError, OSError, ValueError, RuntimeError) as error:
-        raise _refused(error, url) from error
     except RouteyardError:
         raise
     except Exception as error:
-        # The client's transport has its own tree of errors, which is none of the above.
-        if type(error).__module__.split(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2"):
-            raise _refused(error, url) from error
+        lost = _unreached(error)
+        if lost and dry_run:
+            return Published(url, tag, tuple(names), dry_run=True, asked=False)
+        if lost or isinstance(error, HfHubHTTPError | OSError | ValueError | RuntimeError):
+            raise _refused(error, url, lost) from error
         raise
     return Published(url, tag, tuple(names), dry_run=False)
 
@@ -102,10 +106,31 @@ def _literal(name: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
-def _refused(error: Exception, url: str) -> HubError:
+def _unreached(error: Exception) -> bool:
+    """Whether no answer came: no network, no such host, `HF_HUB_OFFLINE`, a cut connection."""
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+
+    if isinstance(error, HfHubHTTPError | LocalTokenNotFoundError):
+        return False
+    # The client's transport has its own tree of errors.
+    transport = ("httpx", "httpx2", "httpcore", "httpcore2", "requests")
+    return isinstance(error, ConnectionError | TimeoutError) or (
+        type(error).__module__.split(".")[0] in transport
+    )
+
+
+def _refused(error: Exception, url: str, lost: bool) -> HubError:
     first = str(error).strip().splitlines()
+    said = first[0][:300] if first else type(error).__name__
+    if lost:
+        return HubError(
+            f"the hub does not answer: {said}",
+            where=url,
+            next_step="see to the network (and that HF_HUB_OFFLINE is not set), and run the same "
+            "command: what has arrived is not sent again",
+        )
     return HubError(
-        f"the hub stopped the upload: {first[0][:300] if first else type(error).__name__}",
+        f"the hub stopped the upload: {said}",
         where=url,
         next_step="set HF_TOKEN to a token that may write, and run the same command: "
         "what has arrived is not sent again",

@@ -149,21 +149,26 @@ def metrics() -> Iterator[str]:
 
     yield "# Metrics\n"
     yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"
-    for name in METRICS.names():
+    for name in sorted(METRICS.builtin):
         one = METRICS.get(name)
-        fields = [getattr(one, key, "") for key in ("direction", "unit", "source")]
-        says = str(getattr(one, "says", "") or getattr(one, "title", "") or "")
-        yield f"| `{name}` | {' | '.join(_cell(str(text)) for text in fields)} | {_cell(says)} |"
+        row = (one.direction, one.unit, one.source, one.says)
+        yield f"| `{name}` | {' | '.join(map(_cell, row))} |"
 
 
 def routers() -> Iterator[str]:
-    """Every router with what its file says."""
+    """Every router with what its class says, and under the first of a file what the file says."""
     from pipelines.routers import ROUTERS
 
     yield "# Routers\n"
+    told = set()
     for name in sorted(ROUTERS.builtin):
         made = ROUTERS.get(name)
-        yield f"## {name}\n\n```text\n{_words(inspect.getmodule(made))}\n```\n"
+        words = [inspect.cleandoc(made.__doc__ or "")]
+        if made.__module__ not in told:
+            words.append(_words(inspect.getmodule(made)))
+        told.add(made.__module__)
+        said = "\n\n".join(words)
+        yield f"## {name}\n\n```text\n{said}\n```\n"
 
 
 def sources() -> Iterator[str]:

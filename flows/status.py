@@ -41,7 +41,8 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
                 rows.append({"stage": name, "state": "fresh", "why": ""})
         elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
             reached = True
-            why = _why(stopped, Path(workspace))
+            ran = name in last_run(Path(workspace), recipe).get("stages", {})
+            why = _why(stopped, Path(workspace), ran=ran)
             rows.append({"stage": name, "state": "stale", "why": why})
         elif reached:
             rows.append({"stage": name, "state": "waiting", "why": "an earlier stage is stale"})
@@ -87,17 +88,24 @@ def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _why(stale: Stale, workspace: Path) -> str:
-    """What differs from the stage's closest earlier output."""
+def _why(stale: Stale, workspace: Path, *, ran: bool = True) -> str:
+    """What differs from the stage's closest earlier output.
+
+    Args:
+        ran: whether a build of this recipe ever reached the stage; outputs of other
+            recipes say nothing of it.
+    """
     if "missing" in stale.made_of:
         return f"{stale.made_of['missing']:,} answers are missing"
     folder = workspace / "stages" / stale.stage
     found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
     records = [record for p in found[:_LOOKED_AT] if (record := intact(p.parent, thoroughly=False))]
     reasons: list[list[str]] = [_differs(record, stale.made_of) for record in records]
+    if not ran and found:
+        return "never run for this recipe"
     if not reasons:
         return "its output was damaged" if found else "never run"
-    # Several benchmarks, and shards of one, share a folder: the closest is ours.
+    # Shards of one benchmark share a folder, with other benchmarks too: the closest is ours.
     closest: list[str] = min(reasons, key=len)
     return "; ".join(closest) or "its output was removed or damaged"
 

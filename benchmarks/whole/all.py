@@ -52,19 +52,25 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         loads = sorted(round(one, 1) for one in (load, os.getloadavg()[0]))
         day = run["surroundings"]["measured_on"]
         run["cases"].append({**measured, "on": day, "loads": loads, "rounds": arguments.rounds})
+    ended = outcome(run["cases"])
     run["wall_s"] = round(time.perf_counter() - began)
     if arguments.keep:
         run["cases"] = _kept(results.read(arguments.out / "RESULTS.json"), run["cases"])
     results.write(arguments.out / "RESULTS.json", run)
     page.write(arguments.out, run)
-    failed = [case["name"] for case in run["cases"] if "failed" in case]
-    return {
-        "cases": len(run["cases"]),
-        "failed": failed,
-        "wall_s": run["wall_s"],
-        "out": str(arguments.out),
-        "exit": 1 if failed else 0,
+    return {"cases": len(run["cases"]), **ended, "wall_s": run["wall_s"], "out": str(arguments.out)}
+
+
+def outcome(cases: list[dict[str, Any]]) -> dict[str, Any]:
+    """What failed, what lacks its data or peers, and the exit code: 1 when nothing was measured."""
+    failed = [case["name"] for case in cases if "failed" in case]
+    not_run = {
+        case["name"]: case["absent"]
+        for case in cases
+        if case["absent"] and not case["figures"] and "failed" not in case
     }
+    wrong = failed or len(not_run) == len(cases)
+    return {"failed": failed, "not_run": not_run, "exit": 1 if wrong else 0}
 
 
 def _kept(before: dict[str, Any], cases: list[dict[str, Any]]) -> list[dict[str, Any]]:

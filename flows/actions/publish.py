@@ -41,7 +41,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         to: `hub:org/name`, a URL (`s3://…`), or a folder.
 
     Raises:
-        GateFailed: the release is damaged.
+        GateFailed: the release is damaged, or yanked.
         BadInput: the target holds that version with other content.
     """
     from datacards.card import render
@@ -61,7 +61,9 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     size = sum((release / name).stat().st_size for name in files)
     if to.startswith("hub:"):
         from datacards.publish import publish_hub
+        from pipelines.release.yank import refuse_yanked
 
+        refuse_yanked(release)
         done = publish_hub(
             release,
             to.removeprefix("hub:"),
@@ -70,7 +72,8 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
             private=private,
             dry_run=dry_run,
         )
-        return Sent(done.sent, len(files), size, f"{done.url} ({done.tag})")
+        unseen = "" if done.asked else "; the hub was not reached, so nobody knows what lies there"
+        return Sent(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
     place = to if is_url(to) else str(Path(to).absolute())
     stored = put(release, place, dry_run=dry_run)
     return Sent(stored.sent, len(files), size, stored.url)

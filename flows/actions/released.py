@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.show.console import counter
+from flows.show.console import counter, line
 from pipelines.errors import BadInput
 from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.release.yank import yanked
 from pipelines.tuning.choices import TUNED
 from schemas import CONTRACTS, Contract, Stored
 from schemas.leaks import looked_for_duplicates
@@ -92,6 +93,7 @@ def read_release(release: Path) -> Tables:
         BadInput: there is no such release, or it lacks queries, models or labels.
         ContractError: a file breaks its contract.
     """
+    say_if_yanked(release)
     folder = release / "data" if (release / "data").is_dir() else release
     found: dict[str, Callable[[], pa.Table]] = {}
     files: dict[str, Path] = {}
@@ -115,6 +117,12 @@ def read_release(release: Path) -> Tables:
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
     return Tables(found, files)
+
+
+def say_if_yanked(release: Path) -> None:
+    """One line on standard error where the release should not be used any more."""
+    if note := yanked(release):
+        line("note", note.words)
 
 
 def _same(table: pa.Table) -> pa.Table:

@@ -23,6 +23,7 @@ def command(
 
     routeyard diff A B --out changes
     """
+    from flows.show.console import line
     from flows.show.results import print_result
     from pipelines.release.asking.answers import to_text
     from pipelines.release.diff import diff_releases, write_diff
@@ -30,6 +31,8 @@ def command(
 
     with local_copy(before) as one, local_copy(after) as two:
         found = diff_releases(one, two)
+    if (one_name := found.before.rpartition(" ")[0]) != (other := found.after.rpartition(" ")[0]):
+        line("note", f"{one_name} and {other} are two benchmarks, not two versions of one")
     written = [] if out is None else write_diff(found, out)
     said: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
     said |= {"counts": found.counts(), "tables": found.tables, "files": list(written)}

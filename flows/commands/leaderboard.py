@@ -22,8 +22,8 @@ def command(
 ) -> None:
     """One table from many evaluations, best accuracy first.
 
-    Compare only evaluations of the same release and split: the table says from
-    which result each row is, not that they are comparable.
+    Each row says which result it is from, and of which release and split scheme that
+    is. Rows of different ones stand side by side and cannot be compared.
 
     Example:
 
@@ -32,13 +32,14 @@ def command(
     import pyarrow.parquet as pq
     from pyarrow import csv
 
+    from flows.show.console import line
     from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.evaluate.rows import METRICS_SCHEMA
     from pipelines.evaluate.run.predictions import leaderboard
     from pipelines.parquet.bounds import bounded
 
-    found = {}
+    found, releases = {}, {}
     for path in results:
         file = path / "metrics.parquet" if path.is_dir() else path
         if not file.is_file():
@@ -46,8 +47,13 @@ def command(
         table = pq.read_table(bounded(file))
         if table.schema.names != METRICS_SCHEMA.names:
             raise BadInput("this is no metrics table of an evaluation", where=str(file))
-        found[file.parent.name if file.parent.name else str(file)] = table
-    board = leaderboard(found)
+        name = file.parent.name if file.parent.name else str(file)
+        found[name] = table
+        if said := _release(file.with_name("evaluation.json")):
+            releases[name] = said
+    board = leaderboard(found, releases=releases)
+    if len(different := sorted(set(releases.values()))) > 1:
+        line("note", f"rows of {' and '.join(different)} cannot be compared with each other")
     shown = ["accuracy", *(metric or [])]
     for name in shown:
         if name not in board.column_names:
@@ -59,9 +65,23 @@ def command(
         csv.write_csv(board, out)
     if print_result(board, as_json):
         return
-    print(f"{'result':<24} {'router':<28} " + " ".join(f"{name:>18}" for name in shown))
+    width = max([7, *map(len, releases.values())])
+    names = f"{'result':<24} {'release':<{width}} {'router':<28} "
+    print(names + " ".join(f"{name:>18}" for name in shown))
     for row in board.to_pylist():
         values = " ".join(
             f"{'–':>18}" if row[name] is None else f"{row[name]:>18.4f}" for name in shown
         )
-        print(f"{row['result']:<24} {row['router']:<28} {values}")
+        of = row["release"] or "–"
+        print(f"{row['result']:<24} {of:<{width}} {row['router']:<28} {values}")
+
+
+def _release(path: Path) -> str | None:
+    """Release and split scheme of an evaluation; None where it does not say."""
+    import json
+
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        return f"{said['release']['name']} {said['release']['version']} ({said['facts']['scheme']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -40,6 +40,7 @@ def command(
 
     Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
     """
+    from flows.actions.released import say_if_yanked
     from flows.show.results import print_result
     from pipelines.release.asking.answers import ending, to_text, write_answer
     from pipelines.release.asking.process import SqlProcess
@@ -54,6 +55,7 @@ def command(
         for name, query in SAVED.items():
             print(f"  @{name:<{width}}  {query.asks}")
         return
+    say_if_yanked(release)
     text = saved(sql[1:]).sql if sql.startswith("@") else sql
     if out is not None:
         ending(out)  # before the query has worked for it

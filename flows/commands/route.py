@@ -32,7 +32,7 @@ def command(
     ),
     as_json: Json = False,
 ) -> None:
-    """Print every model's score for a question, and the model that is chosen.
+    """Print every model's score for a question, its usual cost, and the model that is chosen.
 
     Examples:
 
@@ -49,6 +49,11 @@ def command(
     )  # fmt: skip
     if print_result(found, as_json):
         return
+    costs = found["costs"]
+    unit = f"; cost: {costs['unit']}, mean of the train questions" if costs else ""
+    print(f"{found['router']} on {found['encoder']}, rule {found['rule']}{unit}")
+    width = max(map(len, found["scores"]))
     for model, score in sorted(found["scores"].items(), key=lambda item: -item[1]):
         mark = "→" if model == found["model_id"] else " "
-        print(f"{mark} {model:<40} {score:.4f}")
+        cost = f"  {costs['mean'][model]:.3g}" if costs else ""
+        print(f"{mark} {model:<{width}}  {score:.4f}{cost}")

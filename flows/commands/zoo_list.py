@@ -23,9 +23,13 @@ def command(
     rows = [about(name) for name in names()]
     if print_result(rows, as_json):
         return
-    for row in rows:
-        needs = ", ".join(row["needs"]) or "nothing"
-        print(f"{row['name']:<16} needs {needs:<20} {row['cost']:<50} {row['paper']}".rstrip())
+    table = [
+        (row["name"], "needs " + (", ".join(row["needs"]) or "nothing"), row["cost"], row["paper"])
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        print("  ".join(map(str.ljust, cells, widths)).rstrip())
 
 
 def names() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,7 @@ from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE, Matrix, read_wide, scatter
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
+from pipelines.release.yank import yanked
 from schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ def open_release(
 
 
 def _opened(folder: Path, memory_limit: str, copy: Path | None = None) -> OpenRelease:
+    if note := yanked(folder):
+        warnings.warn(f"{folder}: {note.words}", stacklevel=3)
     return OpenRelease(
         folder,
         read_manifest(folder),

@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.errors import RouteyardError, SourceError, VersionExists
 from pipelines.release.inside import wrong_name
 from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
-from pipelines.release.yank import MARK
+from pipelines.release.yank import MARK, refuse_yanked
 from schemas.manifest import Manifest
 
 #: Storages without folders: a file is put there as it is. Making a "folder" in one of them
@@ -47,8 +47,11 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
     copy that was cut off is continued: files that lie there with the right
     content are kept.
 
+    A yanked release is not brought to a new place; where it lies already, its mark goes too.
+
     Raises:
         VersionExists: that version lies there with other content.
+        GateFailed: the release was yanked, and does not lie there.
         StorageError: the storage refused, or the connection was cut.
     """
     manifest = read_manifest(release)
@@ -67,6 +70,8 @@ def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> Stored:
                 where=f"{url}/{manifest.name}/{manifest.version}",
                 next_step="set a new 'version' in the recipe and build again",
             )
+    else:
+        refuse_yanked(release)
     sent, kept = [], []
     for name in names(release, manifest):
         target = f"{folder}/{name}"

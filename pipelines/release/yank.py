@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pipelines.errors import BadInput, SourceError
+from pipelines.errors import BadInput, GateFailed, SourceError
 from pipelines.release.manifest import read_manifest
 from schemas.recipe.base import Strict
 
@@ -19,6 +19,12 @@ class Yanked(Strict):
 
     reason: str
     use_instead: str | None = None
+
+    @property
+    def words(self) -> str:
+        """For whoever uses the release all the same."""
+        instead = f"; use {self.use_instead} instead" if self.use_instead else ""
+        return f"this release was yanked: {self.reason}{instead}"
 
 
 def yank(release: Path, *, reason: str, use_instead: str | None = None) -> Yanked:
@@ -41,6 +47,21 @@ def yank(release: Path, *, reason: str, use_instead: str | None = None) -> Yanke
     text = json.dumps(note.model_dump(), indent=2, sort_keys=True, ensure_ascii=False)
     (release / MARK).write_text(text + "\n", encoding="utf-8")
     return note
+
+
+def refuse_yanked(release: Path) -> None:
+    """Before a release is published anew.
+
+    Raises:
+        GateFailed: it was yanked.
+    """
+    if note := yanked(release):
+        other = f"publish {note.use_instead}" if note.use_instead else "publish another version"
+        raise GateFailed(
+            note.words,
+            where=str(release),
+            next_step=f"{other}, or lift the mark by removing {release / MARK}",
+        )
 
 
 def yanked(release: Path) -> Yanked | None:

@@ -44,13 +44,14 @@ def save(
     encoder: str,
     encoder_hash: str,
     price: NDArray[np.float64] | None = None,
+    price_in: str | None = None,
 ) -> None:
     """Write a fitted router of the registry into a folder.
 
     Args:
         setting: keyword arguments its class was called with, the seed among them.
         encoder, encoder_hash: what made the vectors it was fitted on.
-        price: (m,) mean cost per question, for choices that weigh it.
+        price: (m,) mean cost per question, for choices that weigh it; by which measure.
 
     Raises:
         BadInput: it is no registered router, or holds something that cannot be written.
@@ -78,6 +79,7 @@ def save(
         "model_ids": list(model_ids),
         "encoder": encoder,
         "encoder_hash": encoder_hash,
+        "price_in": price_in if price is not None else None,
         "state": state,
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +126,7 @@ def tuned_encoder(folder: Path) -> Path:
 
 
 def load(folder: Path) -> tuple[Router, dict[str, Any]]:
-    """(router, its words: model_ids, encoder, encoder_hash, price).
+    """(router, its words: model_ids, encoder, encoder_hash, price, price_in).
 
     Raises:
         BadInput: files are missing or broken, or of another format.

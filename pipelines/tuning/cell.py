@@ -34,7 +34,7 @@ from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import head_of, registered
 from pipelines.tuning.loop import tune
 from pipelines.tuning.settings import Settings
-from pipelines.zoo.cell import accuracy, peak_memory, price
+from pipelines.zoo.cell import accuracy, peak_memory, price, priced_in
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
 REFERENCE = "knn"
@@ -211,6 +211,7 @@ def _fitted(
     saved.save(
         router, place, setting=setting, model_ids=core.model_ids, encoder=encoder,
         encoder_hash=weights, price=cost if np.any(cost > 0) else None,
+        price_in=priced_in(core, bench.scheme),
     )  # fmt: skip
     return router, core, more
 

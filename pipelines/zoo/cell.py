@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
+from pipelines.evaluate.core import MEASURES, Core
 from pipelines.evaluate.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Router
 from pipelines.zoo import bench as benches
@@ -126,12 +126,20 @@ def accuracy(
 
 def price(core: Core, scheme: str) -> NDArray[np.float64]:
     """(m,) mean train cost by the first measure that knows all models; zeros without any."""
+    measure = priced_in(core, scheme)
+    if measure is None:
+        return np.zeros(core.n_models)
+    return mean_costs(core.costs[measure][core.rows(scheme, "train")])
+
+
+def priced_in(core: Core, scheme: str) -> str | None:
+    """The measure that `price` takes; None where none knows all models."""
     train = core.rows(scheme, "train")
-    for name in ("usd", "tokens", "latency", "params"):
+    for name in MEASURES:
         cost = core.costs.get(name)
         if cost is not None and np.all(np.any(~np.isnan(cost[train]), axis=0)):
-            return mean_costs(cost[train])
-    return np.zeros(core.n_models)
+            return name
+    return None
 
 
 def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:

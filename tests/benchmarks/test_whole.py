@@ -12,6 +12,7 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.whole import all as whole
 from benchmarks.whole import page, results, running
+from benchmarks.whole.all import outcome
 from benchmarks.whole.cases import CASES, Case, Figure, Growth
 from benchmarks.whole.compare import compared
 
@@ -65,6 +66,10 @@ def test_a_case_without_its_data_is_named_and_not_run(monkeypatch: pytest.Monkey
     row = running.run_case(case, 1, None, lambda line: None)
     assert row["absent"] == ["data"]
     assert row["figures"] == []
+    # Nothing was measured, and the exit code said that all is well.
+    assert outcome([row]) == {"failed": [], "not_run": {case.name: ["data"]}, "exit": 1}
+    measured = {"name": "m", "absent": ["times as fast as nobody"], "figures": [{}]}
+    assert outcome([row, measured])["exit"] == 0
 
 
 def test_a_benchmark_that_fails_says_its_own_words_and_the_others_stay(tmp_path: Path) -> None:

@@ -99,3 +99,15 @@ def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, tmp_path)
     # Objects that had arrived were not sent a second time.
     assert len(hub.puts) == len(set(hub.puts))
     assert len(first) == 3
+
+
+def test_a_dry_run_needs_no_network_and_a_lost_hub_no_token(release, hub, tmp_path):
+    hub.close()
+    dry = _publish(release, hub, tmp_path, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert "data/labels.parquet" in dry.stdout
+    assert "the hub was not reached" in dry.stdout
+    real = _publish(release, hub, tmp_path)
+    assert real.returncode == 1
+    assert "the hub does not answer" in real.stderr
+    assert "HF_TOKEN" not in real.stderr

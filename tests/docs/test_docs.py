@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import os
 import re
@@ -16,6 +17,8 @@ import numpy as np
 import pytest
 import yaml
 
+from pipelines.evaluate import METRICS
+from pipelines.routers import ROUTERS
 from pipelines.routers.base import Examples, Queries, Router
 from pipelines.scorers.scorer import Asked
 from schemas.recipe import Recipe
@@ -105,6 +108,23 @@ def test_keys_in_yaml_blocks_are_keys_of_a_recipe(page: Path) -> None:
     for language, code in BLOCK.findall(page.read_text()):
         if language == "yaml":
             Recipe.model_validate({**LEAST, **yaml.safe_load(code)})
+
+
+def test_reference_pages_hold_our_own_parts_and_what_their_classes_say() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "reference.py")
+    assert spec
+    assert spec.loader
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    METRICS.targets["theirs"] = METRICS.targets["accuracy"]
+    try:
+        # A package that is installed here came into the project's own page.
+        assert "| `theirs` |" not in "\n".join(pages.metrics())
+    finally:
+        del METRICS.targets["theirs"]
+    page = "\n".join(pages.routers())
+    for name in ROUTERS.builtin:
+        assert inspect.cleandoc(ROUTERS.get(name).__doc__) in page, name
 
 
 def test_every_attribute_that_a_router_gets_is_explained() -> None:

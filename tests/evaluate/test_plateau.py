@@ -230,6 +230,9 @@ def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:
     board = leaderboard({"x": result("worse", 0.4), "y": result("better", 0.6)}).to_pylist()
     assert [row["router"] for row in board] == ["better", "worse"]
     assert board[0]["qnc[usd]"] is None
+    assert [row["release"] for row in board] == [None, None]
+    both = leaderboard({"x": result("worse", 0.4)}, releases={"x": "demo 1.0.0 (dense)"})
+    assert both.column("release").to_pylist() == ["demo 1.0.0 (dense)"]
 
 
 def test_a_profile_says_where_hard_questions_go() -> None:

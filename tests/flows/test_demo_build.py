@@ -167,6 +167,10 @@ def test_status_says_fresh_and_names_what_a_change_makes_stale(
     assert states["curate"]["state"] == "stale"
     assert "'rules' changed" in states["curate"]["why"]
     assert states["release"]["state"] == "waiting"
+    # In a shared workspace a recipe that never got there is not compared with the others.
+    recipe.write_text(text.replace("name: demo\n", "name: another\n", 1))
+    rows = json.loads(call("status", recipe, "--workspace", demo_yard, "--json").stdout)
+    assert [row["why"] for row in rows if row["state"] == "stale"] == ["never run for this recipe"]
 
 
 def test_a_plan_counts_what_is_there(demo_yard: Path, tmp_path: Path, call) -> None:

@@ -124,6 +124,20 @@ def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_pat
     assert "knn" in capsys.readouterr().out
     assert run(["leaderboard", str(out), str(tmp_path / "two"), "--metric", "audc[usd]"]) == 0
     assert run(["leaderboard", str(out), "--metric", "audc"]) == 2
+    # Results of two releases stood in one table as if they could be compared.
+    for name, version in (("one", "1.0.0"), ("two", "2.0.0")):
+        told = json.loads((tmp_path / name / "evaluation.json").read_text())
+        told["release"] = {"name": "toy", "version": version, "fingerprint": ""}
+        (tmp_path / name / "evaluation.json").write_text(json.dumps(told))
+    capsys.readouterr()
+    assert run(["leaderboard", str(out), str(tmp_path / "two")]) == 0
+    said = capsys.readouterr()
+    assert {"one toy 1.0.0", "two toy 2.0.0"} <= {
+        " ".join(line.split()[:3]) for line in said.out.splitlines()
+    }
+    assert "cannot be compared with each other" in " ".join(said.err.split())
+    assert run(["leaderboard", str(out)]) == 0
+    assert "cannot be compared" not in capsys.readouterr().err
 
 
 def test_groups_bands_and_binary_rules_by_option(release, tmp_path, capsys) -> None:

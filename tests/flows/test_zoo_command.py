@@ -86,6 +86,14 @@ def test_list_and_show_say_what_each_router_is(capsys) -> None:
     )
     assert set(asked.split()) <= names
     assert all(len(row["architectures"]) <= 15 for row in rows)
+    assert run(["zoo", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # Long cells used to push the columns after them out of line.
+    at = {line.index("  needs ") for line in lines}
+    assert len(at) == 1
+    (start,) = at
+    known = [(line, row["cost"]) for line, row in zip(lines, rows, strict=True) if row["cost"]]
+    assert len({line.index(cost, start + 8) for line, cost in known}) == 1
     assert run(["zoo", "show", "routerdc"]) == 0
     assert "2409.19886" in capsys.readouterr().out
     assert run(["zoo", "show", "routerdb"]) == 2
@@ -250,6 +258,13 @@ def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> N
     first = json.loads(capsys.readouterr().out)
     assert first["model_id"] == "left"
     assert set(first["scores"]) == {"left", "right", "weak"}
+    assert first["costs"]["unit"] == "USD per query"
+    assert first["costs"]["mean"]["left"] == pytest.approx(0.001)
+    assert run(["route", str(tmp_path / "mine"), question]) == 0
+    words = capsys.readouterr().out.splitlines()
+    assert words[0].startswith("ridge on tfidf, rule argmax; cost: USD per query")
+    assert words[1].startswith("→ left")
+    assert words[1].endswith("  0.001")
     assert run(["route", str(tmp_path / "mine"), question, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == first
     assert run(["route", str(tmp_path / "mine"), "river castle king", "--json"]) == 0

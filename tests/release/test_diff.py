@@ -5,7 +5,10 @@ import json
 import pyarrow as pa
 import pytest
 
+from flows.actions.released import read_release
+from flows.cli import run
 from pipelines.errors import BadInput, SourceError
+from pipelines.release import open_release
 from pipelines.release.changelog import changelog
 from pipelines.release.diff import diff_releases, write_diff
 from pipelines.release.yank import yank, yanked
@@ -177,6 +180,36 @@ def test_yank_needs_a_reason_and_happens_once(release):
     assert yanked(release).reason == "wrong prices"
     with pytest.raises(BadInput, match="already"):
         yank(release, reason="again")
+
+
+def test_a_yanked_release_is_said_to_be_one_and_goes_to_no_new_place(release, tmp_path, capsys):
+    # Only `verify` said so: people went on asking and publishing.
+    shelf = tmp_path / "shelf"
+    assert run(["publish", str(release), "--to", str(shelf)]) == 0
+    yank(release, reason="wrong prices", use_instead="1.1.0")
+    said = "this release was yanked: wrong prices; use 1.1.0 instead"
+    with pytest.warns(UserWarning, match=said), open_release(release) as opened:
+        assert opened.tables
+    capsys.readouterr()
+    assert run(["query", str(release), "SELECT count(*) FROM labels"]) == 0
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert len(read_release(release)["labels"])
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert run(["publish", str(release), "--to", str(tmp_path / "other")]) == 3
+    assert f"{said}\n" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+    # Where it lies already, its mark goes too.
+    assert run(["publish", str(release), "--to", str(shelf)]) == 0
+    assert yanked(shelf / "tiny" / "1.0.0") == yanked(release)
+
+
+def test_two_benchmarks_are_said_to_be_two(write, tables, tmp_path, capsys):
+    one = write().path
+    other = write(recipe={"name": "other"}).path
+    assert run(["diff", str(one), str(other)]) == 0
+    assert "tiny and other are two benchmarks" in " ".join(capsys.readouterr().err.split())
+    assert run(["diff", str(one), str(one)]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_folder_that_is_no_release_is_named(release, tmp_path):

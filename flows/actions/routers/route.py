@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.evaluate.core import MEASURES
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
 from pipelines.routers.base import GIVEN
@@ -30,7 +31,7 @@ def route(
     save: Path | None = None,
     task: str = "",
 ) -> dict[str, Any]:
-    """Scores of every model on a question, and the choice, as JSON.
+    """Scores and mean train costs of every model on a question, and the choice, as JSON.
 
     Args:
         place: a release, on whose train questions `router` is fitted, or the folder of
@@ -78,7 +79,17 @@ def route(
         # A budget in the mean may ask two models, each for a share of such questions.
         "shares": {models[k]: float(share[0, k]) for k in np.flatnonzero(share[0] > 0)},
         "scores": dict(zip(models, scores[0].tolist(), strict=True)),
+        "costs": _costs(words),
     }
+
+
+def _costs(words: dict[str, Any]) -> dict[str, Any] | None:
+    """What each model's answers cost in the mean of the train questions, and the unit."""
+    unit = MEASURES.get(str(words.get("price_in")))
+    if words["price"] is None or unit is None:  # saved before the measure was written down
+        return None
+    mean = np.asarray(words["price"], dtype=np.float64).tolist()
+    return {"unit": unit, "mean": dict(zip(words["model_ids"], mean, strict=True))}
 
 
 def asked_rule(rule: str | None, weight: float) -> str:
@@ -120,7 +131,7 @@ def _fitted(
     from pipelines.evaluate.reading import core_of
     from pipelines.lexical import fitted as lexical_of
     from pipelines.zoo.bench import with_validation
-    from pipelines.zoo.cell import price
+    from pipelines.zoo.cell import price, priced_in
     from pipelines.zoo.entrants import made, registered, traits
 
     tables = read_release(release)
@@ -154,6 +165,7 @@ def _fitted(
         "encoder": encoder,
         "encoder_hash": encoder_hash,
         "price": cost if np.any(cost > 0) else None,
+        "price_in": priced_in(core, chosen),
     }
     return router, words, lexical
 
@@ -188,6 +200,7 @@ def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: P
         encoder=words["encoder"],
         encoder_hash=words["encoder_hash"],
         price=words["price"],
+        price_in=words["price_in"],
     )
     if lexical is not None:
         arrays = {"idf": lexical.idf, "axes": lexical.axes, "mean": lexical.mean}

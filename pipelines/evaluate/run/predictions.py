@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,12 +89,19 @@ class Predictions:
         )
 
 
-def leaderboard(results: dict[str, pa.Table], *, split: str = "test") -> pa.Table:
+def leaderboard(
+    results: Mapping[str, pa.Table],
+    *,
+    releases: Mapping[str, str] | None = None,
+    split: str = "test",
+) -> pa.Table:
     """One row per (result file, router) with the metrics as columns, best accuracy first.
 
     Args:
         results: name of a result → its metrics table.
+        releases: name of a result → release and scheme that it is of, where that is known.
     """
+    of = releases or {}
     names = sorted(
         {
             row
@@ -108,7 +117,11 @@ def leaderboard(results: dict[str, pa.Table], *, split: str = "test") -> pa.Tabl
         part = table.filter(pc.equal(table.column("split"), split)).to_pylist()
         for router in sorted({row["router"] for row in part}):
             values = {row["metric"]: row for row in part if row["router"] == router}
-            line: dict[str, object] = {"result": result, "router": router}
+            line: dict[str, object] = {
+                "result": result,
+                "release": of.get(result),
+                "router": router,
+            }
             for name in names:
                 row = values.get(name)
                 line[name] = None if row is None else row["value"]
@@ -117,7 +130,11 @@ def leaderboard(results: dict[str, pa.Table], *, split: str = "test") -> pa.Tabl
                 line["accuracy_high"] = values["accuracy"]["high"]
             rows.append(line)
     rows.sort(key=_place)
-    return pa.Table.from_pylist(rows) if rows else pa.table({"result": [], "router": []})
+    return (
+        pa.Table.from_pylist(rows)
+        if rows
+        else pa.table({"result": [], "release": [], "router": []})
+    )
 
 
 def _place(row: dict[str, object]) -> tuple[float, str, str]:

@@ -122,6 +122,8 @@ def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     assert "parameter 'a' changed" in why
     assert "code 'pipelines.errors' changed" in why
     assert _why(Stale("other", caught.value.made_of), tmp_path) == "never run"
+    # What another recipe left in the folder is no earlier output of this one.
+    assert _why(caught.value, tmp_path, ran=False) == "never run for this recipe"
 
 
 def _truncate(folder: Path) -> None:
