@@ -452,6 +452,7 @@ def test_a_corruption_is_a_named_finding(pristine, tmp_path, row, name):
     assert any(finding.check == check for finding in findings), findings
     places = {f"{one.check}: {one.where}".replace(str(tmp_path), "OUT") for one in findings}
     assert sorted(places) == FOUND[name]
+    assert all(finding.says for finding in findings)
     assert not any(_secret() in str(finding) for finding in findings)
     found.held += 1
 

@@ -24,7 +24,10 @@ def other(manifest: Manifest, **changes: Any) -> Manifest:
 
 
 def places(findings: Any) -> list[tuple[str, str]]:
-    return [(one.check, one.where) for one in findings]
+    """Check and place of each finding, which has to say something as well."""
+    found = list(findings)
+    assert all(one.says for one in found)
+    return [(one.check, one.where) for one in found]
 
 
 def tables_of(sound: Path, manifest: Manifest) -> dict[str, Any]:

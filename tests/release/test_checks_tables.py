@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.release.checks.database import _plain, _undescribed, check_database
-from pipelines.release.checks.recount import _same, recount
+from pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
 from pipelines.release.checks.reread import reread
 from pipelines.release.checks.tables import check_references
 from schemas import Stored
@@ -141,6 +141,24 @@ def test_nothing_is_counted_again_where_a_table_is_not_sound(sound, manifest):
         assert recount(sound, broken, readable, less, own=True) == []
     few = recount(sound, manifest, readable - {"numbered/metered.parquet"}, tables, own=True)
     assert places(few) == [("file", "numbered/metered.parquet")]
+
+
+def test_what_was_counted_again_and_differs(sound, tmp_path):
+    wide, few = "data/labels_wide.parquet", {"metered": pa.table({"a": [1]})}
+    assert places(_wide(sound, {wide}, "b")) == [("content", wide)]
+    assert places(_wide(sound, set(), "b")) == []
+    assert places(_files(sound, {"numbered/metered.parquet"}, few)) == [
+        ("content", "numbered/metered.parquet")
+    ]
+    assert places(_summaries(sound / "tiny.duckdb", few)) == [("database", "tiny.duckdb")]
+    for name in (wide, "numbered/metered.parquet", "tiny.duckdb"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"noise" * 99)
+    assert places(_wide(tmp_path, {wide}, "b")) == [("parquet", wide)]
+    assert places(_files(tmp_path, {"numbered/metered.parquet"}, few)) == [
+        ("parquet", "numbered/metered.parquet")
+    ]
+    assert places(_summaries(tmp_path / "tiny.duckdb", few)) == [("database", "tiny.duckdb")]
 
 
 @pytest.mark.parametrize(
