@@ -13,7 +13,7 @@ from pipelines.release.checks.card import _first_difference, card_facts, check_c
 from pipelines.release.checks.files import check_files
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.checks.seal import check_seal
-from schemas.manifest import Manifest
+from schemas.manifest import FORMAT, Manifest
 from tests.release.sound import LABELS, other, places, tables_of
 
 
@@ -23,7 +23,7 @@ from tests.release.sound import LABELS, other, places, tables_of
         ({}, []),
         ({"format": 0}, [("manifest", "manifest.json")]),
         ({"format": 1}, []),
-        ({"format": 5}, [("manifest", "manifest.json")]),
+        ({"format": FORMAT + 1}, [("manifest", "manifest.json")]),
         ({"recipe__name": "b"}, [("manifest", "manifest.json")]),
         ({"recipe__version": "2.0.0"}, [("manifest", "manifest.json")]),
         ({"content": "b"}, [("manifest", "manifest.json")]),

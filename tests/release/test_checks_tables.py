@@ -30,22 +30,30 @@ from tests.release.sound import other, places, tables_of
     ],
 )
 def test_the_database_against_another_manifest(sound, manifest, changes, found):
-    says = [one.says for one in check_database(sound, other(manifest, **changes))]
+    told, tables = other(manifest, **changes), tables_of(sound, manifest)
+    says = [one.says for one in check_database(sound, told, tables)]
     assert len(says) == len(found)
     assert all(one.startswith(start) for one, start in zip(says, found, strict=True))
 
 
 def test_the_newest_summary_is_foreign_to_the_format_before(sound, manifest):
-    found = list(check_database(sound, other(manifest, format=3)))
+    found = list(check_database(sound, other(manifest, format=3), {}))
     assert {one.check for one in found} == {"database"}
     assert all("leads" in one.says and "that no release has" in one.says for one in found)
 
 
 def test_a_database_of_a_table_that_has_no_file(sound, manifest):
     held = [*manifest.database.tables, "embeddings"]
-    (first, *_) = check_database(sound, other(manifest, database__tables=held))
+    (first, *_) = check_database(sound, other(manifest, database__tables=held), {})
     assert (first.check, first.where) == ("database", "tiny.duckdb")
     assert "'embeddings' of no file" in first.says
+
+
+def test_rows_are_counted_before_they_are_sorted(sound, manifest):
+    tables = tables_of(sound, manifest)
+    few = tables | {"splits": tables["splits"].slice(2)}
+    (only,) = check_database(sound, other(manifest, database__content="b"), few)
+    assert only.says == "its table splits has 6 rows, the Parquet file 4"
 
 
 @pytest.mark.parametrize(
