@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from flows.actions.metering import known_of
+from flows.actions.metering import audit_imported
 from flows.recipe_faults import Place
 from pipelines import files
 from pipelines.collect.recorded import Imported, import_recorded
 from pipelines.errors import BadInput
 from pipelines.ingest import ingest
 from pipelines.ingest.catalog import from_catalog
-from pipelines.metering.audit import apply_waivers, audit
-from pipelines.metering.findings import GATE
+from pipelines.metering.findings import GATE, MeteringFinding
 from pipelines.pool import models_table
 from schemas.recipe import Recipe
 
+#: Places that a fault shows.
+_SHOWN = 3
 #: Place of a recipe's keys, what is wrong, and the next step.
 Found = tuple[Place, str, str]
 
@@ -88,23 +89,31 @@ def _unmetered(
     """One fault for each check of the metering audit that would stop the release."""
     if any(waiver.gate == GATE for waiver in recipe.release.waivers):
         return
-    found = audit(
-        imported.responses,
-        models,
-        recipe.collect.metering,
-        queries=queries,
-        **known_of(recipe.pool),
-    )
-    standing, _ = apply_waivers(found, recipe.release.waivers)
-    by_gate: dict[str, list[str]] = {}
-    says = {one.gate: one.says for one in standing}
+    standing, _ = audit_imported(recipe, imported, queries, models)
+    alike: dict[tuple[str, str], list[MeteringFinding]] = {}
     for one in standing:
-        by_gate.setdefault(one.gate, []).append(one.model_id)
-    for gate, names in by_gate.items():
-        which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        alike.setdefault((one.check, one.says), []).append(one)
+    for (check, says), found in alike.items():
+        named = [f"{one.model_id} {one.count:,}" for one in found]
+        which = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+        first = found[0]
+        keys = [(query, first.model_id, sample) for query, sample in first.rows[:_SHOWN]]
+        places = ", ".join(imported.places[key] for key in keys if key in imported.places)
+        gate = first.gate
         yield (
             ("release",),
-            f"the metering audit would stop this release: {says[gate]} ({which})",
-            "give prices to the pool and map prompt_tokens, completion_tokens or cost_usd under "
-            f"collect.recorded; or waive it aloud: release.waivers: [{{gate: {gate}, reason: …}}]",
+            f"the metering audit would stop this release: {says} ({which}; first {places})",
+            f"{_mend(check, says)}; or waive it aloud: release.waivers: "
+            f"[{{gate: {gate}, reason: …}}]; `routeyard audit metering --recipe FILE` names more",
         )
+
+
+def _mend(check: str, says: str) -> str:
+    """What to do about a finding of a recording."""
+    if check == "price_unknown" and "no price" in says:
+        return "give the model price_in, price_out and price_date in the pool, or map cost_usd"
+    if check in ("price_unknown", "usage_missing"):
+        return "map prompt_tokens and completion_tokens (or cost_usd) under collect.recorded"
+    if check in ("implausible_count", "constant_count", "totals", "logprob_count"):
+        return "map the columns that hold the provider's counts, or empty those that are not"
+    return "correct the recording or its mapping, or the thresholds of collect.metering"

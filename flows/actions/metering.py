@@ -1,21 +1,123 @@
-"""The metering audit of a workspace's ledger."""
+"""The metering audit of a ledger, of a recording, or as the last build left it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.collect.recorded import Imported
     from pipelines.metering.findings import MeteringFinding
     from schemas.recipe import Pool, Recipe, Waiver
 
 
+@dataclass(frozen=True, slots=True)
+class AuditSaid:
+    """What an audit found, and over what.
+
+    Attributes:
+        of: What was looked at, in words.
+        places: (query_id, model_id, sample) → where a person finds the answer.
+    """
+
+    stands: tuple[MeteringFinding, ...]
+    waived: tuple[tuple[MeteringFinding, Waiver], ...]
+    of: str
+    places: Mapping[tuple[str, str, int], str]
+
+    def rows(self, finding: MeteringFinding, most: int) -> list[str]:
+        """The first rows of a finding, as a person finds them."""
+        keys = [(query, finding.model_id, sample) for query, sample in finding.rows[:most]]
+        return [self.places.get(key, f"{key[0]}/{key[2]}") for key in keys]
+
+
+def audit_workspace(workspace: Path, recipe: str | None) -> AuditSaid:
+    """Audit the ledger; without one the recipe's recording, or what the last build's audit found.
+
+    Raises:
+        BadInput: there is neither ledger nor recording nor a build.
+    """
+    from flows.recipe import load
+    from flows.workspace.ledgers import ledger_exists
+
+    checked, base = load(recipe) if recipe else (None, workspace)
+    if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
+        if not ledger_exists(workspace):
+            return audit_recording(checked, base)
+    elif checked is None and not ledger_exists(workspace):
+        last = _last_build(workspace)
+        if last is not None:
+            return last
+    stands, waived = audit_ledger(workspace, checked)
+    return AuditSaid(stands, waived, "the ledger", {})
+
+
+def audit_recording(recipe: Recipe, base: Path) -> AuditSaid:
+    """The audit over a recipe's recorded answers, which are read as a build reads them."""
+    from pipelines.collect.recorded import import_recorded
+    from pipelines.ingest import ingest
+    from pipelines.pool import models_table
+
+    queries, models = ingest(recipe.sources, base=base).queries, models_table(recipe.pool)
+    imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
+    stands, waived = audit_imported(recipe, imported, queries, models)
+    return AuditSaid(stands, waived, "the recording", imported.places)
+
+
+def audit_imported(
+    recipe: Recipe, imported: Imported, queries: pa.Table, models: pa.Table
+) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
+    """(findings that stand, findings the recipe waives) over imported answers."""
+    from pipelines.metering.audit import apply_waivers, audit
+
+    thresholds, known = recipe.collect.metering, known_of(recipe.pool)
+    found = audit(imported.responses, models, thresholds, queries=queries, **known)
+    return apply_waivers(found, recipe.release.waivers)
+
+
+def _last_build(workspace: Path) -> AuditSaid | None:
+    """What the audit of the newest build found; None where nothing was audited yet."""
+    import duckdb
+
+    from pipelines.metering.audit import apply_waivers
+    from pipelines.metering.findings import MeteringFinding
+    from schemas.recipe import Waiver
+
+    audits = sorted(workspace.glob("stages/audit/*/findings.json"), key=lambda p: p.stat().st_mtime)
+    if not audits:
+        return None
+    folder = audits[-1].parent
+    said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
+    findings = [
+        MeteringFinding(**{**one, "rows": tuple((str(q), int(n)) for q, n in one["rows"])})
+        for one in json.loads(audits[-1].read_text(encoding="utf-8"))
+    ]
+    waivers = [Waiver.model_validate(one) for one in said["parameters"]["waivers"]]
+    pattern = str(workspace / "stages" / "ingest" / "*" / "queries.parquet")
+    ids = {}
+    if findings and any(workspace.glob("stages/ingest/*/queries.parquet")):
+        with duckdb.connect() as connection:
+            named = "SELECT DISTINCT query_id, source, source_id FROM read_parquet(?)"
+            ids = {q: (s, i) for q, s, i in connection.execute(named, [pattern]).fetchall()}
+    places = {
+        (query, one.model_id, sample): f"{ids[query][0]} id {ids[query][1]!r}"
+        for one in findings
+        for query, sample in one.rows
+        if query in ids
+    }
+    stands, waived = apply_waivers(findings, waivers)
+    return AuditSaid(stands, waived, f"the newest build ({folder})", places)
+
+
 def audit_ledger(
-    workspace: Path, recipe: str | None
+    workspace: Path, checked: Recipe | None
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(findings that stand, findings the recipe waives) over all answers of a ledger."""
-    from flows.recipe import load
     from flows.workspace.ledgers import existing_ledger, prompts
     from pipelines.calls.canary import canary_answers
     from pipelines.ledger.standing import answers_table, asked_models
@@ -24,7 +126,6 @@ def audit_ledger(
     from schemas.recipe import Pool
     from schemas.recipe.collect import Metering
 
-    checked = load(recipe)[0] if recipe else None
     with existing_ledger(workspace) as ledger:
         pool = checked.pool if checked else Pool(models=asked_models(ledger))
         answers = answers_table(ledger)

@@ -20,9 +20,12 @@ def command(
 ) -> None:
     """Check whether usage, prices and served models are what they claim to be.
 
-    Reads the ledger and calls no model. Each finding names its rows. Exits 3 when a finding
-    stands that the recipe does not waive (`release.waivers`: gate `metering`, or
-    `metering:<check>` for one check).
+    Reads the ledger and calls no model. In a workspace of recorded answers, which has none, it
+    reads the recipe's recording, or without --recipe what the newest build's audit found. Each
+    finding names its rows: question and sample, or file and line of a recording.
+
+    Exits 3 when a finding stands that the recipe does not waive (`release.waivers`: gate
+    `metering`, or `metering:<check>` for one check).
 
     Examples:
 
@@ -32,17 +35,19 @@ def command(
     """
     from dataclasses import asdict
 
-    from flows.actions.metering import audit_ledger
+    from flows.actions.metering import audit_workspace
     from flows.show.results import print_result
+    from pipelines.metering.findings import SHOWN
 
-    stands, waived = audit_ledger(place or workspace, recipe)
+    said = audit_workspace(place or workspace, recipe)
+    stands, waived = said.stands, said.waived
     if as_json:
-        rows = [asdict(f) | {"waived": None} for f in stands]
-        rows += [asdict(f) | {"waived": w.reason} for f, w in waived]
+        whole = [(f, None) for f in stands] + [(f, w.reason) for f, w in waived]
+        rows = [asdict(f) | {"waived": why, "at": said.rows(f, SHOWN)} for f, why in whole]
         print_result(rows, as_json)
     else:
         for finding in stands:
-            rows_shown = ", ".join(f"{query}/{sample}" for query, sample in finding.rows[:5])
+            rows_shown = ", ".join(said.rows(finding, 5))
             more = ", …" if finding.count > 5 else ""
             print(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
             print(f"  rows: {rows_shown}{more}")
@@ -50,5 +55,7 @@ def command(
             print(f"{finding.check}: {finding.model_id}: waived: {waiver.reason}")
         if not stands:
             print("metering: nothing stands" if waived else "metering: no findings")
+        if said.of != "the ledger":
+            print(f"looked at: {said.of}")
     if stands:
         raise typer.Exit(3)

@@ -54,8 +54,8 @@ def audit_task(recipe: Recipe, root: str, curated: Done, collected: Done) -> Don
         write_json(folder / "findings.json", findings)
         return {
             "findings": findings,
-            "standing": [f"{one.model_id}: {one.says}" for one in standing],
-            "waived": [f"{one.model_id}: {one.says}" for one, _ in waived],
+            "standing": [f"{one.model_id}: {one.count:,} {one.says}" for one in standing],
+            "waived": [f"{one.model_id}: {one.count:,} {one.says}" for one, _ in waived],
         }
 
     return run_stage(
@@ -87,8 +87,9 @@ def check_metering(recipe: Recipe, audited: Done) -> None:
     raise GateFailed(
         f"the metering audit stops this release: {'; '.join(standing[:5])}{more}",
         where=f"benchmark {recipe.name} {recipe.version}; {audited.folder}/findings.json",
-        next_step="mend the cause, or waive it by name in the recipe: release.waivers: "
-        "[{gate: metering, reason: …}]; the card will print the reason",
+        next_step="`routeyard audit metering` names the answers; mend the cause, or waive it by "
+        "name in the recipe: release.waivers: [{gate: metering, reason: …}]; the card will print "
+        "the reason",
     )
 
 

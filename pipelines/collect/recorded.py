@@ -14,7 +14,7 @@ from pipelines import files
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
-from pipelines.collect.repeated import Repeats
+from pipelines.collect.repeated import Key, Repeats
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.jinja import Sparse
 from schemas import RESPONSES
@@ -25,11 +25,16 @@ _BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Responses in key order; per file, where they came from; and what has to be said of them."""
+    """Responses in key order; per file, where they came from; and what has to be said of them.
+
+    Attributes:
+        places: (query_id, model_id, sample) → file and row of the answer.
+    """
 
     responses: pa.Table
     provenance: list[dict[str, Any]]
     notes: list[str]
+    places: Mapping[Key, str]
 
 
 def import_recorded(
@@ -82,7 +87,8 @@ def import_recorded(
         notes.append(f"no answer is recorded of {len(silent)} of the pool's models: {few(silent)}")
     order = [(name, "ascending") for name in RESPONSES.key]
     checked = RESPONSES.check(table.sort_by(order), where="recorded responses")
-    return Imported(checked, provenance, notes)
+    places = {key: place for key, (place, *_) in repeats.seen.items()}
+    return Imported(checked, provenance, notes, places)
 
 
 def _index(queries: pa.Table, entry: Recorded) -> dict[str, Question]:

@@ -182,9 +182,11 @@ def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Meterin
 
 def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["cost_usd"] is None]
-    yield from share(
-        "price_unknown", model_id, "answers of unknown cost", bad, rows, asked, "price_unknown"
-    )
+    model = asked.models.get(model_id, {})
+    priced = model.get("price_in") is not None and model.get("price_out") is not None
+    why = "their tokens are not known" if priced else "the model has no price"
+    says = f"answers of unknown cost, as {why}"
+    yield from share("price_unknown", model_id, says, bad, rows, asked, "price_unknown")
 
 
 def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:

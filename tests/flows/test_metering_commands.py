@@ -238,3 +238,56 @@ collect: {{max_tokens: 100}}
     bad = ["plan", str(recipe), "--reask-truncated", "50", "--workspace", str(tmp_path / "y")]
     assert run(bad) == 2
     assert "larger than 'max_tokens'" in capsys.readouterr().err
+
+
+def test_a_workspace_of_recorded_answers_is_audited_without_a_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It has no ledger: the findings lay in a stage's folder under hashes of questions.
+    entry = {"path": "answers.jsonl", "fields": {"query": "id", "model": "model", "text": "output",
+             "prompt_tokens": "in", "completion_tokens": "out"}}  # fmt: skip
+    priced = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
+    recipe = write(
+        tmp_path,
+        collect={"provider": "recorded", "recorded": [entry]},
+        pool={"models": [{"model_id": "careful", **priced}, {"model_id": "hasty"}]},
+        release={},
+    )
+    rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        row |= {"in": 9, "out": 900 if number == 6 else None if number == 8 else 3}
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    counted = {
+        ("usage_missing", "careful", 1),
+        ("implausible_count", "careful", 1),
+        ("price_unknown", "careful", 1),
+        ("price_unknown", "hasty", 11),
+    }
+    yard = tmp_path / "yard"
+    words = ["audit", "metering", "--workspace", str(yard)]
+    assert run([*words[:-1], str(tmp_path)]) == 2  # nothing was built from there
+    capsys.readouterr()
+    code, found = said(capsys, *words, "--recipe", str(recipe))
+    assert code == 3
+    assert {(f["check"], f["model_id"], f["count"]) for f in found} == counted
+    (odd,) = [f for f in found if f["check"] == "implausible_count"]
+    assert odd["at"] == ["answers.jsonl, line 7"]
+    # `recipe check` counts them too, and what to do is not what is done already.
+    assert run(["recipe", "check", str(recipe)]) == 2
+    shown = capsys.readouterr().out
+    assert "as the model has no price (limit 0%) (hasty 11; first" in shown
+    assert (
+        "as their tokens are not known (limit 0%) (careful 1; first answers.jsonl, line 9)" in shown
+    )
+    steps = shown.split("cannot have that many tokens (careful 1; first answers.jsonl, line 7)")
+    assert "columns that hold the provider's counts" in steps[1].splitlines()[1]
+    assert "price" not in steps[1].splitlines()[1]
+    # And the gate of a build names them by the source's own ids.
+    assert run(["build", str(recipe), "--workspace", str(yard)]) == 3
+    assert "careful: 1 answers whose text" in capsys.readouterr().err
+    code, found = said(capsys, *words)
+    assert (code, {(f["check"], f["model_id"], f["count"]) for f in found}) == (3, counted)
+    (odd,) = [f for f in found if f["check"] == "implausible_count"]
+    assert odd["at"] == ["sums id '3'"]
+    assert run(words) == 3
+    assert "looked at: the newest build" in capsys.readouterr().out
