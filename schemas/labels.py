@@ -22,7 +22,8 @@ LABELS = Contract(
         Column(
             "correct",
             pa.bool_(),
-            "score reaches the task's threshold; null when undecided",
+            "the sample's outcome; of several, whether the mean score reaches the threshold, or "
+            "half of them are correct where there is none; null when undecided",
             nullable=True,
         ),
         Column(

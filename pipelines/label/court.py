@@ -14,9 +14,11 @@ The rules, for one response:
   undecided when the policy needs it. An outage is never a verdict.
 
 For several samples the label's score is the mean over the decided samples, and
-`correct` is that mean ≥ the task's threshold (else the deciding scorer's own,
-else 0.5). `contested` says that current verdicts on a sample disagree, or that
-a text commits to several answers, whatever the policy made of it.
+`correct` is that mean ≥ the task's threshold, else the deciding scorer's own.
+Where neither sets one the outcomes count, and not the scores beside them: the
+label is correct when at least half of the decided samples are. `contested`
+says that current verdicts on a sample disagree, or that a text commits to
+several answers, whatever the policy made of it.
 """
 
 from __future__ import annotations
@@ -106,13 +108,13 @@ def _labels(bench: VerdictMatrix, ruling: Ruling) -> pa.Table:
     total = np.bincount(pair, weights=ruling.score[decided], minlength=pairs)
     mean = np.divide(total, entered, out=np.full(pairs, np.nan), where=entered > 0)
 
-    # One sample: its own outcome. Several: the mean against the threshold.
-    alone = np.zeros(pairs, bool)
-    alone[pair] = ruling.correct[decided]
+    right = np.bincount(pair, weights=ruling.correct[decided], minlength=pairs)
     limits = np.full(pairs, -np.inf)
     np.maximum.at(limits, pair, np.nan_to_num(ruling.threshold[decided], nan=-np.inf))
-    limits = np.where(np.isneginf(limits), 0.5, limits)
-    correct = np.where(entered == 1, alone, mean >= limits)
+    # One sample: its own outcome. Several: the mean against the threshold. Without one a score
+    # need not say what is right (ReCoRD's is token F1 beside exact match): the outcomes do.
+    by_outcome = (entered == 1) | np.isneginf(limits)
+    correct = np.where(by_outcome, 2 * right >= entered, mean >= limits)
 
     contested = np.zeros(pairs, bool)
     np.logical_or.at(contested, bench.pair, ruling.contested)

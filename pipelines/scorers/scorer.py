@@ -56,8 +56,9 @@ class Scorer:
     Attributes:
         read: `read(asked, output)`: pure, and in linear time.
         version: Raised whenever a reading can change.
-        threshold: Score at or above which a graded scorer says `correct`; None for
-            scorers that are right or wrong.
+        threshold: Score at or above which a graded scorer says `correct`, and the mean of
+            several samples is; None where the outcome does not follow from the score (right
+            or wrong, or a grade that is only told beside it): then outcomes are counted.
         instruction: What the model is told about the form of its answer; ingest
             appends it to the prompt and `read` looks for that form first. Another
             wording makes other prompts and so another benchmark.

@@ -235,6 +235,35 @@ def test_several_samples_give_the_mean() -> None:
     assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "correct"),
+    [
+        # Trap: a grade of 0.667 beside each reached 0.5, and two wrong samples made a right label.
+        (("incorrect", "incorrect"), False),
+        (("correct", "incorrect", "incorrect"), False),
+        (("correct", "incorrect"), True),  # half is enough, as for scores of 0 and 1
+        (("correct", "correct", "incorrect"), True),
+    ],
+)
+def test_without_a_threshold_the_outcomes_of_samples_count_and_not_their_grades(
+    outcomes: tuple[str, ...], correct: bool
+) -> None:
+    grade = {"correct": 1.0, "incorrect": 2 / 3}
+    texts = responses(*({"sample": i} for i in range(len(outcomes))))
+    filed = verdicts(
+        *(
+            ("superglue_record", said, {"sample": i, "score": grade[said]})
+            for i, said in enumerate(outcomes)
+        )
+    )
+    (row,) = decide(queries("superglue_record"), texts, filed).to_pylist()
+    assert (row["correct"], row["n_samples"]) == (correct, len(outcomes))
+    assert row["score"] == pytest.approx(sum(grade[said] for said in outcomes) / len(outcomes))
+    # A threshold that the recipe states holds for the mean of the grades.
+    stated = Label(default=Policy(threshold=0.6))
+    assert decide(queries("superglue_record"), texts, filed, policy=stated)["correct"][0].as_py()
+
+
 def test_a_failed_call_has_a_row_of_nulls_and_an_absent_pair_none() -> None:
     table = decide(
         queries("numeric", "numeric"),
