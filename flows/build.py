@@ -90,6 +90,7 @@ def _stages(
 
     queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
     finished("ingest", queries, f"{queries.figures['queries']:,} questions")
+    _tell(queries)
     pool = call(pool_task, recipe=checked, root=str(root))
     finished("pool", pool, f"{pool.figures['models']} models")
     if until == "ingest":
@@ -97,8 +98,7 @@ def _stages(
 
     collected = collect_stage(checked, base, root, queries, pool, shards=shards, jobs=jobs)
     finished("collect", collected, f"{collected.figures['responses']:,} responses")
-    for note in () if PROBING.get() else collected.figures.get("notes") or ():
-        console.line("note", note)
+    _tell(collected)
     if until == "collect":
         return _summary(done)
 
@@ -189,6 +189,12 @@ def run_build(
 def _audit_words(audited: Done) -> str:
     found, waived = audited.figures["findings"], audited.figures["waived"]
     return f"{len(found)} findings on metering, {len(waived)} of them waived by the recipe"
+
+
+def _tell(stage: Done) -> None:
+    """What the stage's figures do not tell, before anything further is paid for."""
+    for note in () if PROBING.get() else stage.figures.get("notes") or ():
+        console.line("note", note)
 
 
 def _summary(done: dict[str, Done]) -> dict[str, Any]:

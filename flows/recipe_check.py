@@ -44,10 +44,11 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
     found += _names(content, path)
     found += _providers(content, path)
     with _around(content):
-        sources = list(_sources(content, path))
+        told = [] if notes is None else notes
+        sources = list(_sources(content, path, told))
         found += sources
         if not sources:
-            found += _recorded(content, path, [] if notes is None else notes)
+            found += _recorded(content, path, told)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
@@ -138,10 +139,12 @@ def _names(content: dict[str, Any], path: Path) -> Iterator[Fault]:
             yield _of(error, path, ("release", "waivers", number), content)
 
 
-def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:
+def _sources(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator[Fault]:
     """Local sources are read as a build would read them."""
     from pipelines.ingest import ingest
     from pipelines.ingest.catalog import from_catalog
+    from pipelines.scorers import SCORERS
+    from pipelines.scorers.scorer import NO_RULE
 
     for number, said in enumerate(_entries(content, "sources")):
         try:
@@ -150,8 +153,11 @@ def _sources(content: dict[str, Any], path: Path) -> Iterator[Fault]:
             continue  # said already
         try:
             source = from_catalog(source)
+            if source.scorer is not None and source.scorer not in SCORERS.names():
+                # Said already, with its line; the other keys are checked all the same.
+                source = source.model_copy(update={"scorer": NO_RULE})
             if source.kind == "files":
-                ingest([source], base=path.parent.absolute())
+                notes += ingest([source], base=path.parent.absolute()).notes
         except BadInput as error:
             place = _within(error, said)
             fault = _of(error, path, ("sources", number, *place), content)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines.errors import SourceError, did_you_mean
-from pipelines.jinja import Sparse, compile_field
+from pipelines.jinja import NoColumn, Sparse, compile_field
 from schemas.recipe import Source
 
 Row = Mapping[str, Any]
@@ -68,7 +68,7 @@ class Filtered:
             return []
         for column, value in self._source.where.items():
             if ("where", column) not in self._met:
-                self._sparse.check(column)
+                self._sparse.check(f"where.{column}")
                 self._refuse(column, value)
         if self._source.where and not self._taken:
             both = " and ".join(f"{c} = {v!r}" for c, v in self._source.where.items())
@@ -79,11 +79,18 @@ class Filtered:
                 next_step="correct 'where', or take the source out of the recipe",
             )
         return [
-            f"'exclude' of source {self._source.name!r} leaves nothing out: no row has "
-            f"{column} = {_shown(value)} ({self._instead(column, value)})"
+            f"'exclude' of source {self._source.name!r} leaves nothing out: "
+            + self._not_met(column, value)
             for column, value in self._source.exclude.items()
             if ("exclude", column) not in self._met
         ]
+
+    def _not_met(self, column: str, value: Any) -> str:
+        try:
+            self._sparse.check(f"exclude.{column}")
+        except NoColumn as error:  # of a dataset's other revision, it may be
+            return f"{error.what}, {error.next_step}"
+        return f"no row has {column} = {_shown(value)} ({self._instead(column, value)})"
 
     def _instead(self, column: str, value: Any) -> str:
         seen = list(self._seen.get(column, {}))
@@ -105,15 +112,16 @@ class Filtered:
             next_step=self._instead(column, value),
         )
 
-    def _where_of(self, column: str) -> Callable[[Row], Any]:
-        """A row that leaves the key out does not meet the condition."""
-        if column not in self._readers:
-            read = compile_field(column, where=f"{self._where}, where")
-            self._readers[column] = self._sparse.optional(column, read)
-        return self._readers[column]
+    def _value(self, kind: str, column: str, row: Row) -> Any:
+        """What the row has there, nested names as in mappings; None where it leaves the key out."""
+        name = f"{kind}.{column}"
+        if name not in self._readers:
+            read = compile_field(column, where=f"{self._where}, {kind}")
+            self._readers[name] = self._sparse.optional(name, read)
+        return self._readers[name](row)
 
     def _meets(self, kind: str, column: str, value: Any, row: Row) -> bool:
-        found = row.get(column) if kind == "exclude" else self._where_of(column)(row)
+        found = self._value(kind, column, row)
         if found == value:
             self._met.add((kind, column))
             return True

@@ -92,6 +92,45 @@ def test_sources_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "did you mean 'answer'" in str(faults(str(path))[0])
 
 
+def test_what_an_exclude_does_not_do_is_said_before_anything_is_paid_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"q": "1+1?", "answer": "2", "kind": "a"}) + "\n")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        "name: b\nversion: 1.0.0\nsources:\n  - {name: s, path: q.jsonl, scorer: numeric,\n"
+        "     exclude: {kind: b}, fields: {question: q, references: answer}}\n"
+        "pool:\n  providers: [{name: p, base_url: http://127.0.0.1:1/v1}]\n"
+        "  models: [{model_id: m}]\n"
+    )
+    workspace = ["--workspace", str(tmp_path / "yard")]
+    # Trap: it stood in stage.json, and at the end of a build whose calls were paid for.
+    for command in (
+        ["recipe", "check", str(path)],
+        ["plan", str(path), *workspace],
+        ["build", str(path), *workspace, "--until", "ingest"],
+        ["build", str(path), *workspace, "--until", "ingest"],  # what is reused says it again
+    ):
+        assert run(command) == 0
+        shown = capsys.readouterr()
+        assert "'exclude' of source 's' leaves nothing out" in shown.out + shown.err, command
+
+
+def test_an_unknown_scorer_is_one_fault_and_hides_no_other(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"question": "1+1?", "answer": "2"}) + "\n")
+    path = tmp_path / "recipe.yaml"
+    path.write_text(
+        "name: b\nversion: 1.0.0\nsources:\n  - name: s\n    path: q.jsonl\n    scorer: numerik\n"
+        "    fields: {question: question, references: anwser}\n"
+        "pool:\n  providers: [{name: p, base_url: http://127.0.0.1:1/v1}]\n"
+        "  models: [{model_id: m}]\n"
+    )
+    found = [(fault.place, fault.says) for fault in faults(str(path))]
+    assert [place for place, _ in found] == [
+        "source 's', scorer", "source 's', fields.references"
+    ], found  # fmt: skip
+
+
 @pytest.mark.parametrize("day", ["yesterday", "2026-13-01", "01.11.2026"])
 def test_a_price_date_is_a_day(tmp_path: Path, day: str) -> None:
     path = tmp_path / "bad.yaml"

@@ -51,6 +51,30 @@ def test_an_exclude_that_leaves_nothing_out_is_said_and_stops_nothing(tmp_path: 
     assert ingest([source(tmp_path, exclude={"kind": "sum"})], base=tmp_path).notes == ()
 
 
+def test_where_and_exclude_read_names_in_one_way(tmp_path: Path) -> None:
+    rows = [{**row, "meta": {"lang": lang}} for row, lang in zip(ROWS, ("de", "en"), strict=True)]
+    # Trap: `exclude` read plain columns only, and silently left every nested one in.
+    for condition in ({"meta.lang": "de"}, {"{{ meta.lang }}": "de"}):
+        taken = ingest([source(tmp_path, rows, where=condition)], base=tmp_path)
+        assert taken.queries.column("source_id").to_pylist() == ["a"]
+        left = ingest([source(tmp_path, rows, exclude=condition)], base=tmp_path)
+        assert left.queries.column("source_id").to_pylist() == ["b"]
+        assert (left.notes, len(left.removed)) == ((), 1)
+
+
+def test_an_exclude_by_a_column_that_no_row_has_is_said_with_the_columns(tmp_path: Path) -> None:
+    done = ingest([source(tmp_path, exclude={"kinds": "sum"})], base=tmp_path)
+    assert done.queries.num_rows == 2
+    assert "there is no column 'kinds'" in done.notes[0]
+    assert "did you mean 'kind'" in done.notes[0]
+
+
+def test_a_row_that_lacks_the_column_is_not_excluded(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [ROWS[0], {k: v for k, v in ROWS[1].items() if k != "kind"}]
+    done = ingest([source(tmp_path, rows, exclude={"kind": "sum"})], base=tmp_path)
+    assert (done.queries.column("source_id").to_pylist(), done.notes) == (["b"], ())
+
+
 def test_a_source_without_a_row_stops(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="holds no question"):
         ingest([source(tmp_path, rows=[])], base=tmp_path)
