@@ -97,6 +97,13 @@ def recipe() -> Iterator[str]:
     yield reference()
 
 
+def mappings() -> Iterator[str]:
+    """What a mapping of a source may say, with an example each."""
+    from pipelines.jinja_shown import page
+
+    yield from page()
+
+
 def tables() -> Iterator[str]:
     """Every table of a release, column by column."""
     from schemas import CONTRACTS
@@ -228,6 +235,7 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "docs/tour.py": "tour.md",
     "flows/recipes/recipe.schema.json": "reference/recipe.md",
     "pipelines/evaluate/README.md": "reference/metrics.md",
+    "pipelines/jinja_shown.py": "reference/mappings.md",
     "pipelines/ingest/catalog/README.md": "reference/sources.md",
     "pipelines/routers/__init__.py": "reference/routers.md",
     "pipelines/scorers/README.md": "reference/scorers.md",
@@ -235,5 +243,16 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
 }
 PAGES = {
     page.__name__: page
-    for page in (commands, recipe, tables, scorers, rules, metrics, routers, sources, python)
+    for page in (
+        commands,
+        recipe,
+        mappings,
+        tables,
+        scorers,
+        rules,
+        metrics,
+        routers,
+        sources,
+        python,
+    )
 }

@@ -17,6 +17,7 @@ from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.exceptions import SecurityError, UndefinedError
+from jinja2.filters import FILTERS
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pipelines import jinja_limits
@@ -27,6 +28,8 @@ Field = Callable[[Row], Any]
 
 _WHOLE = re.compile(r"\A\s*\{\{(?P<expression>(?:(?!\}\}|\{\{).)*)\}\}\s*\Z", re.S)
 _LONGEST = 10_000_000
+#: How Jinja says that there is no such filter or test.
+_UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -113,10 +116,18 @@ def compile_field(text: str, *, where: str) -> Field:
         evaluate = evaluator(text)
         plain = jinja_limits.is_plain(_ENVIRONMENT.parse(text))
     except TemplateError as error:
+        unknown, then = (
+            _UNKNOWN.match(str(error)),
+            "correct the expression in the recipe's 'fields'",
+        )
+        if unknown is not None:
+            known = _ENVIRONMENT.filters if unknown[1] == "filter" else _ENVIRONMENT.tests
+            shown = "`routeyard recipe schema --page` shows what a mapping may say"
+            then = f"{did_you_mean(unknown[2], known)} ({shown})"
         raise RecipeError(
             f"the mapping {text!r} is not a valid expression: {error}",
             where=where,
-            next_step="correct the expression in the recipe's 'fields'",
+            next_step=then,
         ) from error
 
     def read(row: Row) -> Any:
@@ -148,6 +159,13 @@ def compile_field(text: str, *, where: str) -> Field:
         return _known(value)
 
     return read
+
+
+def words() -> tuple[list[str], list[str]]:
+    """Names of filters and functions that a mapping may use: ours, and Jinja's own."""
+    ours = [name for name, made in _ENVIRONMENT.filters.items() if FILTERS.get(name) is not made]
+    theirs = [name for name in _ENVIRONMENT.filters if name not in ours]
+    return sorted([*ours, *_ENVIRONMENT.globals]), sorted(theirs)
 
 
 def _known(value: Any) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pipelines.errors import RecipeError
-from pipelines.jinja import compile_field
+from pipelines.jinja import compile_field, words
+from pipelines.jinja_shown import OFTEN, OWN, REACHED, Example, page
 
 ROW = {"question": "Why?", "options": ["x", "y"], "answer": 1, "nested": {"text": ["a"]}}
 
@@ -25,6 +28,41 @@ ROW = {"question": "Why?", "options": ["x", "y"], "answer": 1, "nested": {"text"
 )
 def test_mappings(mapping: str, value: object) -> None:
     assert compile_field(mapping, where="test")(ROW) == value
+
+
+@pytest.mark.parametrize("example", [*REACHED, *OWN, *OFTEN], ids=lambda one: one.mapping)
+def test_what_the_page_of_mappings_shows_is_so(example: Example) -> None:
+    assert compile_field(example.mapping, where="page")(example.row) == example.gives
+
+
+def test_the_page_of_mappings_names_every_filter() -> None:
+    # Trap: filters of ours stood in the code only, and a newcomer could not know of them.
+    ours, theirs = words()
+    assert {"letter", "from_json", "zip"} <= {*ours}
+    for name in ours:
+        assert any(re.search(rf"\b{name}\b", one.mapping) for one in OWN), name
+    shown = "\n".join(page())
+    assert all(f"`{name}`" in shown for name in theirs)
+    # A bar within a cell would end it.
+    rows = [line for line in shown.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {5}
+
+
+@pytest.mark.parametrize(
+    ("mapping", "instead"),
+    [
+        ("{{ question | shuffle }}", "did you mean 'shuffled'?"),
+        ("{{ answer | leter }}", "did you mean 'letter'?"),
+        ("{{ question is strin }}", "did you mean 'string'?"),
+    ],
+)
+def test_a_filter_that_does_not_exist_is_answered_with_the_one_that_does(
+    mapping: str, instead: str
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        compile_field(mapping, where="source 's', fields.question")
+    assert instead in str(caught.value)
+    assert "recipe schema --page" in str(caught.value)
 
 
 @pytest.mark.parametrize("mapping", ["qestion", "{{ qestion }}", "a {{ qestion }}", "nested.txt"])

@@ -12,7 +12,8 @@ from flows.show.options import Json
 
 def command(
     page: Annotated[
-        bool, typer.Option("--page", help="The same as a page for people, in Markdown.")
+        bool,
+        typer.Option("--page", help="A page for people, with what a mapping may say."),
     ] = False,
     pool: Annotated[bool, typer.Option("--pool", help="The schema of a pool file.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
@@ -32,10 +33,11 @@ def command(
     """
     import json
 
+    from pipelines.jinja_shown import page as mappings
     from schemas.recipe.described import json_schema, pool_schema, reference
 
     if page and not as_json:
-        text = reference()
+        text = "\n".join([reference(), *mappings()])
     else:
         text = json.dumps(pool_schema() if pool else json_schema(), indent=1, ensure_ascii=False)
         text += "\n"
