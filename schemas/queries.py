@@ -31,7 +31,8 @@ QUERIES = Contract(
         Column(
             "references",
             pa.list_(pa.string()),
-            "accepted answers; for choices the letter; empty only for scorers that need none",
+            "accepted answers, of which any one is right; for choices the letter; for code tests, "
+            "which all have to pass; empty only for scorers that need none",
         ),
         Column("scorer", pa.string(), "name of the rule scorer that reads the answer"),
         Column("metadata", pa.string(), "JSON object of further source fields, keys sorted"),

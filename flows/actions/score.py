@@ -122,7 +122,7 @@ def score(
 
 
 def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
-    """`{outcome, extracted, span, reason}` of one row; `scorer` overrides the row's own.
+    """`{outcome, score, extracted, span, reason}` of one row; `scorer` overrides the row's own.
 
     Raises:
         BadInput: a field is missing, unknown or of the wrong type.
@@ -150,6 +150,7 @@ def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
     reading = found.read(asked, output)
     return {
         "outcome": reading.outcome,
+        "score": reading.score,
         "extracted": reading.extracted,
         "span": list(reading.span) if reading.span else None,
         "reason": reading.reason,

@@ -34,8 +34,9 @@ def command(
     Each line of the file is an object with `scorer`, `references`, `output` and,
     where the scorer needs them, `question`, `choices` and `metadata`. For each
     line one object is printed: `outcome` (`correct`, `incorrect`, `abstain`,
-    `error`), `extracted`, `span` (characters of the output) and `reason`; with
-    `--json` all in one list.
+    `error`), `score` (in [0, 1]: F1, METEOR, …; null where nothing was read),
+    `extracted`, `span` (characters of the output) and `reason`; with `--json` all
+    in one list. Several references are alternatives: one of them suffices.
 
     Examples:
 

@@ -14,6 +14,8 @@ class Asked:
     """The question as a scorer sees it."""
 
     question: str
+    #: Accepted answers: any one of them makes an answer right (of `code`, tests that all have to
+    #: pass). A set that has to be complete is one reference.
     references: tuple[str, ...]
     choices: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)

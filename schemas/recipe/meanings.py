@@ -61,8 +61,10 @@ MEANINGS: dict[str, dict[str, str]] = {
         "id": "Unique id of the row; without one, rows are numbered.",
         "question": "The question as it is asked.",
         "prompt": "The whole prompt, where it is not made from question, choices and instruction.",
-        "choices": "Options of a multiple-choice question, in order.",
-        "references": "Right answers (for `mcq` the letter, for `code` the tests).",
+        "choices": "Options of a multiple-choice question, in the order of their letters; one "
+        "without a text is left out at the end, and an error before others.",
+        "references": "Accepted answers, of which any one is right (for `mcq` the letter; for "
+        "`code` tests, which all have to pass). A set that has to be complete is one reference.",
         "task": "Task of the row.",
         "domain": "Domain of the row.",
         "metadata": "Columns to keep as metadata.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,20 @@ def test_every_key_has_a_meaning_in_schema_and_reference() -> None:
     page = reference()
     for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
         assert f"| `{key}` |" in page
+
+
+def test_the_command_that_the_readme_names_prints_every_key(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Trap: `recipe show` needs a recipe, and prints its keys only.
+    said = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    named = re.search(r"`routeyard ([^`]+)`\s+prints\s+every\s+key", said)
+    assert named
+    assert run(named[1].split()) == 0
+    shown = capsys.readouterr().out
+    for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
+        assert f"| `{key}` |" in shown
+    assert "| letter }}" in shown.replace("\\", "")  # and what a mapping may say
 
 
 def test_the_schema_takes_what_loads_and_refuses_what_does_not() -> None:

@@ -27,9 +27,20 @@ def test_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run(["score", str(file)]) == 0
     found = _lines(capsys.readouterr().out)
     assert [row["outcome"] for row in found] == ["correct", "incorrect", "correct", "abstain"]
-    assert all(list(row) == ["outcome", "extracted", "span", "reason"] for row in found)
+    keys = ["outcome", "score", "extracted", "span", "reason"]
+    assert all(list(row) == keys for row in found)
+    assert [row["score"] for row in found] == [1.0, 0.0, 1.0, None]
     assert found[0]["span"] == [18, 20]  # characters of the output
     assert found[3]["span"] is None
+
+
+def test_the_grade_of_a_graded_scorer_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", "--scorer", "f1", "--reference", "red fox", "--output", "Answer: red cat"]
+    assert run(words) == 0
+    (said,) = _lines(capsys.readouterr().out)
+    assert run([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [said]
+    assert said["score"] == 0.5
 
 
 def test_reads_standard_input_and_overrides_the_scorer(

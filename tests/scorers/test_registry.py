@@ -11,6 +11,8 @@ import pipelines.scorers
 from pipelines.scorers import SCORERS
 from pipelines.scorers.bartscore import THRESHOLD
 from pipelines.scorers.scorer import Asked, Scorer
+from schemas import QUERIES
+from schemas.recipe.described import json_schema
 
 
 def test_every_scorer_is_listed_under_its_name() -> None:
@@ -76,3 +78,34 @@ def test_a_graded_scorer_states_the_threshold_that_its_outcome_follows(name: str
                     "with what decides"
                 )
     assert seen, f"{name} reads none of the answers here: add one to SAID"
+
+
+@pytest.mark.parametrize(
+    ("scorer", "references", "said"),
+    [
+        ("em", ("insult", "toxic"), "Answer: toxic"),
+        ("numeric", ("3", "4"), "Answer: 4"),
+        ("math", ("3", "x^2"), "\\boxed{x^2}"),
+        ("literal", ("[1]", "[2]"), "[2]"),
+        ("f1", ("insult", "toxic"), "toxic"),
+        ("rouge_l", ("insult", "toxic"), "toxic"),
+        ("meteor", ("insult", "toxic"), "toxic"),
+        ("mcq", ("A", "B"), "Answer: B"),
+        ("auto", ("insult", "toxic"), "Answer: toxic"),
+        ("superglue_boolq", ("yes", "no"), "Answer: no"),
+        ("superglue_record", ("insult", "toxic"), "Answer: toxic"),
+    ],
+)
+def test_several_references_are_alternatives(
+    scorer: str, references: tuple[str, ...], said: str
+) -> None:
+    asked = Asked("Which?", references, ("one", "two") if scorer == "mcq" else ())
+    assert SCORERS.get(scorer).read(asked, said).outcome == "correct"
+
+
+def test_that_references_are_alternatives_is_said_where_they_are_mapped() -> None:
+    # Trap: a set of labels mapped as references is right as soon as one of them is named.
+    fields = json_schema()["$defs"]["Fields"]["properties"]
+    assert "any one is right" in fields["references"]["description"]
+    column = next(one for one in QUERIES.columns if one.name == "references")
+    assert "any one is right" in column.says
