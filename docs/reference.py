@@ -99,7 +99,7 @@ def recipe() -> Iterator[str]:
 
 def mappings() -> Iterator[str]:
     """What a mapping of a source may say, with an example each."""
-    from pipelines.jinja_shown import page
+    from pipelines.ingest.mappings import page
 
     yield from page()
 
@@ -235,7 +235,7 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "docs/tour.py": "tour.md",
     "flows/recipes/recipe.schema.json": "reference/recipe.md",
     "pipelines/evaluate/README.md": "reference/metrics.md",
-    "pipelines/jinja_shown.py": "reference/mappings.md",
+    "pipelines/ingest/mappings.py": "reference/mappings.md",
     "pipelines/ingest/catalog/README.md": "reference/sources.md",
     "pipelines/routers/__init__.py": "reference/routers.md",
     "pipelines/scorers/README.md": "reference/scorers.md",

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from pipelines.errors import RecipeError
+from pipelines.ingest.mappings import OFTEN, OWN, REACHED, Example, page
 from pipelines.jinja import compile_field, words
-from pipelines.jinja_shown import OFTEN, OWN, REACHED, Example, page
 
 ROW = {"question": "Why?", "options": ["x", "y"], "answer": 1, "nested": {"text": ["a"]}}
 

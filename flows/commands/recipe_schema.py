@@ -33,7 +33,7 @@ def command(
     """
     import json
 
-    from pipelines.jinja_shown import page as mappings
+    from pipelines.ingest.mappings import page as mappings
     from schemas.recipe.described import json_schema, pool_schema, reference
 
     if page and not as_json:
