@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS claims (
 """
 #: `user_version` of a ledger in which every attempt has had a checksum from the first.
 _CHECKED = 2
+#: Seconds for which another process may hold the file.
+_PATIENCE_S = 60
 _INSERT = (
     f"INSERT INTO attempts ({', '.join(COLUMNS)}, checksum) "
     f"VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
@@ -74,16 +76,7 @@ class SqliteLedger(SqlLedger):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _one_name(path)
-            self._writer = _connect(path)
-            try:
-                self._writer.execute("PRAGMA journal_mode = WAL")
-                self._writer.executescript(_SCHEMA)
-                _add_checksum(self._writer)
-                self._checked = _is_checked(self._writer)
-                self._writer.execute("PRAGMA synchronous = FULL")
-            except sqlite3.Error:
-                self._writer.close()
-                raise
+            self._writer, self._checked = _begun(path)
         except (sqlite3.Error, OSError) as error:
             raise _named(error, path) from error
         super().__init__(group_rows=group_rows, group_seconds=group_seconds)
@@ -222,10 +215,36 @@ def _one_name(path: Path) -> None:
         )
 
 
+def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """The writing connection, with its tables, and whether every attempt has a checksum.
+
+    SQLite does not wait where two begin one file at once: who changes it to WAL is told that it
+    is locked.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        connection = _connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+            _add_checksum(connection)
+            checked = _is_checked(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            return connection, checked
+        except sqlite3.Error as error:
+            connection.close()
+            code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+            if code != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # Each connection is used by one thread at a time; only closing is done by another.
-    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA busy_timeout = 60000")
+    connection = sqlite3.connect(
+        path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE_S}")
     return connection
 
 

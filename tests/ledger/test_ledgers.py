@@ -215,6 +215,21 @@ def test_claims_of_a_process_that_says_nothing_lapse_although_it_lives(opened, m
         other.kill()
 
 
+def test_two_that_begin_one_ledger_wait_for_each_other(tmp_path):
+    # One of eight pairs of builds that began at once ended in "database is locked".
+    path = tmp_path / "l.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID")
+    done = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    done.start()
+    with SqliteLedger(path) as ledger:
+        append(ledger, BASE)
+        assert [row.text for row in ledger.attempts()] == ["42"]
+    done.join()
+    other.close()
+
+
 def test_a_ledger_with_a_second_name_is_refused(tmp_path):
     # Two builds in a workspace and in its copy of hard links kept 204 of 237 answers.
     path = tmp_path / "l.sqlite"
