@@ -40,11 +40,14 @@ if TYPE_CHECKING:
         Unsafe,
         VersionExists,
     )
-    from pipelines.evaluate.metrics.spec import MetricSpec
+    from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed, Swept
     from pipelines.ingest.importers.found import Importer
     from pipelines.registry import Names
     from pipelines.release import open_release
-    from pipelines.routers.base import Examples, Queries, Router, Traits
+    from pipelines.routers.base import Examples, Queries, Router, Traits, model_means, usable
+    from pipelines.scorers.answers.commitment import settle
+    from pipelines.scorers.answers.marks import committed
+    from pipelines.scorers.answers.short_answer import short_answer
     from pipelines.scorers.scorer import Asked, Reading, Scorer
 
     __version__: str
@@ -71,7 +74,15 @@ _WHERE = {
     "Curated": "pipelines.curate.result:Curated",
     "removals": "pipelines.curate.result:removals",
     "Traits": "pipelines.routers.base:Traits",
+    "usable": "pipelines.routers.base:usable",
+    "model_means": "pipelines.routers.base:model_means",
+    "short_answer": "pipelines.scorers.answers.short_answer:short_answer",
+    "committed": "pipelines.scorers.answers.marks:committed",
+    "settle": "pipelines.scorers.answers.commitment:settle",
     "MetricSpec": "pipelines.evaluate.metrics.spec:MetricSpec",
+    "Found": "pipelines.evaluate.metrics.spec:Found",
+    "Routed": "pipelines.evaluate.metrics.spec:Routed",
+    "Swept": "pipelines.evaluate.metrics.spec:Swept",
     "Importer": "pipelines.ingest.importers.found:Importer",
     "RouteyardError": "pipelines.errors:RouteyardError",
     "BadInput": "pipelines.errors:BadInput",
@@ -98,6 +109,7 @@ __all__ = [
     "Curated",
     "DiskFull",
     "Examples",
+    "Found",
     "GateFailed",
     "Importer",
     "MetricSpec",
@@ -108,11 +120,13 @@ __all__ = [
     "RecipeError",
     "RecordedError",
     "Retryable",
+    "Routed",
     "Router",
     "RouteyardError",
     "Rule",
     "Scorer",
     "SourceError",
+    "Swept",
     "Traits",
     "UnknownName",
     "Unsafe",
@@ -120,14 +134,19 @@ __all__ = [
     "__version__",
     "build",
     "certify",
+    "committed",
     "evaluate",
     "load_recipe",
     "metrics",
+    "model_means",
     "open_release",
     "plan",
     "removals",
     "route",
     "score",
+    "settle",
+    "short_answer",
+    "usable",
 ]
 
 

@@ -114,7 +114,14 @@ def evaluate_tables(
     for measure, models in core.lacking.items():
         line("evaluate", f"no figures in {measure}: it is not known of {few(models)}")
     line("evaluate", f"{', '.join(found)} on scheme {chosen!r}")
-    return run(core, found, scheme=chosen, pair=duel, pair_routers=trained, **settings)
+    done = run(core, found, scheme=chosen, pair=duel, pair_routers=trained, **settings)
+    for name, beyond in done.facts.get("no_chances", {}).items():
+        line(
+            "note",
+            f"the scores of {name!r} {beyond}: no chances from 0 to 1, though they are weighed "
+            'against cost as such. Scale them, or say `traits = Traits(scale="strength")`',
+        )
+    return done
 
 
 def certify(

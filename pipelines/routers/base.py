@@ -123,9 +123,11 @@ class Traits:
 
     Attributes:
         paper: where it is from.
-        loss: what its training minimises; empty when nothing is trained.
+        loss: what its training minimises; `none` and why where nothing is trained. Empty
+            is for routers of other people only.
         selection: the rule of its paper.
-        scale: what its scores mean.
+        scale: what its scores mean. Those of a `probability` lie in [0, 1]; others are
+            said to be none, and rules that weigh chances against cost refuse them.
         needs: of `embeddings`, `tasks`, `costs`, and of `GIVEN`, which a release may lack.
         stochastic: whether a seed changes the fit, so that five are run.
         online: whether it learns question by question, so that its seeds are
@@ -143,6 +145,16 @@ class Traits:
     online: bool = False
     extra: str | None = None
     cost: str = ""
+
+
+def no_chances(scores: Floats) -> str | None:
+    """What keeps scores from being chances, in words; None where all lie in [0, 1]."""
+    if not scores.size:
+        return None
+    low, high = float(scores.min()), float(scores.max())
+    # Sums of shares miss 1 in the last digits.
+    inside = low >= -1e-6 and high <= 1 + 1e-6
+    return None if inside else f"reach from {low:.4g} to {high:.4g}"
 
 
 def traits_of(router: Any) -> Traits:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.evaluate import rules
 from pipelines.evaluate.selection import best, cost_penalised, within_budget
+from pipelines.routers.base import no_chances
 
 Floats = NDArray[np.float64]
 
@@ -87,6 +88,13 @@ def shares(
         BadInput: the rule cannot use these scores, or needs costs that are not known.
     """
     rules.refuse(what.rule, scale, router)
+    of_chances = rules.RULES[what.rule][0] == ("probability",)
+    if of_chances and (beyond := no_chances(scores)) is not None:
+        raise BadInput(
+            f"the rule {what.rule!r} weighs chances from 0 to 1, and the scores of {router!r} "
+            f"{beyond}",
+            next_step="scale them, or give the router `traits = Traits(scale=…)` that fits them",
+        )
     if cost is None and what.rule != "argmax":
         raise BadInput(
             f"the rule {what.rule!r} weighs cost, and no cost is known for every model",

@@ -11,6 +11,7 @@ import sys
 import textwrap
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -149,13 +150,23 @@ def test_the_router_in_the_help_is_one() -> None:
 
 def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
     page = (ROOT / "docs" / "howto" / "extend.md").read_text()
-    (code,) = (code for language, code in BLOCK.findall(page) if language == "python")
+    codes = [code for language, code in BLOCK.findall(page) if language == "python"]
     made: dict[str, Any] = {}
-    exec(compile(code, "extend.md", "exec"), made)
-    asked = Asked("When?", ("XVIII",))
-    assert made["SCORER"].read(asked, "It was XVIII.").outcome == "correct"
-    assert made["SCORER"].read(asked, "It was XIX.").outcome == "incorrect"
-    assert made["SCORER"].read(asked, "Nobody knows").outcome == "abstain"
+    for code in codes:
+        exec(compile(code, "extend.md", "exec"), made)
+    for output, outcome in (
+        ("It was XVIII.", "correct"),
+        # The page took the first match, and "I" is a numeral.
+        ("I think it was XVIII.", "correct"),
+        ("XIX + I is XX, less II.\nAnswer: XVIII\nI am sure.", "correct"),
+        ("It was XIX.", "incorrect"),
+        ("Nobody knows", "abstain"),
+        ("", "abstain"),
+    ):
+        assert made["SCORER"].read(Asked("When?", ("XVIII",)), output).outcome == outcome, output
+    ground = SimpleNamespace(price=np.array([0.1, 0.9]))
+    routed = SimpleNamespace(ground=ground, choice=np.array([1, 0, 1, 1]), mean=np.mean)
+    assert made["METRIC"].compute(routed) == 0.75
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from pipelines.evaluate.run import evaluate
 from pipelines.evaluate.selection import penalties
 from pipelines.evaluate.utility import SCALINGS, WEIGHTS
 from pipelines.routers import ROUTERS
+from pipelines.routers.base import Traits
 
 
 def makers(*names: str):
@@ -302,6 +303,28 @@ def test_scores_of_the_wrong_shape_are_refused(core: Core) -> None:
         evaluate(core, {"wrong": lambda seed: Wrong()}, resamples=100)
     with pytest.raises(BadInput, match="name of a reference"):
         evaluate(core, {"oracle": lambda seed: Wrong()}, resamples=100)
+
+
+def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
+    # Traits call scores chances unless they say otherwise, and nobody looked.
+    class Points:
+        name = "points"
+
+        def fit(self, train):
+            self.points = 40 * train.labels.mean(axis=0)
+
+        def scores(self, queries):
+            return np.tile(self.points, (len(queries), 1))
+
+    class Ordered(Points):
+        traits = Traits(scale="strength")
+
+    made = {"points": lambda seed: Points(), "ordered": lambda seed: Ordered()}
+    done = evaluate(core, made, resamples=100)
+    assert list(done.facts["no_chances"]) == ["points"]
+    assert done.facts["no_chances"]["points"].startswith("reach from ")
+    del made["points"]
+    assert "no_chances" not in evaluate(core, made, resamples=100).facts
 
 
 def test_scalings_are_fixed_by_the_train_costs() -> None:

@@ -12,7 +12,7 @@ import yaml
 from flows.cli import run
 from pipelines.errors import SourceError, UnknownName
 from pipelines.ingest import ingest
-from pipelines.ingest.catalog import domains, entry, from_catalog, names
+from pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
 from pipelines.ingest.catalog import readme as pages
 from pipelines.ingest.check import check
 from pipelines.ingest.queries import to_queries
@@ -106,6 +106,13 @@ def test_the_right_answer_does_not_always_stand_first() -> None:
         assert query["choices"]["ABCD".index(letter)] == row["correct_answer"]
         places[letter] += 1
     assert len(places) == 4
+
+
+def test_the_page_that_an_error_names_says_what_each_key_holds() -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for part, keys in _PARTS.items():
+        for key in keys:
+            assert f"| `{part}.{key}` |" in page
 
 
 def test_an_unknown_entry_suggests_a_known_one() -> None:

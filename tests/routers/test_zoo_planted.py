@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.base import GIVEN, architectures_of, traits_of
+from pipelines.routers.base import GIVEN, architectures_of, no_chances, traits_of
 
 #: Routers that learn nothing about questions, by design.
 BLIND = {"best-generalist", "pareto-random", "random", "thompson"}
@@ -101,6 +101,8 @@ def train() -> Examples:
 def test_a_planted_signal_is_recovered(name: str, train: Examples) -> None:
     test, chance = planted(500, 20)
     router = fitted(name, train)
+    if traits_of(type(router)).scale == "probability":
+        assert no_chances(router.scores(test.queries)) is None, "its traits call them chances"
     found, best = expected(router, test.queries, chance), float(chance.max(axis=1).mean())
     assert found >= best - 0.02, _missed(name, found, best)
     # The test can fail: the best single model is far behind.

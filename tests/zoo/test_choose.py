@@ -69,3 +69,14 @@ def test_what_a_router_or_a_release_cannot_do_is_said() -> None:
         shares(asked("utility:0.5"), SCORES, None, router="r", scale="probability", means=None)
     with pytest.raises(BadInput, match="a strong and a cheap model"):
         shares(asked("threshold:0.5"), SCORES, COST, router="r", scale="strength", means=None)
+
+
+def test_scores_that_are_no_chances_are_weighed_by_no_rule() -> None:
+    # Scores of 13 and 41 were weighed against cost as if they were chances.
+    scores, cost = np.array([[13.0, 41.0], [0.5, 0.4]]), np.array([0.1, 0.2])
+    settings = {"router": "mine", "scale": "probability", "means": None}
+    with pytest.raises(BadInput, match=r"scores of 'mine' reach from 0\.4 to 41"):
+        shares(asked("utility:0.9"), scores, cost, **settings)
+    for rule in ("argmax", "query-budget:1"):
+        assert shares(asked(rule), scores, cost, **settings).argmax(axis=1).tolist() == [1, 0]
+    assert shares(asked("utility:0.9"), scores / 41, cost, **settings).shape == (2, 2)

@@ -171,6 +171,7 @@ def evaluate(
         facts={
             **facts(core, ground, scheme, resamples, seed, cluster, chosen),
             "bands": list(astuple(bands or Bands())),
+            **({"no_chances": done.no_chances} if done.no_chances else {}),
         },
     )
 

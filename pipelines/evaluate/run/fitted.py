@@ -15,7 +15,7 @@ from pipelines.evaluate.selection import at_choice, best
 from pipelines.evaluate.significance import seed_spread
 from pipelines.large.room import kept
 from pipelines.large.rows import every
-from pipelines.routers.base import Router
+from pipelines.routers.base import Router, no_chances, traits_of
 
 Floats = NDArray[np.float64]
 
@@ -25,11 +25,15 @@ Maker = Callable[[int], Router]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Scores (n, m) by router, of the first seed; rows over seeds; seconds per decision."""
+    """Scores (n, m) by router, of the first seed; rows over seeds; seconds per decision.
+
+    `no_chances`: router whose traits call its scores chances → what keeps them from it.
+    """
 
     scores: dict[str, Floats]
     spread: list[Metric]
     seconds: dict[str, float]
+    no_chances: dict[str, str]
 
 
 def fitted(
@@ -50,6 +54,7 @@ def fitted(
     scores: dict[str, Floats] = {}
     spread: list[Metric] = []
     seconds: dict[str, float] = {}
+    wrong_scale: dict[str, str] = {}
     for name, make in routers.items():
         reached = []
         for seed in range(seeds):
@@ -68,6 +73,9 @@ def fitted(
                 )
             if name not in scores:
                 scores[name] = kept(found)
+                beyond = no_chances(found)
+                if beyond is not None and traits_of(router).scale == "probability":
+                    wrong_scale[name] = beyond
             if seeds > 1:
                 reached.append(_accuracy(ground, found))
         if reached:
@@ -76,7 +84,7 @@ def fitted(
                 metric(name, "accuracy_seed_mean", ground.split, mean),
                 metric(name, "accuracy_seed_sd", ground.split, deviation),
             ]
-    return Fitted(scores, spread, seconds)
+    return Fitted(scores, spread, seconds, wrong_scale)
 
 
 def _accuracy(ground: Ground, scores: Floats) -> float:

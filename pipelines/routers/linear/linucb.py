@@ -28,6 +28,7 @@ class LinUCB:
         paper="A contextual-bandit approach, WWW 2010",
         loss="ridge regression on the chosen model's labels",
         selection="upper confidence bound while learning, argmax after",
+        scale="strength",  # a linear estimate, which nothing keeps in [0, 1]
         online=True,
         cost="seconds; grows with the number of models",
     )

@@ -35,6 +35,7 @@ class EquiRouter(Trained):
         paper="When Routing Collapses, arXiv 2602.03478",
         loss="squared error + 50 · softplus of pairs in the wrong order",
         selection="argmax within a budget on predicted cost",
+        scale="strength",  # pairs are pushed apart beyond [0, 1]
         cost="tens of seconds; grows with the number of models",
     )
     defaults: ClassVar[dict[str, Any]] = {
