@@ -23,6 +23,12 @@ Floats = NDArray[np.float64]
 
 #: Bytes of one block of counts; a block of values comes on top.
 BLOCK_BYTES = 32 << 20
+#: Resamples in a block, however many queries there are: values that lie on disk are read once
+#: for each block.
+TOGETHER = 16
+
+#: Clusters above which a resample is drawn by itself, so that draws need no room of their own.
+ONE_BY_ONE = 1 << 18
 
 #: Up to this many counts are kept after they were first drawn.
 KEPT_CELLS = 100 << 20
@@ -66,19 +72,16 @@ class Draws:
             for block in self._draw()
         ]
 
-    def _draw(self) -> Iterator[NDArray[np.int64]]:
+    def _draw(self) -> Iterator[NDArray[np.integer[Any]]]:
         generator = np.random.Generator(np.random.PCG64(self.seed))
         code, clusters = None, self.n
         if self.groups is not None:
             code = np.unique(self.groups, return_inverse=True)[1]
             clusters = int(code.max()) + 1
-        size = max(1, min(self.resamples, BLOCK_BYTES // (8 * max(self.n, 1))))
+        size = max(TOGETHER, BLOCK_BYTES // (8 * max(self.n, 1)))
         for first in range(0, self.resamples, size):
             rows = min(size, self.resamples - first)
-            drawn = generator.integers(0, clusters, size=(rows, clusters))
-            drawn += np.arange(rows)[:, None] * clusters
-            counts = np.bincount(drawn.ravel(), minlength=rows * clusters)
-            counts = counts.reshape(rows, clusters)
+            counts = _counted(generator, rows, clusters)
             yield counts if code is None else counts[:, code]
 
     def sums(self, values: Floats) -> Floats:
@@ -106,6 +109,18 @@ class Draws:
             totals = self.sums(by_rows(lambda part: (~np.isnan(part)).astype(float), values))
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(totals > 0, sums / totals, np.nan)
+
+
+def _counted(generator: np.random.Generator, rows: int, clusters: int) -> NDArray[np.integer[Any]]:
+    """(rows, clusters) how often each was drawn; many are drawn one resample at a time."""
+    if clusters > ONE_BY_ONE:
+        counts = np.empty((rows, clusters), np.int32)
+        for row in counts:
+            row[:] = np.bincount(generator.integers(0, clusters, size=clusters), minlength=clusters)
+        return counts
+    drawn = generator.integers(0, clusters, size=(rows, clusters))
+    drawn += np.arange(rows)[:, None] * clusters
+    return np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters)
 
 
 def interval(

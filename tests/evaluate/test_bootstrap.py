@@ -41,10 +41,22 @@ def test_groups_are_drawn_whole() -> None:
 def test_draws_do_not_depend_on_block_size_or_keeping(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(0).random((30, 3))
     whole = Draws(30, 40, 3).means(values)
+    # An odd number of draws: a generator hands out halves of what it makes.
+    groups = np.arange(35) // 5 * 3
+    counts = [np.vstack([part for _, part in d.blocks()]) for d in _odd(groups)]
     monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 8 * 30 * 7)
+    monkeypatch.setattr(bootstrap, "TOGETHER", 3)
     assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
     monkeypatch.setattr(bootstrap, "KEPT_CELLS", 0)
     assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
+    monkeypatch.setattr(bootstrap, "ONE_BY_ONE", 0)
+    assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
+    again = [np.vstack([part for _, part in d.blocks()]) for d in _odd(groups)]
+    assert all(np.array_equal(a, b) for a, b in zip(counts, again, strict=True))
+
+
+def _odd(groups: np.ndarray) -> list[Draws]:
+    return [Draws(31, 9, 4), Draws(35, 9, 4, groups)]
 
 
 def test_nano_dollars_make_sums_exact() -> None:
