@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipelines.evaluate import METRICS
 from pipelines.evaluate.metrics.aiq import _written, aiq, aiq_as_written
 from pipelines.evaluate.metrics.calibration import BINS, _probabilities, ece
 from pipelines.evaluate.metrics.frontier import perf_gain
@@ -48,7 +49,11 @@ def test_nothing_is_compared_with_models_that_are_never_right() -> None:
     core = awkward(0, 12, 4)
     wrong = replace(core, labels=core.labels * 0, correct=core.correct * 0)
     why = "the model it is compared with is never right"
-    assert {name for name, said in reasons(wrong).items() if said == why} == {"v_b", "v_r"}
+    said = reasons(wrong)
+    assert {name for name in said if said[name] == why} == {"v_b", "v_r"}
+    assert {said[name] for name in said if name.startswith("perf_gain")} == {
+        "the best single model is never right"
+    }
 
 
 def test_without_a_label_of_the_cheapest_model_there_is_no_mean_over_the_interval() -> None:
@@ -68,7 +73,10 @@ def test_without_questions_a_mean_has_neither_value_nor_draws() -> None:
 
 @pytest.mark.parametrize(("scores", "are"), [([0.0, 1.0], True), ([0, 1.5], False), ([-1], False)])
 def test_scores_beyond_one_are_no_probabilities(scores: list[float], are: bool) -> None:
-    assert _probabilities(SimpleNamespace(scores=np.array(scores))) is are  # type: ignore[arg-type]
+    shown: Any = SimpleNamespace(scores=np.array(scores))
+    assert _probabilities(shown) is are
+    if not are:
+        assert METRICS.get("ece").compute(shown).reason == "the scores are no probabilities"
 
 
 def test_what_is_divided_by_nothing_is_undefined_and_warns_nobody() -> None:
