@@ -112,9 +112,9 @@ def test_what_cannot_be_read_is_a_finding(tmp_path):
 
 def test_other_kinds_and_sizes(tmp_path, monkeypatch):
     wrong = ["is of a kind that a release does not hold"]
-    assert [says(tmp_path, f"a.{end}", "") for end in ("html", "JS", "so", "txt")] == [
-        wrong, wrong, wrong, [],
-    ]  # fmt: skip
+    for end in ("html", "htm", "JS", "xhtml", "wasm", "pkl", "exe", "so"):
+        assert says(tmp_path, f"a.{end}", "") == wrong
+    assert says(tmp_path, "a.txt", "") == []
     whole = f"{HEAD}</svg>"
     monkeypatch.setattr(room, "_MOST", len(whole))
     assert says(tmp_path, "a.svg", whole) == []
