@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.release.checks.database import _plain, _undescribed, check_database
+from pipelines.release.checks.database import (
+    _plain,
+    _undescribed,
+    check_database,
+    objects,
+)
 from pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
 from pipelines.release.checks.reread import reread
 from pipelines.release.checks.tables import check_references
@@ -54,6 +60,19 @@ def test_rows_are_counted_before_they_are_sorted(sound, manifest):
     few = tables | {"splits": tables["splits"].slice(2)}
     (only,) = check_database(sound, other(manifest, database__content="b"), few)
     assert only.says == "its table splits has 6 rows, the Parquet file 4"
+
+
+def test_a_damaged_database_is_a_finding(manifest, tmp_path):
+    (tmp_path / "tiny.duckdb").write_bytes(b"DUCK" * 4096)
+    found = [("file", "tiny.duckdb.sha256"), ("database", "tiny.duckdb")]
+    assert places(check_database(tmp_path, manifest, {})) == found
+
+
+def test_rules_of_one_table_are_told_apart():
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (a INT CHECK (a > 0), b INT CHECK (b > 0))")
+        kept = {name for kind, _, name in objects(connection) if kind == "constraint"}
+    assert kept == {"t #0", "t #1"}
 
 
 @pytest.mark.parametrize(
