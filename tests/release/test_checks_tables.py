@@ -141,9 +141,10 @@ def test_an_empty_table_is_a_table(sound, manifest):
 def test_rows_without_their_parent_are_counted_and_three_of_them_shown(sound, manifest):
     tables = tables_of(sound, manifest)
     assert list(check_references(tables)) == []
-    fewer = tables | {"queries": tables["queries"].slice(4), "responses": pa.table(
-        {"query_id": ["q"], "model_id": ["m0"], "sample": [0]}
-    )}  # fmt: skip
+    fewer = tables | {
+        "queries": pq.read_table(sound / "data/queries.parquet").slice(4),
+        "responses": pa.table({"query_id": ["q"], "model_id": ["m0"], "sample": [0]}),
+    }
     found = {one.where: one.says for one in check_references(fewer) if one.where != "verdicts"}
     ids = "; ".join(f"q{i:020x}" for i in range(3))
     assert found == {
