@@ -145,6 +145,7 @@ def test_rows_without_their_parent_are_counted_and_three_of_them_shown(sound, ma
         "queries": pq.read_table(sound / "data/queries.parquet").slice(4),
         "responses": pa.table({"query_id": ["q"], "model_id": ["m0"], "sample": [0]}),
     }
+    assert {one.check for one in check_references(fewer)} == {"reference"}
     found = {one.where: one.says for one in check_references(fewer) if one.where != "verdicts"}
     ids = "; ".join(f"q{i:020x}" for i in range(3))
     assert found == {
