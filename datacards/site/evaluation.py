@@ -74,7 +74,8 @@ def content(one: Measured, name: str, models: Sequence[str]) -> dict[str, Any]:
     measure = next(iter(priced), "usd")
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
-    ranking = _ranking(metrics, places)
+    n_test = one.facts.get("n_test") or 0
+    ranking = _ranking(metrics, places, n_test)
     charts = [chart for m in measures for chart in _charts(points, m, name, pool)]
     charts += _tradeoff(points, one, name, pool)
     if charts:
@@ -89,6 +90,7 @@ def content(one: Measured, name: str, models: Sequence[str]) -> dict[str, Any]:
         ],
         "measure": MEASURES[measure],
         "ranking": ranking,
+        "n_test": n_test,
         "placed": bool(places),
         "legend": series([p["router"] for p in points], pool),
         "charts": charts,
@@ -114,14 +116,16 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
         f"intervals from {facts['resamples']:,} paired resamples",
         f"best single model on train: {facts['best_single']}",
     ]
+    words += facts.get("missing") or ()
     for measure, models in (facts.get("costs_lacking") or {}).items():
-        words.append(f"no figures in {measure}: not known of {', '.join(models)}")
+        if isinstance(models, list):  # as evaluations before those with `missing` told it
+            words.append(f"no figures in {measure}: not known of {', '.join(models)}")
     if facts.get("clustered_by"):
         words.append(f"resampled by {facts['clustered_by']}")
     return words
 
 
-def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test: int) -> list[Row]:
     rows: dict[str, Row] = {}
     for row in metrics:
         if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
@@ -129,6 +133,8 @@ def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]]) -> lis
     for name, row in rows.items():
         place = places.get(name)
         row["place"] = None if place is None else (place["best_place"], place["worst_place"])
+        n = (row.get("accuracy") or {}).get("n")
+        row["over"] = n if n is not None and n < n_test else None
     return sorted(rows.values(), key=_by_accuracy)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from flows.actions.entrants import entrants, from_code, from_file, pair_scorers
 from flows.actions.released import read_release, with_beside, with_embeddings
 from flows.show.console import line
-from pipelines.evaluate.core import few
 from pipelines.evaluate.reading import core_of
 
 if TYPE_CHECKING:
@@ -111,8 +110,6 @@ def evaluate_tables(
     found |= dict(from_file(Path(path)) for path in predictions)
     duel = pair or default_pair(core)
     trained = pair_scorers(core, tables, chosen, duel, basis) if duel and pair_routers else {}
-    for measure, models in core.lacking.items():
-        line("evaluate", f"no figures in {measure}: it is not known of {few(models)}")
     line("evaluate", f"{', '.join(found)} on scheme {chosen!r}")
     done = run(core, found, scheme=chosen, pair=duel, pair_routers=trained, **settings)
     for name, beyond in done.facts.get("no_chances", {}).items():
@@ -121,6 +118,8 @@ def evaluate_tables(
             f"the scores of {name!r} {beyond}: no chances from 0 to 1, though they are weighed "
             'against cost as such. Scale them, or say `traits = Traits(scale="strength")`',
         )
+    for words in done.facts["missing"]:
+        line("evaluate", words)
     return done
 
 

@@ -186,7 +186,7 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
     """Evaluations among the folders whose choices are about this release's questions."""
     import pyarrow.parquet as pq
 
-    from pipelines.evaluate.rows import METRICS_SCHEMA
+    from pipelines.evaluate.rows import is_metrics
 
     def table(folder: Path, name: str) -> pa.Table | None:
         path = folder / f"{name}.parquet"
@@ -198,7 +198,7 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
         if not (folder / "metrics.parquet").is_file() or not (folder / "choices.parquet").is_file():
             continue
         metrics = pq.read_table(folder / "metrics.parquet")
-        if metrics.schema.names != METRICS_SCHEMA.names:
+        if not is_metrics(metrics.schema):
             continue
         if own is None:
             ids = release.sql("SELECT query_id FROM queries").column(0).to_pylist()

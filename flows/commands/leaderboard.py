@@ -29,13 +29,14 @@ def command(
 
         routeyard leaderboard results/* --metric 'audc[usd]' --out board.csv
     """
+
     import pyarrow.parquet as pq
     from pyarrow import csv
 
     from flows.show.console import line
     from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
-    from pipelines.evaluate.rows import METRICS_SCHEMA
+    from pipelines.evaluate.rows import is_metrics
     from pipelines.evaluate.run.predictions import leaderboard
     from pipelines.parquet.bounds import bounded
 
@@ -45,7 +46,7 @@ def command(
         if not file.is_file():
             raise BadInput("there is no metrics.parquet", where=str(path))
         table = pq.read_table(bounded(file))
-        if table.schema.names != METRICS_SCHEMA.names:
+        if not is_metrics(table.schema):
             raise BadInput("this is no metrics table of an evaluation", where=str(file))
         name = file.parent.name if file.parent.name else str(file)
         found[name] = table

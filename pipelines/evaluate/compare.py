@@ -45,12 +45,22 @@ def compare(
     entrants: Mapping[str, tuple[float, Floats]],
     *,
     alpha: float = 0.05,
+    on: Mapping[str, Mapping[str, tuple[float, Floats]]] | None = None,
 ) -> list[Comparison]:
-    """All pairs of entrants: name → (value, paired replicates); null values are left out."""
+    """All pairs of entrants: name → (value, paired replicates); null values are left out.
+
+    Args:
+        on: name of an entrant that is over a part of the questions → the others over that part.
+    """
     names = sorted(name for name, (value, _) in entrants.items() if not np.isnan(value))
     pairs = list(combinations(names, 2))
-    differences = [entrants[a][1] - entrants[b][1] for a, b in pairs]
-    values = [entrants[a][0] - entrants[b][0] for a, b in pairs]
+    parts = on or {}
+    met = [
+        (parts.get(b, entrants).get(a, entrants[a]), parts.get(a, entrants).get(b, entrants[b]))
+        for a, b in pairs
+    ]
+    differences = [first[1] - second[1] for first, second in met]
+    values = [first[0] - second[0] for first, second in met]
     p = [p_value(d) for d in differences]
     out = []
     for k, adjusted in enumerate(holm(p) if pairs else []):

@@ -122,6 +122,18 @@ class Core:
         why = "no cost measure is known for every model of the pool"
         return f"{why} ({named})" if named else why
 
+    def priced(self, measure: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(m,) labelled answers of each model whose cost is known, and its labelled answers."""
+        both = sums_of(lambda y, c: ~np.isnan(y) & ~np.isnan(c), self.labels, self.costs[measure])
+        return both, sums_of(lambda y: ~np.isnan(y), self.labels)
+
+    def part_priced(self, measure: str) -> str:
+        """Of how many labelled answers a cost is known, in words; empty where of all."""
+        both, labelled = (int(counts.sum()) for counts in self.priced(measure))
+        share = f"{both / max(labelled, 1):.1%}"
+        words = f"known of {both:,} of {labelled:,} labelled answers ({share})"
+        return words if both < labelled else ""
+
     @cached_property
     def decided(self) -> Floats:
         """(n, m) 1 right, 0 wrong, NaN without a label.

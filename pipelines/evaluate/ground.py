@@ -13,7 +13,7 @@ from pipelines.errors import BadInput
 from pipelines.evaluate.baselines import alone, best_single, ranked
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.core import Core, first_measure
-from pipelines.evaluate.selection import Choice, at_choice, mean_costs, means_of
+from pipelines.evaluate.selection import at_choice, mean_costs, means_of
 from pipelines.large.rows import by_rows, every, known, sums_of
 from pipelines.routers.base import Examples
 
@@ -57,41 +57,51 @@ class Ground:
             return known(self.test.labels)
         return np.asarray(by_rows(_judged, self.test.labels, self.test.costs[measure]))
 
+    def own(self, model: int, measure: str | None = None) -> Floats:
+        """(n,) test scores of one model, or its costs of a measure; NaN where it cannot be
+        judged. What is compared with a single model is compared over these questions."""
+        y = self.test.labels[:, model]
+        if measure is None:
+            return np.ascontiguousarray(y)
+        return np.where(np.isnan(y), np.nan, self.test.costs[measure][:, model])
+
+    def own_costs(self, measure: str) -> Floats:
+        """(n, m) the columns of `own` for a measure."""
+        return np.asarray(by_rows(_own, self.test.labels, self.test.costs[measure]))
+
+    def own_means(self, measure: str) -> Floats:
+        """(m,) means of the columns of `own_costs`."""
+        return means_of(_own, self.test.labels, self.test.costs[measure])
+
     @cached_property
     def order(self) -> NDArray[np.int64]:
         """(m,) models, best on train first: who stands in where a single model has no label."""
         return ranked(self.train.labels, self.price)
 
-    def singles(self, measure: str | None = None) -> Floats:
-        """(n, m) test scores of every single model, or its costs of a measure.
+    def single_scores(self, model: int) -> Floats:
+        """(n,) test scores when only one model is asked about every question.
 
-        Where it cannot be judged the next best on train stands in, as for a
-        router that always chooses it: all are measured on the same questions.
+        Where it cannot be judged the next best on train stands in. For what has to be over
+        all questions: the range of a curve's costs, random mixes, which model is dearest.
         """
-        return np.asarray(by_rows(self._single, *self._pairs(measure)))
-
-    def single_scores(self, model: int, measure: str | None = None) -> Floats:
-        """(n,) a column of `singles`."""
-        pairs = self._pairs(measure)
-        found = by_rows(lambda *part: self._single(*part)[:, model], *pairs)
+        found = by_rows(lambda *part: self._single(*part)[:, model], *self._pairs())
         return np.ascontiguousarray(found)
 
     def single_means(self, measure: str | None = None) -> Floats:
-        """(m,) means of the columns of `singles`."""
+        """(m,) mean scores, or costs of a measure, of every model asked so."""
         return means_of(self._single, *self._pairs(measure))
 
-    def asked(self, model: int) -> Choice:
-        """(n,) who answers when only one model is asked, as in `singles`."""
-        who = by_rows(lambda y: alone(~np.isnan(y), self.order)[:, model], self.test.labels)
-        return np.asarray(who)
-
-    def _pairs(self, measure: str | None) -> tuple[Floats, Floats]:
+    def _pairs(self, measure: str | None = None) -> tuple[Floats, Floats]:
         """(n, m) labels, and what is looked up where they and it are known."""
         y = self.test.labels
         return y, y if measure is None else self.test.costs[measure]
 
     def _single(self, labels: Floats, values: Floats) -> Floats:
         return at_choice(values, alone(_judged(labels, values), self.order))
+
+
+def _own(labels: Floats, costs: Floats) -> Floats:
+    return np.where(np.isnan(labels), np.nan, costs)
 
 
 def _judged(labels: Floats, costs: Floats) -> NDArray[np.bool_]:

@@ -81,10 +81,15 @@ def measure(
     rows += _selection(ground, router, choice, profile)
     matched = hit
     if ground.measure is not None:
-        matched = at_choice(test.labels, at_budget(ground, scores, points))
-        drawn_means = ground.draws.means(matched[:, None])[:, 0]
         name = f"accuracy_at_budget[{ground.measure}]"
-        rows.append(metric(router, name, split, float(matched.mean()), drawn_means))
+        within = at_budget(ground, scores, points)
+        if within is None:
+            why = "the most accurate single model has no answer with a label and a known cost"
+            rows.append(metric(router, name, split, None, reason=why))
+        else:
+            matched = at_choice(test.labels, within)
+            drawn_means = ground.draws.means(matched[:, None])[:, 0]
+            rows.append(metric(router, name, split, float(matched.mean()), drawn_means))
     return Measured(router, rows, curves, profile, choice, replicates, matched, areas, grids)
 
 
@@ -106,6 +111,7 @@ def _registered(shown: Routed, per: str, view: Routed | Swept) -> list[Metric]:
                     found.value,
                     found.replicates,
                     found.reason,
+                    found.n,
                 )
             )
     return rows
@@ -114,14 +120,17 @@ def _registered(shown: Routed, per: str, view: Routed | Swept) -> list[Metric]:
 def _at_any_price(
     ground: Ground, router: str, choice: Choice, hit: Floats
 ) -> tuple[list[Metric], Floats]:
-    """Accuracy, gap to the oracle and exchange with the best single model."""
+    """Accuracy, gap to the oracle and exchange with the best single model.
+
+    Rows that compare with that model are over the questions that it has a label for.
+    """
     y, split = ground.test.labels, ground.split
     top = at_choice(y, query_oracle(y))
     decided = ground.test.decided
-    asked = ground.asked(ground.single)
-    single = at_choice(y, asked)
+    single = ground.own(ground.single)
+    met = ~np.isnan(single)
     right = plateau.right(at_choice(decided, choice))
-    other = plateau.right(at_choice(decided, asked))
+    other = plateau.right(decided[:, ground.single])
     hard = plateau.hard_subset(decided, ground.best_on_test)
     easy = plateau.solvable(decided) & ~hard
     where = {
@@ -130,10 +139,10 @@ def _at_any_price(
         "gap_to_oracle_hard": np.where(hard, top - hit, np.nan),
         "gap_to_oracle_easy": np.where(easy, top - hit, np.nan),
         "gain_over_best_single": hit - single,
-        "disagreement_with_best_single": (choice != asked).astype(np.float64),
-        "won_from_best_single": right & ~other,
-        "lost_to_best_single": other & ~right,
-        "changed_against_best_single": right != other,
+        "disagreement_with_best_single": np.where(met, choice != ground.single, np.nan),
+        "won_from_best_single": np.where(met, right & ~other, np.nan),
+        "lost_to_best_single": np.where(met, other & ~right, np.nan),
+        "changed_against_best_single": np.where(met, right != other, np.nan),
     }
     columns = side_by_side(list(where.values()))
     replicates = ground.draws.means(columns)
@@ -142,8 +151,10 @@ def _at_any_price(
             float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
             for column in columns.T
         ]
+    counts = (~np.isnan(columns)).sum(axis=0).tolist()
+    why = "no such question in the split"
     rows = [
-        metric(router, name, split, values[k], replicates[:, k], "no such question in the split")
+        metric(router, name, split, values[k], replicates[:, k], why, counts[k])
         for k, name in enumerate(where)
     ]
     gap = plateau.oracle_gap(y, choice, ground.best_on_test, decided)
@@ -160,6 +171,7 @@ def _at_any_price(
             gap.share_explained,
             share,
             "there is no gap to the oracle",
+            int((hard | easy).sum()),
         )
     )
     return rows, replicates[:, 0]

@@ -14,7 +14,7 @@ from pipelines.evaluate import tradeoff
 from pipelines.evaluate.baselines import single_means
 from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.rows import Metric, curve_rows, metric
+from pipelines.evaluate.rows import Metric, counted, curve_rows, metric
 from pipelines.evaluate.tradeoff import Bands
 
 Floats = NDArray[np.float64]
@@ -178,6 +178,7 @@ def trade(
         for name in coded
     ]
     drawn = curve_rows(router, "tradeoff", None, split, RATES, RATES, line, lines)
+    rows = counted(rows, len(wanted))
     return Traded(
         router, rows, drawn, *((values[name], replicates[name]) for name in ("apgr", "auroc"))
     )

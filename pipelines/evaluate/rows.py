@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ METRICS_SCHEMA = pa.schema(
         ("low", pa.float64()),
         ("high", pa.float64()),
         ("reason", pa.string()),
+        ("n", pa.int64()),
     ]
 )
 CURVES_SCHEMA = pa.schema(
@@ -85,7 +86,11 @@ EXCHANGES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of metrics.parquet; a null value comes with a reason."""
+    """One row of metrics.parquet; a null value comes with a reason.
+
+    `n` counts the questions behind the value: where labels are missing, rows that compare with
+    a single model, or are of one, are over the questions that it has a label for.
+    """
 
     router: str
     metric: str
@@ -94,6 +99,17 @@ class Metric:
     low: float | None = None
     high: float | None = None
     reason: str | None = None
+    n: int | None = None
+
+
+def counted(rows: Iterable[Metric], n: int) -> list[Metric]:
+    """The rows, those that say nothing else as over n questions."""
+    return [row if row.n is not None or row.value is None else replace(row, n=n) for row in rows]
+
+
+def is_metrics(schema: pa.Schema) -> bool:
+    """Whether a table is one of metrics; older ones have no column `n`."""
+    return list(schema.names) in (METRICS_SCHEMA.names, METRICS_SCHEMA.names[:-1])
 
 
 def metric(
@@ -103,6 +119,7 @@ def metric(
     value: float | None,
     replicates: Floats | None = None,
     reason: str = "undefined here",
+    n: int | None = None,
 ) -> Metric:
     """Row from a value and its replicates; NaN becomes null with the reason."""
     if value is None or math.isnan(value):
@@ -115,6 +132,7 @@ def metric(
         float(value),
         None if math.isnan(low) else low,
         None if math.isnan(high) else high,
+        n=n,
     )
 
 

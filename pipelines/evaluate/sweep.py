@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from pipelines.evaluate.baselines import mix_frontier
 from pipelines.evaluate.deferral import audc, curve_columns, peak_accuracy, qnc
 from pipelines.evaluate.ground import Ground, cheapest_and_dearest
 from pipelines.evaluate.metrics.frontier import pareto_points
-from pipelines.evaluate.metrics.spec import Routed, Swept
+from pipelines.evaluate.metrics.spec import Against, Routed, Swept
 from pipelines.evaluate.rows import Metric, curve_rows, metric
 from pipelines.evaluate.selection import (
     Choice,
@@ -75,25 +75,23 @@ def joint(
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Columns of both curves and of the single models they are compared with: value, replicates."""
+    """Columns of both curves: value, replicates; the cheapest single model's accuracy, the
+    same two; the sweep beside the most accurate one."""
 
     value: Floats
     replicates: Floats
-    single_value: Floats
-    single: Floats
+    cheapest: float
+    cheapests: Floats
+    against: Against
 
 
 def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
     y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
     points = swept.shape[1]
-    singles = np.stack(
-        [
-            ground.single_scores(cheapest),
-            ground.single_scores(goal),
-            ground.single_scores(goal, name),
-        ],
-        axis=1,
-    )
+    best = [ground.own(goal), ground.own(goal, name)]
+    met = ~np.isnan(best[1])
+    best[0] = np.where(met, best[0], np.nan)
+    singles = np.stack([ground.single_scores(cheapest), *best], axis=1)
     columns = room((len(y), 3 * points))
     curve_columns(y, swept, columns[:, :points])
     paid = curve_columns(cost, swept, columns[:, points : 2 * points])
@@ -104,7 +102,21 @@ def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: 
     replicates[:, points : 2 * points] *= unit
     value = columns.mean(axis=0)
     value[points : 2 * points] *= unit
-    return _Drawn(value, replicates, mean_costs(singles), single)
+    curve, drawn = value[: 2 * points], replicates[:, : 2 * points]
+    if not met.all():
+        columns[~met] = 0.0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            curve = columns[:, : 2 * points].sum(axis=0) / met.sum()
+            held = ground.draws.sums(met[:, None].astype(np.float64))
+            drawn = ground.draws.sums(columns[:, : 2 * points]) / held
+        curve[points:] *= unit
+        drawn[:, points:] *= unit
+    first = mean_costs(singles)
+    against = Against(
+        curve[points:], curve[:points], drawn[:, points:], drawn[:, :points],
+        float(first[1]), float(first[2]), single[:, 1], single[:, 2], int(met.sum()),
+    )  # fmt: skip
+    return _Drawn(value, replicates, float(first[0]), single[:, 0], against)
 
 
 def deferral(shown: Routed, name: str, points: int) -> Deferral:
@@ -115,29 +127,33 @@ def deferral(shown: Routed, name: str, points: int) -> Deferral:
     swept = swept_choices(ground, shown.scores, name, points)
     bought = within_budget(shown.scores, ground.available(name), ground.prices[name], budgets)
     drawn = _draw(ground, name, swept, bought, cheapest)
-    value, replicates, first, firsts = (
-        drawn.value, drawn.replicates, drawn.single_value, drawn.single,
+    value, replicates, first, firsts, one = (
+        drawn.value, drawn.replicates, drawn.cheapest, drawn.cheapests, drawn.against,
     )  # fmt: skip
     acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
-    area = float(audc(value[paid], value[acc], low, high, first[0]))
-    areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts[:, 0])
+    area = float(audc(value[paid], value[acc], low, high, first))
+    areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts)
     flat = np.broadcast_to(budgets, (len(replicates), points))
-    flat_area = float(audc(budgets, value[within], low, high, first[0]))
-    flat_areas = audc(flat, replicates[:, within], low, high, firsts[:, 0])
-    neutral = float(qnc(value[paid], value[acc], first[1], first[2]))
-    neutrals = qnc(replicates[:, paid], replicates[:, acc], firsts[:, 1], firsts[:, 2])
+    flat_area = float(audc(budgets, value[within], low, high, first))
+    flat_areas = audc(flat, replicates[:, within], low, high, firsts)
+    neutral = float(qnc(one.cost, one.accuracy, one.best, one.best_cost))
+    neutrals = qnc(one.costs, one.accuracies, one.bests, one.best_costs)
     peak, peaks = float(peak_accuracy(value[acc])), peak_accuracy(replicates[:, acc])
     same = (
         "all single models cost the same, so there is no trade-off"
         if not high > low
         else "the cheapest single model has no label in the split"
     )
-    never = "the curve never matches the most accurate single model"
+    never = (
+        "the curve never matches the most accurate single model"
+        if one.n
+        else "the most accurate single model has no answer with a label and a known cost"
+    )
     rows = [
         metric(router, f"audc[{name}]", split, area, areas, same),
         metric(router, f"audc_budget[{name}]", split, flat_area, flat_areas, same),
         metric(router, f"peak_accuracy[{name}]", split, peak, peaks),
-        metric(router, f"qnc[{name}]", split, neutral, neutrals, never),
+        metric(router, f"qnc[{name}]", split, neutral, neutrals, never, one.n),
         metric(
             router, f"mean_cost[{name}]", split, float(value[paid][-1]), replicates[:, paid][:, -1]
         ),
@@ -150,25 +166,33 @@ def deferral(shown: Routed, name: str, points: int) -> Deferral:
         router, "budget", name, split, budgets, budgets, value[within], replicates[:, within]
     )
     some = slice(0, CURVE_RESAMPLES)
+    one = replace(
+        one, costs=one.costs[some], accuracies=one.accuracies[some],
+        bests=one.bests[some], best_costs=one.best_costs[some],
+    )  # fmt: skip
     view = Swept(
         shown, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
-        low, high, float(first[0]), firsts[some, 0],
-        float(first[1]), float(first[2]), firsts[some, 1], firsts[some, 2],
+        low, high, first, firsts[some], one,
     )  # fmt: skip
     return Deferral(rows, curves, (area, areas), view, swept)
 
 
-def at_budget(ground: Ground, scores: Floats, points: int) -> Choice:
+def at_budget(ground: Ground, scores: Floats, points: int) -> Choice | None:
     """(n,) choices of the last setting whose mean cost is within the best single model's.
 
-    All routers are held to the same money; where even the cheapest setting
-    costs more, that one is taken.
+    All routers are held to the same money, over the questions on which that model has a
+    label and a known cost (None without any); where even the cheapest setting costs more,
+    that one is taken.
     """
     name = ground.measure or ""
-    cost = ground.test.costs[name]
+    goal, cost = ground.best_on_test, ground.test.costs[name]
+    met = ~np.isnan(ground.own(goal, name))
+    if not met.any():
+        return None
     swept = cost_penalised(scores, ground.available(name), ground.prices[name], penalties(points))
-    paid = curve_columns(cost, swept).mean(axis=0)
-    budget = float(ground.single_means(name)[ground.best_on_test]) * (1 + 1e-12)
+    every = curve_columns(cost, swept)
+    paid = (every if met.all() else every[met]).mean(axis=0)
+    budget = float(ground.own_means(name)[goal]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
     return np.asarray(swept[:, within[-1] if len(within) else 0], dtype=np.int64)
 

@@ -266,3 +266,21 @@ def test_right_is_what_the_court_says_and_no_threshold_of_the_page() -> None:
     assert found["index"]["total"] == [1]
     page = Path(__file__).parents[2] / "datacards" / "templates" / "site" / "questions.js"
     assert "score >=" not in page.read_text(encoding="utf-8")
+
+
+def test_a_model_over_fewer_questions_is_marked() -> None:
+    facts = {
+        "n_test": 20, "n_train": 3, "n_validation": 1, "n_models": 2, "scheme": "dense", "seed": 0,
+        "resamples": 100, "clustered_by": None, "coverage": 0.9, "best_single": "large",
+        "missing": ["labels missing of large"], "costs_lacking": {"usd": ["large"]},
+    }  # fmt: skip
+    row = {"split": "test", "metric": "accuracy", "low": 0.6, "high": 0.8, "reason": None}
+    rows = [
+        {**row, "router": "knn", "value": 0.7, "n": 20},
+        {**row, "router": "single:large", "value": 0.8, "n": 17},
+    ]
+    made = page(facts=facts, metrics=pa.Table.from_pylist(rows))
+    assert made.count("(labels on 17 of 20)") == 1
+    assert "labels missing of large" in made
+    # As evaluations told it that were stored before.
+    assert "no figures in usd: not known of large" in made

@@ -115,14 +115,67 @@ def test_figures_of_a_certificate_never_contradict(y) -> None:
 def test_rows_of_an_evaluation_never_contradict(y) -> None:
     done = evaluate(core_of(y), {"r": lambda seed: Fixed()}, resamples=5, points=5)
     accuracy = of(done, "accuracy")
-    assert max(accuracy.values()) <= accuracy["oracle"] + 1e-9
-    assert accuracy["best single"] <= accuracy["task oracle"] + 1e-9
+    routers = [name for name in accuracy if not name.startswith(("single:", "best single"))]
+    assert max(accuracy[name] for name in routers) <= accuracy["oracle"] + 1e-9
     assert done.facts["task_oracle_accuracy"] == pytest.approx(accuracy["task oracle"])
-    # What a router gains is the difference of the two figures that stand in the table.
-    gained = of(done, "gain_over_best_single")["r"]
-    assert gained == pytest.approx(accuracy["r"] - accuracy["best single"], abs=1e-9)
     mix = [row["y"] for row in done.curves.to_pylist() if row["router"] == "random mix"]
     assert max(mix) <= accuracy["oracle"] + 1e-9
+    # A single model is itself: the mean over the questions it has a label for, and their number.
+    test = y[[i for i in range(len(y)) if not i % 2 and not np.isnan(y[i]).all()]]
+    rows = {r["router"]: r for r in done.metrics.to_pylist() if r["metric"] == "accuracy"}
+    for k in range(y.shape[1]):
+        own = test[~np.isnan(test[:, k]), k]
+        row = rows[f"single:m{k}"]
+        assert row["n"] == (len(own) or None) == (done.facts["labelled"][f"m{k}"] or None)
+        assert row["value"] == (pytest.approx(own.mean()) if len(own) else None)
+        # On its own questions it is not above the oracle.
+        if len(own):
+            assert own.mean() <= np.nanmax(test[~np.isnan(test[:, k])], axis=1).mean() + 1e-9
+    # What a router gains is the difference on the questions of both, and so is the comparison.
+    best = test[:, int(done.facts["best_single"][1:])]
+    met = ~np.isnan(best)
+    scores = {r["query_id"]: r["score"] for r in done.choices.to_pylist() if r["router"] == "r"}
+    mine = np.array([scores[q] for q in sorted(scores)])
+    gain = next(
+        r for r in done.metrics.to_pylist()
+        if r["router"] == "r" and r["metric"] == "gain_over_best_single"
+    )  # fmt: skip
+    assert gain["n"] == (met.sum() or None)
+    assert done.facts["n_compared"] == met.sum()
+    if met.any():
+        assert gain["value"] == pytest.approx((mine - best)[met].mean(), abs=1e-9)
+        [pair] = [r for r in done.comparisons.to_pylist() if r["metric"] == "accuracy"]
+        assert -pair["difference"] == pytest.approx(gain["value"], abs=1e-9)
+
+
+class Constant(Fixed):
+    """Always asks one model first, then the others in their order."""
+
+    def __init__(self, first: int):
+        self.first = first
+
+    def scores(self, queries):
+        row = np.linspace(0.5, 0.1, self.m)
+        row[self.first] = 1.0
+        return np.tile(row, (len(queries), 1))
+
+
+def test_what_asks_the_best_single_model_costs_as_much_as_it() -> None:
+    # m0 is the cheapest and the best; some of its answers have no label, and there the next
+    # cheapest stands in along the curve and the dear m2 would for "always m0".
+    rng = np.random.default_rng(1)
+    y = (rng.random((120, 3)) < [0.9, 0.4, 0.7]).astype(float)
+    y[20:28, 0] = np.nan
+    done = evaluate(core_of(y), {"r": lambda seed: Constant(0)}, resamples=20, points=9)
+    assert done.facts["best_on_test"] == "m0"
+    for name in ("qnc[usd]", "v_b"):
+        assert {r: v for r, v in of(done, name).items() if r == "r"} == {"r": pytest.approx(1.0)}
+    for name in ("cost_save[usd]", "perf_gain[usd]", "gain_b", "gain_over_best_single"):
+        assert of(done, name)["r"] == pytest.approx(0.0, abs=1e-12), name
+    assert of(done, "mean_cost[usd]")["single:m0"] == pytest.approx(1e-3)
+    n = {(r["router"], r["metric"]): r["n"] for r in done.metrics.to_pylist()}
+    assert n["r", "qnc[usd]"] == n["single:m0", "mean_cost[usd]"] == 56
+    assert n["r", "accuracy"] == 60
 
 
 @given(holes())

@@ -74,18 +74,22 @@ def pareto_dist(
 
 
 def _perf_gain(shown: Swept) -> Found:
+    one = shown.against
     return Found(
-        float(perf_gain(shown.accuracy, shown.best)),
-        perf_gain(shown.accuracies, shown.bests),
+        float(perf_gain(one.accuracy, one.best)),
+        perf_gain(one.accuracies, one.bests),
         "the best single model is never right",
+        one.n,
     )
 
 
 def _cost_save(shown: Swept) -> Found:
+    one = shown.against
     return Found(
-        float(cost_save(shown.cost, shown.accuracy, shown.best, shown.best_cost)),
-        cost_save(shown.costs, shown.accuracies, shown.bests, shown.best_costs),
+        float(cost_save(one.cost, one.accuracy, one.best, one.best_cost)),
+        cost_save(one.costs, one.accuracies, one.bests, one.best_costs),
         "no setting is as accurate as the best single model",
+        one.n,
     )
 
 

@@ -52,13 +52,15 @@ def _macro(shown: Routed) -> Found:
 def _against(shown: Routed, other: Floats, sign: float = 1.0) -> Found:
     tasks = shown.ground.test.tasks
     hit = at_choice(shown.ground.test.labels, shown.choice)
+    met = ~np.isnan(other)  # the questions of both
+    hit, n = np.where(met, hit, np.nan), int(met.sum())
     mine, theirs = macro(hit, tasks), macro(other, tasks)
     if not theirs > 0:
         return Found(float("nan"), None, "what it is compared with has accuracy 0")
     drawn = _drawn(shown, np.stack([hit, other], axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         replicates = np.where(drawn[:, 1] > 0, sign * (drawn[:, 0] / drawn[:, 1] - 1), np.nan)
-    return Found(sign * (mine / theirs - 1), replicates)
+    return Found(sign * (mine / theirs - 1), replicates, n=n)
 
 
 def _gain_r(shown: Routed) -> Found:
@@ -67,7 +69,7 @@ def _gain_r(shown: Routed) -> Found:
 
 def _gain_b(shown: Routed) -> Found:
     ground = shown.ground
-    return _against(shown, ground.single_scores(ground.best_on_test))
+    return _against(shown, ground.own(ground.best_on_test))
 
 
 def _gap_o(shown: Routed) -> Found:

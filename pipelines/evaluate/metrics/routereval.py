@@ -29,16 +29,20 @@ def entropies(scores: Floats) -> Floats:
 
 
 def over(shown: Routed, model: int) -> Found:
-    """Mean score of the choices over that of one model, on the same questions."""
-    alone = shown.ground.single_scores(model)
-    columns = np.stack([at_choice(shown.ground.test.labels, shown.choice), alone], axis=1)
-    below = float(columns[:, 1].mean())
+    """Mean score of the choices over that of one model, on the questions it has a label for."""
+    alone = shown.ground.own(model)
+    met = ~np.isnan(alone)
+    hit = np.where(met, at_choice(shown.ground.test.labels, shown.choice), np.nan)
+    if not met.any():
+        return Found(float("nan"), None, "the model it is compared with has no label")
+    columns = np.stack([hit, alone], axis=1)
+    below = float(columns[met, 1].mean())
     if not below > 0:
         return Found(float("nan"), None, "the model it is compared with is never right")
     drawn = shown.ground.draws.means(columns)
     with np.errstate(invalid="ignore", divide="ignore"):
         replicates = np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
-    return Found(float(columns[:, 0].mean()) / below, replicates)
+    return Found(float(columns[met, 0].mean()) / below, replicates, n=int(met.sum()))
 
 
 def _v_r(shown: Routed) -> Found:

@@ -26,11 +26,13 @@ class Found:
         value: over the test questions.
         replicates: (r,) the same over resamples, for the interval; None for none.
         reason: why the value is undefined, for the reader.
+        n: questions behind the value; None for all of the split.
     """
 
     value: float
     replicates: Floats | None = None
     reason: str = "undefined here"
+    n: int | None = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,32 @@ class Routed:
         if np.isnan(column).all():
             return Found(float("nan"), None, reason)
         replicates = self.ground.draws.means(column[:, None])[:, 0]
-        return Found(float(np.nanmean(column)), replicates, reason)
+        n = int((~np.isnan(column)).sum())
+        return Found(float(np.nanmean(column)), replicates, reason, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """A deferral curve and the best single model on test, over the questions that this model
+    has a label and a known cost for.
+
+    Attributes:
+        cost, accuracy: (k,) mean cost and accuracy at each setting, cheapest first.
+        costs, accuracies: (r, k) the same over resamples.
+        best, best_cost: accuracy and mean cost of that model; `bests`, `best_costs` (r,)
+            resampled.
+        n: number of the questions.
+    """
+
+    cost: Floats
+    accuracy: Floats
+    costs: Floats
+    accuracies: Floats
+    best: float
+    best_cost: float
+    bests: Floats
+    best_costs: Floats
+    n: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +144,7 @@ class Swept:
         costs, accuracies: (r, k) the same over resamples.
         low, high: mean test cost of the cheapest and the dearest single model.
         cheapest: accuracy of the cheapest single model; `cheapests` (r,) resampled.
-        best, best_cost: accuracy and mean cost of the best single model on
-            test; `bests`, `best_costs` (r,) resampled.
+        against: the same curve beside the best single model, on the questions of both.
     """
 
     routed: Routed
@@ -131,7 +157,4 @@ class Swept:
     high: float
     cheapest: float
     cheapests: Floats
-    best: float
-    best_cost: float
-    bests: Floats
-    best_costs: Floats
+    against: Against

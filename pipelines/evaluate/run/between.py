@@ -23,9 +23,16 @@ Floats = NDArray[np.float64]
 def comparisons(ground: Ground, measured: Sequence[Measured]) -> list[Comparison]:
     y = ground.test.labels
     hits = {one.router: (float(at_choice(y, one.choice).mean()), one.accuracy) for one in measured}
-    single = ground.single_scores(ground.single)
-    hits["best single"] = (float(single.mean()), ground.draws.means(single[:, None])[:, 0])
-    found = compare("accuracy", ground.split, hits)
+    single = ground.own(ground.single)
+    met = ~np.isnan(single)
+    if met.any():
+        drawn = ground.draws.means(single[:, None])[:, 0]
+        hits["best single"] = (float(single[met].mean()), drawn)
+    on: dict[str, dict[str, tuple[float, Floats]]] = {}
+    if not met.all():
+        # Where the best single model has no label it is compared with nobody.
+        on["best single"] = {one.router: _over(ground, one, met) for one in measured}
+    found = compare("accuracy", ground.split, hits, on=on)
     for name in ground.prices:
         areas = {one.router: one.areas[name] for one in measured}
         found += compare(f"audc[{name}]", ground.split, areas)
@@ -37,6 +44,12 @@ def comparisons(ground: Ground, measured: Sequence[Measured]) -> list[Comparison
         grids = {one.router: one.grids[ground.measure] for one in measured}
         found += compare_published(name, ground.split, grids, ground.test.decided)
     return found
+
+
+def _over(ground: Ground, one: Measured, met: NDArray[np.bool_]) -> tuple[float, Floats]:
+    """Accuracy of a router's choices over some of the questions: value, replicates."""
+    hit = np.where(met, at_choice(ground.test.labels, one.choice), np.nan)
+    return float(hit[met].mean()) if met.any() else np.nan, ground.draws.means(hit[:, None])[:, 0]
 
 
 def traded(
@@ -70,6 +83,7 @@ def pair_levels(ground: Ground, on: Pair) -> list[Metric]:
                 ground.split,
                 float(values.mean()),
                 draws.means(values[:, None])[:, 0],
+                n=len(on.rows),
             )
         )
     return rows

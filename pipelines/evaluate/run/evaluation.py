@@ -22,6 +22,7 @@ from pipelines.evaluate.rows import (
     CURVES_SCHEMA,
     METRICS_SCHEMA,
     Metric,
+    counted,
     table,
 )
 from pipelines.evaluate.run.between import comparisons, pair_levels, traded
@@ -156,6 +157,7 @@ def evaluate(
     )
     if found_ood is not None:
         rows += ood_metrics(found_ood)
+    rows = counted(rows, ground.test.n_queries)
     accuracy = {
         one.router: float(at_choice(ground.test.labels, one.choice).mean()) for one in measured
     }

@@ -58,10 +58,15 @@ def fitted(
     for name, make in routers.items():
         reached = []
         for seed in range(seeds):
-            router = make(seed)
-            router.fit(ground.train)
-            before = clock() if clock is not None else 0.0
-            found = np.asarray(router.scores(queries), dtype=np.float64)
+            try:
+                router = make(seed)
+                router.fit(ground.train)
+                before = clock() if clock is not None else 0.0
+                found = np.asarray(router.scores(queries), dtype=np.float64)
+            except BadInput as error:
+                # "this router" is one of several here.
+                error.where = f"router {name!r}" + (f", {error.where}" if error.where else "")
+                raise
             if clock is not None:
                 seconds.setdefault(name, (clock() - before) / max(shape[0], 1))
             if found.shape != shape or not every(np.isfinite, found):

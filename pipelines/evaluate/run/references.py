@@ -36,31 +36,42 @@ def reference_scores(ground: Ground) -> dict[str, Floats]:
 def plain_references(ground: Ground) -> list[Metric]:
     """Accuracy and cost of every single model, of the best of them, and of uniform chance.
 
-    All are over the same questions: see `Ground.singles`.
+    Those of a model are over the questions that it has a label for, and for its cost a known
+    cost; `n` says how many.
     """
-    y, split, ids = ground.singles(), ground.split, ground.test.model_ids
+    y, split, ids = ground.test.labels, ground.split, ground.test.model_ids
     columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
     columns["best single"] = y[:, ground.single]
     columns["uniform random"] = random_mean(ground.test.labels)
     replicates = ground.draws.means(side_by_side(list(columns.values())))
+    why = "no label in the split"
     rows = [
-        metric(name, "accuracy", split, _mean(column), replicates[:, k], "no label in the split")
+        metric(name, "accuracy", split, _mean(column), replicates[:, k], why, _count(column))
         for k, (name, column) in enumerate(columns.items())
     ]
     for name in ground.prices:
-        cost = ground.singles(name)
+        cost = ground.own_costs(name)
         paid = ground.draws.means(cost)
-        for k, model in enumerate(ids):
+        why = "no answer in the split has a label and a known cost"
+        of = [*((f"single:{model}", k) for k, model in enumerate(ids))]
+        for called, k in [*of, ("best single", ground.single)]:
+            column = cost[:, k]
             rows.append(
                 metric(
-                    f"single:{model}", f"mean_cost[{name}]", split, _mean(cost[:, k]), paid[:, k]
+                    called,
+                    f"mean_cost[{name}]",
+                    split,
+                    _mean(column),
+                    paid[:, k],
+                    why,
+                    _count(column),
                 )
             )
-        k = ground.single
-        rows.append(
-            metric("best single", f"mean_cost[{name}]", split, _mean(cost[:, k]), paid[:, k])
-        )
     return rows
+
+
+def _count(column: Floats) -> int:
+    return int((~np.isnan(column)).sum())
 
 
 def _mean(column: Floats) -> float:
@@ -68,18 +79,23 @@ def _mean(column: Floats) -> float:
 
 
 def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
-    """Share of questions on which a router chooses the best generalist; 1 is collapse onto it."""
+    """Share of questions on which a router chooses the best generalist; 1 is collapse onto it.
+
+    Over the questions that it has a label for: elsewhere it cannot be chosen.
+    """
     rows = []
-    asked = ground.asked(ground.single)
+    met = ~np.isnan(ground.own(ground.single))
     for one in measured:
-        same = (one.choice == asked).astype(np.float64)[:, None]
+        same = np.where(met, one.choice == ground.single, np.nan)[:, None]
         rows.append(
             metric(
                 one.router,
                 "agreement_with_generalist",
                 ground.split,
-                float(same.mean()),
+                _mean(same),
                 ground.draws.means(same)[:, 0],
+                "the best single model has no label in the split",
+                _count(same),
             )
         )
         rows += _by_task(ground, one.router, same[:, 0])
@@ -103,8 +119,10 @@ def _by_task(ground: Ground, router: str, same: Floats) -> list[Metric]:
             router,
             f"agreement_with_generalist[{name}]",
             ground.split,
-            float(np.nanmean(columns[:, k])),
+            _mean(columns[:, k]),
             drawn[:, k],
+            "the best single model has no label in the task",
+            _count(columns[:, k]),
         )
         for k, name in enumerate(names)
     ]

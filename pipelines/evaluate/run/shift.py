@@ -40,10 +40,18 @@ def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
     for row in rows:
         split = f"ood:{row['group']}"
         out.append(
-            Metric(row["router"], "accuracy_change", split, row["change"], row["low"], row["high"])
+            Metric(
+                row["router"],
+                "accuracy_change",
+                split,
+                row["change"],
+                row["low"],
+                row["high"],
+                n=row["n"],
+            )
         )
         out += [
-            Metric(row["router"], name, split, row[name])
+            Metric(row["router"], name, split, row[name], n=row["n"])
             for name in ("id_accuracy", "ood_accuracy", "agreement")
         ]
     return out

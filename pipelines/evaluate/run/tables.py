@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from pipelines.evaluate.baselines import query_oracle, task_oracle
 from pipelines.evaluate.core import Core
-from pipelines.evaluate.ground import Ground
+from pipelines.evaluate.ground import Ground, cheapest_and_dearest
 from pipelines.evaluate.measured import Measured
 from pipelines.evaluate.plateau import exchange, hard_subset, selection_profile
 from pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
+from pipelines.evaluate.run.left_out import costs_lacking, missing
 from pipelines.evaluate.selection import at_choice
+from pipelines.large.rows import sums_of
 
 
 def profiles(ground: Ground, measured: Sequence[Measured]) -> pa.Table:
@@ -85,7 +87,7 @@ def facts(
     pair: tuple[str, str] | None,
 ) -> dict[str, Any]:
     y = ground.test.labels
-    return {
+    told = {
         "scheme": scheme,
         "split": ground.split,
         "n_train": len(ground.train.queries),
@@ -96,9 +98,16 @@ def facts(
         "n_models": core.n_models,
         "coverage": ground.test.coverage,
         "measures": list(ground.prices),
-        "costs_lacking": {measure: list(who) for measure, who in core.lacking.items()},
+        "cost_range": {
+            name: list(cheapest_and_dearest(ground, name)[1:]) for name in ground.prices
+        },
+        "costs_lacking": costs_lacking(core, ground),
         "best_single": core.model_ids[ground.single],
-        "stood_in": int(np.isnan(y[:, ground.single]).sum()),
+        # On so many test questions a router can be compared with it.
+        "n_compared": int((~np.isnan(y[:, ground.single])).sum()),
+        "labelled": dict(
+            zip(core.model_ids, sums_of(lambda part: ~np.isnan(part), y).tolist(), strict=True)
+        ),
         "best_on_test": core.model_ids[ground.best_on_test],
         "oracle_accuracy": float(at_choice(y, query_oracle(y)).mean()),
         "task_oracle_accuracy": float(
@@ -109,3 +118,4 @@ def facts(
         "clustered_by": cluster,
         "pair": None if pair is None else {"small": pair[0], "large": pair[1]},
     }
+    return {**told, "missing": missing(told)}

@@ -112,8 +112,20 @@ class Case:
         measure = next((name for name, cost in self.cost.items() if cost is table), None)
         return mean(table[q][j] for q, j in enumerate(self.alone(k, measure)))
 
-    def sweep(self, measure: str, scores: list | None = None) -> list:
-        """[(mean cost, accuracy)] at every setting."""
+    def met(self, k: int, measure: str | None = None) -> list:
+        """Questions that model k has a label for, and a known cost where one is asked for."""
+        return [
+            q
+            for q in range(self.n)
+            if known(self.y[q][k]) and (measure is None or known(self.cost[measure][q][k]))
+        ]
+
+    def own(self, table: list, k: int, measure: str | None = None) -> float | None:
+        """Mean score or cost of model k over the questions it can be judged on."""
+        return mean(table[q][k] for q in self.met(k, measure))
+
+    def sweep(self, measure: str, scores: list | None = None, over: list | None = None) -> list:
+        """[(mean cost, accuracy)] at every setting, over all questions or those named."""
         scores = self.scores if scores is None else scores
         price = self.price(measure)
         low, high = min(price), max(price)
@@ -121,7 +133,7 @@ class Case:
         points = []
         for w in self.settings:
             paid, hits = [], []
-            for q in range(self.n):
+            for q in range(self.n) if over is None else over:
                 value = [
                     (1 - w) * scores[q][k] - w * scaled[k] if w < 1 else -scaled[k]
                     for k in range(self.m)
@@ -137,12 +149,13 @@ class Case:
         return levels.index(min(levels)), min(levels), max(levels)
 
 
-def levels_of(c: Case, k: int) -> list:
-    return [row[j] for row, j in zip(c.y, c.alone(k), strict=True)]
-
-
 def hits(c: Case) -> list:
     return [c.y[q][k] for q, k in enumerate(c.choice)]
+
+
+def hits_on(c: Case, k: int) -> list:
+    """Scores of the choices where model k has a label, None elsewhere."""
+    return [h if known(row[k]) else None for h, row in zip(hits(c), c.y, strict=True)]
 
 
 def tops(c: Case) -> list:
@@ -178,8 +191,8 @@ def hard_share(c: Case) -> float | None:
 
 def exchanged(c: Case, kind: str) -> float | None:
     out = []
-    for q, (k, j) in enumerate(zip(c.choice, c.alone(c.deployed), strict=True)):
-        mine, other = c.right[q][k] == 1, c.right[q][j] == 1
+    for q in c.met(c.deployed):
+        mine, other = c.right[q][c.choice[q]] == 1, c.right[q][c.deployed] == 1
         out.append(
             {"won": mine and not other, "lost": other and not mine, "changed": mine != other}[kind]
         )
@@ -209,7 +222,8 @@ def outcome(c: Case, published: bool) -> dict:
 
 
 def generalist(c: Case) -> dict:
-    same = [float(k == j) for k, j in zip(c.choice, c.alone(c.deployed), strict=True)]
+    met = c.met(c.deployed)
+    same = [float(c.choice[q] == c.deployed) if q in met else None for q in range(c.n)]
     rows = {"agreement_with_generalist": mean(same)}
     if len(set(c.tasks)) > 1:
         for task in set(c.tasks):
@@ -267,9 +281,9 @@ def audc_budget(c: Case, x: str) -> float | None:
 
 
 def qnc(c: Case, x: str) -> float | None:
-    goal, paid = c.level(c.y, c.best), c.level(c.cost[x], c.best)
+    goal, paid, met = c.own(c.y, c.best, x), c.own(c.cost[x], c.best, x), c.met(c.best, x)
     before = None
-    for at, y in rising(c.sweep(x)):
+    for at, y in rising(c.sweep(x, over=met)) if met else ():
         if y >= goal - 1e-12:
             if before is None or not y > before[1]:
                 return (before[0] if before else at) / paid if before is None else at / paid
@@ -314,9 +328,13 @@ def scaled_means(c: Case, x: str, per_query: bool, low: float, width: float) -> 
 
 
 def at_budget(c: Case) -> dict:
-    limit = c.level(c.cost["usd"], c.best) * (1 + 1e-12)
+    met = c.met(c.best, "usd")
+    if not met:
+        return {"accuracy_at_budget[usd]": None}
+    limit = c.own(c.cost["usd"], c.best, "usd") * (1 + 1e-12)
+    paid = [x for x, _ in c.sweep("usd", over=met)]
     points = c.sweep("usd")
-    within = [y for x, y in points if x <= limit]
+    within = [y for x, (_, y) in zip(paid, points, strict=True) if x <= limit]
     return {"accuracy_at_budget[usd]": within[-1] if within else points[0][1]}
 
 
@@ -390,13 +408,13 @@ def nauc(c: Case, x: str) -> float | None:
 
 
 def perf_gain(c: Case, x: str) -> float | None:
-    goal = c.level(c.y, c.best)
-    return max(y for _, y in c.sweep(x)) / goal - 1 if goal > 0 else None
+    goal, met = c.own(c.y, c.best, x), c.met(c.best, x)
+    return max(y for _, y in c.sweep(x, over=met)) / goal - 1 if met and goal > 0 else None
 
 
 def cost_save(c: Case, x: str) -> float | None:
-    goal, paid = c.level(c.y, c.best), c.level(c.cost[x], c.best)
-    good = [1 - a / paid for a, y in c.sweep(x) if y >= goal - 1e-12]
+    goal, paid, met = c.own(c.y, c.best, x), c.own(c.cost[x], c.best, x), c.met(c.best, x)
+    good = [1 - a / paid for a, y in (c.sweep(x, over=met) if met else ()) if y >= goal - 1e-12]
     return max(good) if good else None
 
 
@@ -446,7 +464,7 @@ def macro(c: Case, column: list) -> float | None:
     )
 
 
-def over(a: float, b: float | None, sign: int = 1) -> float | None:
+def over(a: float | None, b: float | None, sign: int = 1) -> float | None:
     return sign * (a / b - 1) if b is not None and b > 0 else None
 
 
@@ -618,14 +636,11 @@ PLAIN: dict[str, Callable[[Case], dict]] = {
     "hard_share_of_gap": one("hard_share_of_gap", hard_share),
     "gain_over_best_single": one(
         "gain_over_best_single",
-        lambda c: mean(
-            h - row[k] for h, row, k in zip(hits(c), c.y, c.alone(c.deployed), strict=True)
-        ),
+        lambda c: mean(hits(c)[q] - c.y[q][c.deployed] for q in c.met(c.deployed)),
     ),
     "disagreement_with_best_single": one(
-        "disagreement_with_best_single", lambda c: mean(
-            float(k != j) for k, j in zip(c.choice, c.alone(c.deployed), strict=True)
-        ),
+        "disagreement_with_best_single",
+        lambda c: mean(float(c.choice[q] != c.deployed) for q in c.met(c.deployed)),
     ),
     "won_from_best_single": one("won_from_best_single", lambda c: exchanged(c, "won")),
     "lost_to_best_single": one("lost_to_best_single", lambda c: exchanged(c, "lost")),
@@ -657,10 +672,12 @@ PLAIN: dict[str, Callable[[Case], dict]] = {
     "gain_r": one(
         "gain_r", lambda c: over(macro(c, hits(c)), macro(c, [mean(row) for row in c.y]))
     ),
-    "gain_b": one("gain_b", lambda c: over(macro(c, hits(c)), macro(c, levels_of(c, c.best)))),
+    "gain_b": one(
+        "gain_b", lambda c: over(macro(c, hits_on(c, c.best)), macro(c, c.column(c.y, c.best)))
+    ),
     "gap_o": one("gap_o", lambda c: over(macro(c, hits(c)), macro(c, tops(c)), -1)),
-    "v_r": one("v_r", lambda c: ratio(mean(hits(c)), c.level(c.y, c.deployed))),
-    "v_b": one("v_b", lambda c: ratio(mean(hits(c)), c.level(c.y, c.best))),
+    "v_r": one("v_r", lambda c: ratio(mean(hits_on(c, c.deployed)), c.own(c.y, c.deployed))),
+    "v_b": one("v_b", lambda c: ratio(mean(hits_on(c, c.best)), c.own(c.y, c.best))),
     "e_p": one("e_p", entropy),
     "bce": one("bce", bce),
     "brier": one("brier", lambda c: mean((p - y) ** 2 for p, y in cells(c))),
@@ -686,5 +703,5 @@ def hundred(share: float | None) -> float | None:
     return None if share is None else 100 * share
 
 
-def ratio(a: float, b: float | None) -> float | None:
+def ratio(a: float | None, b: float | None) -> float | None:
     return a / b if b is not None and b > 0 else None

@@ -1,0 +1,71 @@
+"""What an evaluation leaves out, and why: cost measures, questions without a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pipelines.evaluate.core import Core, few
+from pipelines.evaluate.ground import Ground
+
+
+def costs_lacking(core: Core, ground: Ground) -> dict[str, dict[str, Any]]:
+    """Measure without figures → `reason`, and `known`: model → share of its labelled answers
+    whose cost is known. Measures that nobody knows anything of are not named."""
+    found: dict[str, dict[str, Any]] = {
+        name: {"reason": f"not known of {few(who)}", "known": dict.fromkeys(who, 0.0)}
+        for name, who in core.lacking.items()
+    }
+    for name in core.costs:
+        if name in ground.prices:
+            continue
+        both, labelled = core.priced(name)
+        share = np.round(both / np.maximum(labelled, 1), 4)
+        found[name] = {
+            "reason": _why(core, ground, name),
+            "known": dict(zip(core.model_ids, share.tolist(), strict=True)),
+        }
+    return found
+
+
+def _why(core: Core, ground: Ground, measure: str) -> str:
+    """Which condition of `ground.prepare` failed, and how much is known at all."""
+    of = core.part_priced(measure)
+    for part, cost in (
+        ("train", ground.train.costs[measure]), ("test", ground.test.costs[measure]),
+    ):  # fmt: skip
+        none = np.isnan(cost).all(axis=0)
+        if none.any():
+            names = [core.model_ids[k] for k in np.flatnonzero(none)]
+            return "; ".join(filter(None, (of, f"of no {part} question for {few(names)}")))
+    bare = int((~ground.available(measure).any(axis=1)).sum())
+    n = ground.test.n_queries
+    return f"{of}; {bare:,} of {n:,} test questions have no answer with a label and a known cost"
+
+
+def missing(facts: Mapping[str, Any]) -> list[str]:
+    """What an evaluation could not take from all questions, in words for people.
+
+    Args:
+        facts: of an `Evaluation`.
+    """
+    words = []
+    n, compared = facts["n_test"], facts["n_compared"]
+    if compared < n:
+        words.append(
+            f"best single model {facts['best_single']}: labels on {compared:,} of {n:,} test "
+            "questions; what is compared with it is over those"
+        )
+    lacking = {name: k for name, k in facts["labelled"].items() if k < n}
+    if lacking:
+        least = sorted(lacking.items(), key=lambda one: (one[1], one[0]))
+        words.append(
+            f"labels missing of {len(lacking)} models: "
+            + ", ".join(f"{name} has {k:,}" for name, k in least[:3])
+            + (", …" if len(least) > 3 else "")
+            + f" of {n:,}; each model's own rows are over the questions it has a label for"
+        )
+    lost = facts["costs_lacking"].items()
+    return words + [f"no figures in {measure}: {told['reason']}" for measure, told in lost]

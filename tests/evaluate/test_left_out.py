@@ -1,0 +1,72 @@
+"""An evaluation says which cost measures it leaves out, why, and whose labels are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core
+from pipelines.evaluate.run import evaluate
+from tests.evaluate.test_same_questions import Fixed, core_of
+
+
+def core(known: np.ndarray) -> Core:
+    """60 questions, 3 models; dollars where `known`, tokens everywhere."""
+    rng = np.random.default_rng(0)
+    made = core_of((rng.random((60, 3)) < [0.8, 0.6, 0.4]).astype(float))
+    usd = np.where(known, made.costs["usd"], np.nan)
+    return replace(made, costs={"usd": usd, "tokens": 1e5 * made.costs["usd"]})
+
+
+def facts(one: Core) -> dict:
+    return dict(evaluate(one, {"r": lambda seed: Fixed()}, resamples=5, points=5).facts)
+
+
+def test_a_measure_that_many_questions_lack_is_named_with_what_is_known_of_it() -> None:
+    known = np.ones((60, 3), bool)
+    known[:20] = False
+    known[20:26, 0] = False
+    found = facts(core(known))
+    assert found["measures"] == ["tokens"]
+    told = found["costs_lacking"]["usd"]
+    assert told["known"] == {"m0": 0.5667, "m1": 0.6667, "m2": 0.6667}
+    assert "known of 114 of 180 labelled answers (63.3%)" in told["reason"]
+    assert "10 of 30 test questions have no answer" in told["reason"]
+    assert [words for words in found["missing"] if "no figures in usd: known of 114" in words]
+
+
+def test_a_model_without_a_cost_in_one_part_is_named() -> None:
+    known = np.ones((60, 3), bool)
+    known[1::2, 1] = False  # train
+    assert "of no train question for m1" in facts(core(known))["costs_lacking"]["usd"]["reason"]
+
+
+def test_where_nothing_lacks_nothing_is_said() -> None:
+    found = facts(core(np.ones((60, 3), bool)))
+    assert found["costs_lacking"] == {}
+    assert found["missing"] == []
+    # The range that areas are over stands beside them.
+    assert found["cost_range"]["usd"] == pytest.approx([1e-3, 3e-3])
+
+
+def test_missing_labels_are_said_by_model() -> None:
+    one = core(np.ones((60, 3), bool))
+    y = one.labels.copy()
+    y[:8, 0] = y[:4, 2] = np.nan
+    words = facts(replace(one, labels=y, correct=y))["missing"]
+    assert words[0].startswith("best single model m0: labels on 26 of 30 test questions")
+    assert "labels missing of 2 models: m0 has 26, m2 has 28 of 30" in words[1]
+
+
+def test_the_router_that_needs_something_is_named() -> None:
+    class Needy(Fixed):
+        def scores(self, queries):
+            return queries.vectors()
+
+    one = core(np.ones((60, 3), bool))
+    with pytest.raises(BadInput, match="needs embeddings") as caught:
+        evaluate(one, {"r": lambda s: Fixed(), "needy": lambda s: Needy()}, resamples=5)
+    assert caught.value.where == "router 'needy'"
