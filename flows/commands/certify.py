@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,27 @@ from flows.show.options import (
     Scheme,
     Seed,
 )
+
+if TYPE_CHECKING:
+    from pipelines.evaluate.certificate import Certificate
+
+
+def tried(found: Certificate) -> list[str]:
+    """Which reference routers were tried, which were not, and what that does to the p-values."""
+    from pipelines.evaluate.certificate.crossfit import REFERENCE
+
+    names = [one.router for one in found.routers]
+    others = [name for name in REFERENCE if name not in names]
+    words = f"reference routers tried: {', '.join(names) or 'none'}"
+    if others:
+        words += f"; not tried: {', '.join(others)} ({found.routers_reason})"
+    lines = [words]
+    if names and others:
+        lines.append(
+            f"p-values are corrected for {len(names)} routers: with all {len(REFERENCE)}, as a "
+            "build tries them, they are larger"
+        )
+    return lines
 
 
 def command(
@@ -77,7 +98,9 @@ def command(
     write_json(folder / "certificate.json", found.to_json())
     written = folder / "certificate.json"
     said = {**found.to_json(), "path": written}
-    print_result(said, as_json, f"{found.verdict}: {found.words}", f"certificate: {written}")
+    print_result(
+        said, as_json, f"{found.verdict}: {found.words}", *tried(found), f"certificate: {written}"
+    )
     if gate and found.verdict == "not routable":
         raise GateFailed(
             "the release cannot tell routers apart",

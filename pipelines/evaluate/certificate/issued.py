@@ -85,7 +85,8 @@ def certify(
     Args:
         scheme: split scheme; by default `dense`, else the first in order.
         measure: cost measure; by default the first known of usd, tokens,
-            latency, params.
+            latency, params. Figures of cost are null unless it is known of every
+            labelled answer.
         cluster: `duplicates` or `task` to resample whole groups.
         routers: reference routers to try, names of `ROUTERS`;
             none when empty.
@@ -102,12 +103,14 @@ def certify(
         )
     core = core.take(usable)
     measure = first_measure(core.costs, measure)
+    part = "" if measure is None else core.part_priced(measure)
+    no_cost = f"{measure} is {part}; figures of cost need all of them" if part else core.no_cost
     scheme = None if scheme is None and not core.splits else default_scheme(core, scheme)
-    cost = core.costs[measure] if measure else None
+    cost = core.costs[measure] if measure and not part else None
     price = mean_costs(cost) if cost is not None else None
     single = best_single(core.labels, price)
     draws = Draws(core.n_queries, resamples, seed, core.clusters(cluster))
-    figures, models = pool_figures(core, cost, single, draws)
+    figures, models = pool_figures(core, cost, single, draws, no_cost)
     test = _test(core, scheme)
     compared = core.take(np.flatnonzero(~np.isnan(core.labels[:, single])))
     if compared.n_queries < core.n_queries:

@@ -45,6 +45,10 @@ IN_ORDER = (
 )
 
 
+#: Figures that need the cost of every labelled answer.
+OF_COST = ("cost_matched_mix", "gap_mix", "dominated_share")
+
+
 @dataclass(frozen=True)
 class Figure:
     """A value with its 95 % interval; null with a reason where it does not exist."""
@@ -57,7 +61,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class ModelFigure:
-    """One model: accuracy over the queries it has a label for, and mean cost if known."""
+    """One model: accuracy over the queries it has a label for, and the mean cost of its answers;
+    null where the cost of any labelled answer of the pool is unknown."""
 
     model_id: str
     accuracy: float | None
@@ -69,7 +74,7 @@ class ModelFigure:
 
 
 def pool_figures(
-    core: Core, cost: Floats | None, single: int, draws: Draws
+    core: Core, cost: Floats | None, single: int, draws: Draws, no_cost: str
 ) -> tuple[dict[str, Figure], list[ModelFigure]]:
     """Figures by name, and those of every model.
 
@@ -78,8 +83,9 @@ def pool_figures(
     A model's own accuracy is over all the questions that it has a label for.
 
     Args:
-        cost: (n, m) of the certificate's measure, or None.
+        cost: (n, m) of the certificate's measure, known of every labelled answer, or None.
         single: position of the best single model.
+        no_cost: why there is none.
     """
     y = core.labels
     compared = np.flatnonzero(~np.isnan(y[:, single]))
@@ -93,6 +99,8 @@ def pool_figures(
     figures: dict[str, Figure] = {}
     for k, name in enumerate(names):
         figures[name] = _figure(wide[:, k], replicates[:, k], "no query has a value")
+    if cost is None:
+        reasons |= dict.fromkeys(OF_COST, no_cost)
     figures.update({name: Figure(None, reason=reason) for name, reason in reasons.items()})
     _agree(figures)
     singles = replicates[:, len(names) :]
@@ -142,17 +150,16 @@ def _columns(
         "best_covers": np.where(can & ~np.isnan(y[:, single]), covered, np.nan),
         "redundancy": agreement(decided),
     }
-    reasons = _mix(core, cost, oracle, top, columns)
-    return columns, reasons | _luck(core, single, seed, columns)
+    _mix(core, cost, oracle, top, columns)
+    return columns, _luck(core, single, seed, columns)
 
 
 def _mix(
     core: Core, cost: Floats | None, oracle: Choice, top: Floats, columns: dict[str, Floats]
-) -> dict[str, str]:
+) -> None:
     """At the oracle's own mean cost: what the same money buys without looking at queries."""
     if cost is None:
-        why = core.no_cost
-        return {"cost_matched_mix": why, "gap_mix": why}
+        return
     y = core.labels
     spent = float(np.nanmean(at_choice(cost, oracle)))
     who = alone(known(y), ranked(y))
@@ -160,7 +167,6 @@ def _mix(
     weights = mix_weights(mean_costs(at_choice(cost, who)), singles.mean(axis=0), spent)
     mixed = singles @ weights
     columns["cost_matched_mix"], columns["gap_mix"] = mixed, top - mixed
-    return {}
 
 
 def _luck(core: Core, single: int, seed: int, columns: dict[str, Floats]) -> dict[str, str]:
@@ -215,7 +221,6 @@ def _dominance(
 ) -> NDArray[np.bool_] | None:
     """Share of models that another beats in accuracy at no more cost, on the same questions."""
     if cost is None:
-        figures["dominated_share"] = Figure(None, reason=core.no_cost)
         return None
     labels = core.labels
     off = dominated(levels(cost), np.nan_to_num(levels(labels), nan=0.0))
