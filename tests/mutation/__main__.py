@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         [
             # Without those that build with several processes, up to seven seconds each.
             "tests/calls/test_pricing.py",
+            "tests/calls/test_purse.py",
             *(
                 f"tests/calls/test_budget.py::test_{name}"
                 for name in (
