@@ -10,7 +10,7 @@ import pyarrow as pa
 from schemas.stored import Stored, register
 
 _COUNTS = """
-SELECT count(*) AS pairs, count(score) AS labelled,
+SELECT count(score) AS labelled, count(*) FILTER (score NOT IN (0, 1)) AS graded,
        count(*) FILTER (contested) AS contested,
        count(*) FILTER (decided_by = 'unreadable') AS unreadable,
        count(*) FILTER (score IS NULL) AS undecided,

@@ -93,7 +93,16 @@ def test_numbers_are_those_of_fresh_sql(release):
             "SELECT avg(score) FROM '@labels.parquet' JOIN '@queries.parquet' USING (query_id) "
             "WHERE task = 'odd'"
         )
-    assert f"| labels | {decided} decided of 17 pairs |" in card
+        rows = one("SELECT count(*) FROM '@labels.parquet'")
+        pairs = one("SELECT count(*) FROM '@queries.parquet'") * one(
+            "SELECT count(*) FROM '@models.parquet'"
+        )
+        graded = one("SELECT count(*) FROM '@labels.parquet' WHERE score > 0 AND score < 1")
+    # A pair without any answer has no row in `labels`, and is a pair.
+    assert pairs > rows
+    assert f"| labels | {decided} decided of {pairs} pairs |" in card
+    assert ("| model | mean score |" in card) == (graded > 0)
+    assert ("| model | accuracy |" in card) == (graded == 0)
     assert f"| contested labels | {contested} |" in card
     assert f"| per-query oracle | {100 * oracle:.1f} % |" in card
     assert f"${cost:,.4f} for 17 of 17" in card
