@@ -16,7 +16,7 @@ from flows.recipe_faults import Fault, line_of, of_validation, words_of
 from pipelines.collect.settings import provider_of
 from pipelines.environment import expanded
 from pipelines.errors import BadInput
-from schemas.recipe import Pool, Recipe, Source
+from schemas.recipe import Pool, Recipe, Recorded, Source
 
 
 def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
@@ -47,8 +47,7 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
         told = [] if notes is None else notes
         sources = list(_sources(content, path, told))
         found += sources
-        if not sources:
-            found += _recorded(content, path, told)
+        found += _recorded(content, path, told, sources=not sources)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
@@ -165,19 +164,39 @@ def _sources(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator[
             yield replace(fault, says=f"{error.what} ({error.where})") if _rows(error) else fault
 
 
-def _recorded(content: dict[str, Any], path: Path, notes: list[str]) -> Iterator[Fault]:
-    """Recorded answers are imported as a build would import them."""
+def _recorded(
+    content: dict[str, Any], path: Path, notes: list[str], *, sources: bool
+) -> Iterator[Fault]:
+    """Each recording by itself, then all as a build would import them.
+
+    Args:
+        sources: Whether the questions can be read, which the import needs.
+    """
     from flows.recorded_check import recorded_faults
+    from flows.recording_alone import alone_faults
 
     try:
         checked, base = load(path)
-    except BadInput:
-        return  # said elsewhere
-    if checked.collect.provider != "recorded":
+        models: set[str] | None = {model.model_id for model in checked.pool.models}
+    except BadInput:  # said elsewhere
+        checked, base, models = None, path.parent.absolute(), None
+    collect = content.get("collect")
+    if not isinstance(collect, dict) or collect.get("provider") != "recorded":
         return
-    for place, says, then in recorded_faults(checked, base, notes):
-        words = words_of(place, content)
-        yield Fault(str(path), line_of(path, place), words, says, then)
+    found: list[tuple[tuple[str | int, ...], str, str]] = []
+    faulty = set()
+    for number, said in enumerate(_entries(collect, "recorded")):
+        try:
+            entry = Recorded.model_validate(said)
+        except ValidationError:
+            continue  # said already
+        for within, says, then in alone_faults(entry, models, base):
+            faulty.add(number)
+            found.append((("collect", "recorded", number, *within), says, then))
+    if checked is not None and sources:
+        found += recorded_faults(checked, base, notes, faulty)
+    for place, says, then in found:
+        yield Fault(str(path), line_of(path, place), words_of(place, content), says, then)
 
 
 def _rows(error: BadInput) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 from flows.actions.metering import audit_imported
 from flows.recipe_faults import Place
-from pipelines import files
 from pipelines.collect.recorded import Imported, import_recorded
 from pipelines.errors import BadInput
 from pipelines.ingest import ingest
@@ -24,23 +23,16 @@ _SHOWN = 3
 Found = tuple[Place, str, str]
 
 
-def recorded_faults(recipe: Recipe, base: Path, notes: list[str]) -> Iterator[Found]:
-    """Files that are not there, columns, models and ids that do not fit, and what the metering
-    audit would stop.
+def recorded_faults(
+    recipe: Recipe, base: Path, notes: list[str], faulty: Collection[int] = ()
+) -> Iterator[Found]:
+    """Ids that do not fit, answers that stand twice, and what the metering audit would stop.
 
     Args:
         base: Folder that the recipe's paths start from.
+        faulty: Numbers of entries that are wrong by themselves: nothing more is said of them.
         notes: Gets what a build would say, such as rows about questions that are not asked.
     """
-    missing = False
-    for number, entry in enumerate(recipe.collect.recorded):
-        try:
-            files.expand(entry.path, base=base, where="collect.recorded")
-        except BadInput as error:
-            missing = True
-            yield ("collect", "recorded", number, "path"), error.what, error.next_step or ""
-    if missing:
-        return
     away = [one.name for one in map(from_catalog, recipe.sources) if one.kind != "files"]
     if away:
         notes.append(
@@ -52,22 +44,23 @@ def recorded_faults(recipe: Recipe, base: Path, notes: list[str]) -> Iterator[Fo
     except BadInput:
         return  # said of the source itself
     models = models_table(recipe.pool)
-    imported = None
+    imported, whole = None, not faulty
     for number, entry in enumerate(recipe.collect.recorded):
+        if number in faulty:
+            continue
         try:
             imported = import_recorded(queries, models, [entry], base=base)
         except BadInput as error:
-            imported = None
+            whole = False
             place: Place = ("collect", "recorded", number, *_within(error))
             yield place, _told(error), error.next_step or ""
-            break
-    if imported is not None and len(recipe.collect.recorded) > 1:
+    if whole and len(recipe.collect.recorded) > 1:
         try:
             imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
         except BadInput as error:
-            imported = None
+            whole = False
             yield ("collect", "recorded"), _told(error), error.next_step or ""
-    if imported is not None:
+    if whole and imported is not None:
         notes += imported.notes
         yield from _unmetered(recipe, imported, queries, models)
 

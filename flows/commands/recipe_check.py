@@ -17,8 +17,10 @@ def command(
 
     Keys and values, rules and scorers, the pool file, and local sources: a file that is
     not there, a column that does not exist, a `where` that matches nothing. Recorded answers
-    are read as a build reads them: ids that match no question, models that are not in the
-    pool, and what the metering audit would stop. Hub datasets and providers are not asked.
+    are read as a build reads them: columns that no row has and models that are not in the
+    pool, of all recordings; then, once these and the questions are right, ids that match no
+    question or stand twice, and what the metering audit would stop. Hub datasets and providers
+    are not asked.
 
     Example:
 

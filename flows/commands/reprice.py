@@ -25,7 +25,12 @@ def command(
 
     The release or ledger stays as it is: `responses.parquet`, `models.parquet` and
     `reprice.json` are written beside it. A model the table does not list keeps its costs
-    and is named; a cost without metered tokens is unknown.
+    and is named; a cost without metered tokens is unknown. The folder is for looking, and no
+    release: for a new version write the prices into the recipe, raise its version and build,
+    which asks nothing again.
+
+    The table is a CSV with the columns model_id, price_in, price_out (USD per million tokens)
+    and price_date, or the same rows in YAML or JSON, as a list or under `prices:`.
 
     Examples:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,12 +129,7 @@ class FileReader:
             if self.entry.other_models == "ignore":
                 self.counts["other_models"] += 1
                 return None
-            raise RecordedError(
-                f"the model {model!r} has responses but is not in the pool",
-                where=place,
-                next_step=f"add it to the pool ({did_you_mean(model, self.pool)}), or set "
-                "'other_models: ignore'",
-            )
+            raise not_in_the_pool([model], self.pool, self.entry, where=place)
         asked = self.index.get(str(said["query"]))
         if asked is None:
             self.counts["not_asked"] += 1
@@ -196,6 +191,24 @@ def _as_response(
         "given_score": score,
         "graded_against": against if against and against != asked.references else None,
     }
+
+
+def not_in_the_pool(
+    strangers: Sequence[str], pool: Collection[str], entry: Recorded, *, where: str
+) -> RecordedError:
+    """Models of a recording that the recipe does not have."""
+    first, one = strangers[0], len(strangers) == 1
+    column = entry.fields.model
+    here = column if column.isidentifier() else f"_row[{column!r}]"
+    renamed = f"{{{{ {{{first!r}: '…'}}.get({here}, {here}) }}}}"
+    return RecordedError(
+        f"the model{'' if one else 's'} {few(strangers)} "
+        f"ha{'s' if one else 've'} responses but {'is' if one else 'are'} not in the pool",
+        where=where,
+        next_step=f"add it to the pool ({did_you_mean(first, pool)}); where the file calls a model "
+        f'by another name, translate it: fields.model: "{renamed}"; or set '
+        "'other_models: ignore'",
+    )
 
 
 def few(names: Sequence[str]) -> str:

@@ -197,5 +197,6 @@ def _unreadable(path: Path, why: str) -> BadInput:
     return BadInput(
         f"the price table cannot be read: {why}",
         where=str(path),
-        next_step="give a YAML, JSON or CSV file, or OpenRouter's list of models",
+        next_step="give a CSV with the columns model_id, price_in, price_out, price_date, such "
+        "rows in YAML or JSON as a list or under 'prices:', or OpenRouter's list of models",
     )

@@ -25,6 +25,8 @@ class RecordedFields(Strict):
     """Which column of the recorded file says what. `query` matches `source_id`."""
 
     query: str
+    #: Column of the model, in the pool's names; or an expression that translates the file's own, as
+    #: in "{{ {'Llama 3.1': 'llama-70b'}.get(model, model) }}".
     model: str
     #: Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not wrong.
     text: str | None = None

@@ -169,6 +169,24 @@ def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
     assert made["METRIC"].compute(routed) == 0.75
 
 
+def test_both_price_tables_that_the_page_shows_are_read_alike(tmp_path: Path) -> None:
+    from pipelines.errors import BadInput
+    from pipelines.metering.price_tables import read_prices
+
+    page = (ROOT / "docs" / "howto" / "money.md").read_text()
+    found = []
+    for name, text in re.findall(r"cat > (\S+) <<'END'\n(.*?)END\n", page, re.S):
+        (tmp_path / name).write_text(text)
+        table = read_prices(tmp_path / name)
+        found.append({model: (p.input, p.output, p.date) for model, p in table.items()})
+    assert len(found) == 2
+    assert found[0] == found[1] != {}
+    (tmp_path / "p.yaml").write_text("models: [{model_id: a}]")
+    with pytest.raises(BadInput, match="price_in, price_out, price_date") as caught:
+        read_prices(tmp_path / "p.yaml")
+    assert "'prices:'" in str(caught.value)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(

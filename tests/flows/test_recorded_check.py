@@ -56,3 +56,43 @@ def test_a_good_recording_has_no_fault_and_its_notes_are_said(
     # The build says the same.
     assert run(["build", str(recipe), "-w", str(tmp_path / "yard"), "--until", "collect"]) == 0
     assert "rests on the ids alone" in capsys.readouterr().err
+
+
+def test_independent_faults_of_sources_recordings_and_pool_are_said_at_once(
+    tmp_path: Path,
+) -> None:
+    # Path, column, models, prices and source: each took a run of its own.
+    (entry,) = RECIPE["collect"]["recorded"]
+    (source,) = RECIPE["sources"]
+    (tmp_path / "more.jsonl").write_text(
+        "".join(json.dumps({"id": str(i), "model": m, "output": "1"}) + "\n"
+                for i, m in enumerate(["big", "hasty", "small"]))
+    )  # fmt: skip
+    recorded = [
+        {**entry, "path": "nowhere.jsonl", "fields": fields()},
+        {**entry, "fields": fields(text="outptu", prompt_tokens="tokns")},
+        {**entry, "path": "more.jsonl", "fields": fields()},
+    ]
+    plain = json.loads(json.dumps(source))  # no YAML alias
+    second = {**plain, "name": "other", "fields": {**plain["fields"], "question": "qestion"}}
+    change: dict[str, Any] = {"collect": {"provider": "recorded", "recorded": recorded}}
+    told = "\n".join(map(str, faults(str(write(tmp_path, **change)))))
+    for part in ("no file", "'outptu'", "'tokns'", "models 'big', 'small' have responses"):
+        assert part in told, part
+    # The recordings are looked at although source and pool are wrong as well.
+    priced = {"models": [{"model_id": "hasty", "price_in": 1.0}, {"model_id": "careful"}]}
+    change |= {"sources": [source, second], "pool": priced}
+    told = "\n".join(map(str, faults(str(write(tmp_path, **change)))))
+    for part in ("no file", "'outptu'", "'tokns'", "'qestion'", "no 'price_date'"):
+        assert part in told, part
+
+
+def test_a_files_own_names_of_models_are_translated_as_the_step_says(tmp_path: Path) -> None:
+    pool = {"models": [{"model_id": "careful"}, {"model_id": "hasty-2"}]}
+    (found,) = faults(str(write(tmp_path, pool=pool)))
+    said = found.next.partition("fields.model: ")[2].partition("; or set")[0]
+    renamed = json.loads(said).replace("…", "hasty-2")
+    assert (
+        faults(str(write(tmp_path, pool=pool, collect=recorded(fields=fields(model=renamed)))))
+        == []
+    )
