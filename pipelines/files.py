@@ -34,10 +34,11 @@ DATA_HINT = (
 
 
 class Line(dict[str, Any]):
-    """A row that knows its line of the file, counted from 1."""
+    """A row that knows its line, counted from 1, and, among several files, file and place."""
 
-    __slots__ = ("line",)
+    __slots__ = ("line", "place")
     line: int
+    place: str
 
 
 def expand(path: str, *, base: Path, where: str) -> list[Path]:

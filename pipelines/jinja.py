@@ -208,8 +208,9 @@ def _column(row: Row, name: str, where: str) -> Any:
 def _no_column(row: Row, what: str, where: str, name: str = "") -> NoColumn:
     columns = ", ".join(map(str, row))
     suggestion = did_you_mean(name, map(str, row)) if name else f"the columns are: {columns}"
-    line = getattr(row, "line", None)
+    line, place = getattr(row, "line", None), getattr(row, "place", None)
     at = f"{where}, line {line}" if line else where
+    at = f"{where}, in {place}" if place else at
     return NoColumn(what, where=at, next_step=f"{suggestion} (columns: {columns})")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
+from inspect import isclass
 from typing import Any
 
 from pipelines.errors import BadInput, UnknownName, did_you_mean
@@ -31,6 +32,8 @@ class Registry:
     kind: str
     group: str
     builtin: Mapping[str, str]
+    #: Methods that every part has; those of other packages are looked at.
+    methods: tuple[str, ...] = ()
 
     @cached_property
     def targets(self) -> dict[str, str]:
@@ -51,7 +54,8 @@ class Registry:
 
         Raises:
             UnknownName: nothing is registered under that name.
-            BadInput: what another package registered cannot be imported, or has another name.
+            BadInput: what another package registered cannot be imported, lacks a method, or
+                has another name.
         """
         if name not in self.targets:
             raise UnknownName(
@@ -71,6 +75,13 @@ class Registry:
                 where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
                 next_step="mend its entry point or what it names, or uninstall that package",
             ) from error
+        lacks = [one for one in self.methods if not callable(getattr(found, one, None))]
+        if lacks and isclass(found):  # what a function makes is seen when it is made
+            raise BadInput(
+                f"the {self.kind} {name!r} of another package has no method {lacks[0]!r}",
+                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
+                next_step=f"a {self.kind} has the methods {' and '.join(self.methods)}",
+            )
         calls_itself = getattr(found, "name", name)
         if isinstance(calls_itself, str) and calls_itself != name:
             raise BadInput(

@@ -72,6 +72,33 @@ def test_doctor_lists_what_works_and_what_does_not(
     assert "other of hexpack" in words
 
 
+def test_a_router_of_another_package_has_both_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "hexroutes-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hexroutes\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[routeyard.routers]\nhalf = hexroutes:Half\nwhole = hexroutes:Whole\n"
+    )
+    (tmp_path / "hexroutes.py").write_text(
+        "class Half:\n    name = 'half'\n    def fit(self, train): ...\n"
+        "class Whole(Half):\n    name = 'whole'\n    def scores(self, queries): ...\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ours = registries()["routeyard.routers"]
+    routers = Registry(ours.kind, ours.group, ours.builtin, ours.methods)
+    # Trap: doctor and the zoo's list took it, and an evaluation ended in an AttributeError.
+    with pytest.raises(BadInput, match="'half' of another package has no method 'scores'"):
+        routers.get("half")
+    monkeypatch.setattr(
+        "flows.actions.doctor_parts.registries", lambda: {"routeyard.routers": routers}
+    )
+    works, wrong = added()
+    assert works == ["router whole of hexroutes"]
+    assert any("has no method 'scores'" in one for one in wrong)
+
+
 def test_every_registry_and_group_is_known_and_documented() -> None:
     made = {
         f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}".removesuffix(".__init__")

@@ -112,4 +112,5 @@ def command(
     print(f"written: {recipe}")
     for one in done.lacks:
         print(f"lacks: {one}")
-    print(f"next: routeyard recipe check {recipe}; routeyard build {recipe}")
+    first = "" if "question" in done.guess.fields else "add fields.question to the recipe; "
+    print(f"next: {first}routeyard recipe check {recipe}; routeyard build {recipe}")

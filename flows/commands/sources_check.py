@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from flows.show.options import Json
 def command(
     name: Annotated[str, typer.Argument(help="A source of the catalog.")],
     file: Annotated[
-        Path | None, typer.Option(help="CSV, JSONL or Parquet to read instead of the hub.")
+        str | None, typer.Option(help="CSV, JSONL or Parquet, or a glob, instead of the hub.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=1000, help="Rows to read.")] = 5,
     as_json: Json = False,
@@ -34,8 +33,6 @@ def command(
     from pipelines.ingest.check import check, sample
 
     found = entry(name)
-    if file is not None and not file.is_file():
-        raise SourceError(f"there is no file {file}", next_step="correct --file")
     read = sample(found.source, file, rows=rows)
     if not read:
         raise SourceError("there are no rows", where=str(file or found.source.hub_id))

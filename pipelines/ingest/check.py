@@ -63,8 +63,8 @@ def check(entry: Entry, rows: Sequence[Mapping[str, Any]]) -> Checked:
     )
 
 
-def sample(source: Source, file: Path | None, *, rows: int) -> list[Mapping[str, Any]]:
-    """The first rows of a file, or of the hub dataset, streamed.
+def sample(source: Source, file: str | None, *, rows: int) -> list[Mapping[str, Any]]:
+    """The first rows of a file or of those that a glob names, or of the hub dataset, streamed.
 
     Raises:
         SourceError: the file or the hub cannot be read.
@@ -72,10 +72,11 @@ def sample(source: Source, file: Path | None, *, rows: int) -> list[Mapping[str,
     return list(islice(_rows(source, file), rows))
 
 
-def _rows(source: Source, file: Path | None) -> Iterator[Mapping[str, Any]]:
+def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
     where = f"source {source.name!r}"
     if file is not None:
-        yield from files.rows(file)
+        for path in files.expand(file, base=Path.cwd(), where="--file"):
+            yield from files.rows(path)
         return
     if source.kind == "files":
         for path in files.expand(str(source.path), base=Path.cwd(), where=where):

@@ -18,6 +18,7 @@ from pipelines.ingest.guess_nested import (
     settle_question,
     settle_wrong,
     several_questions,
+    text_inside,
     turns_column,
     wrong_options,
 )
@@ -85,7 +86,8 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     found = Guess()
     columns = list(dict.fromkeys(str(name) for row in rows for name in row))
     for name, column in (given or {}).items():
-        found.say(name, reach(column), "as given")
+        # An expression is one, unless a column is called so.
+        found.say(name, reach(column) if column in columns else column, "as given")
     used = set((given or {}).values())
     options = _option_columns(columns, used)
     wrong = wrong_options([c for c in columns if c not in used])
@@ -111,6 +113,13 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
         if named is not None:
             found.say("id", reach(named), f"by its name, {named!r}, and it differs in every row")
             used.add(named)
+    if "question" not in found.fields and not nested:
+        inside = text_inside([c for c in columns if c not in used], rows)
+        if inside is not None:
+            column, key = inside
+            found.say(
+                "question", f"{{{{ _row[{column!r}][{key!r}] }}}}", f"the {key!r} of {column!r}"
+            )
     settle_choices(found, rows)
     settle_references(found, rows)
     settle_question(found, rows)

@@ -65,6 +65,20 @@ def _context(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def text_inside(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
+    """(column, key) of an object whose text is long enough for a question, in every row."""
+    for column in columns:
+        seen = [row.get(column) for row in rows]
+        objects = [v for v in seen if isinstance(v, dict)]
+        if not objects or len(objects) < len(seen):
+            continue
+        for key in ("question", "prompt", "query", "problem", "text", "stem", "input"):
+            texts = [v[key] for v in objects if isinstance(v.get(key), str)]
+            if len(texts) == len(seen) and sum(map(len, texts)) >= 8 * len(texts):
+                return column, key
+    return None
+
+
 def _first_turn(given: Sequence[Any]) -> tuple[int, str] | None:
     """(place, part) of what a person says first in a chat: a list of {from, value} or the like."""
     seen = [v for v in given if isinstance(v, list) and v and all(isinstance(t, dict) for t in v)]

@@ -86,5 +86,16 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
         return where, rows, origin
     found = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
     origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
-    rows = (row for path in found for row in files.rows(path, source.format))
+    several = len(found) > 1
+    rows = _placed(found, source.format) if several else files.rows(found[0], source.format)
     return ", ".join(path.name for path in found), rows, origin
+
+
+def _placed(paths: list[Path], declared: str | None = None) -> Iterator[dict[str, Any]]:
+    """Rows of several files, each of which knows its file and where it stands there."""
+    for path in paths:
+        for number, row in enumerate(files.rows(path, declared)):
+            line = getattr(row, "line", None)
+            told = row if isinstance(row, files.Line) else files.Line(row)
+            told.place = f"{path.name}, " + (f"row {number}" if line is None else f"line {line}")
+            yield told

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.ingest.filters import Filtered
-from pipelines.ingest.row import Row, RowReader
+from pipelines.ingest.row import Row, RowReader, place_of
 from pipelines.jinja import letter
 from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
@@ -89,7 +89,7 @@ def to_queries(
             break
         if not filtered.takes(row):
             continue
-        place = f"{where}, row {number}"
+        place = place_of(row, where, number)
         source_id, question = reader.question(row, number)
         if filtered.excludes(row):
             removed.append((f"{source.name}|{source_id}", "excluded", place))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.files import Line
 from pipelines.ingest.listed import options
 from pipelines.ingest.listed import references as listed_references
 from pipelines.jinja import Sparse, compile_field, letter
@@ -52,7 +53,7 @@ class RowReader:
         Raises:
             SourceError: there is no question.
         """
-        place = f"{self.where}, row {number}"
+        place = place_of(row, self.where, number)
         if "scorer" in self._read:
             self.scorer_name = _text(self._read["scorer"](row))
             self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
@@ -106,7 +107,7 @@ class RowReader:
                 before others has no text; what is listed is no text.
             NoColumn: no row so far has the column of the references.
         """
-        place = f"{self.where}, row {number}"
+        place = place_of(row, self.where, number)
         here = f"{place}, id {source_id!r}"
         choices = self._listed("choices", options, row, here)
         references = self._listed("references", listed_references, row, here)
@@ -141,6 +142,11 @@ class RowReader:
         return {name: self._read[f"metadata:{name}"](row) for name in self.fields.metadata}
 
 
+def place_of(row: Row, where: str, number: int) -> str:
+    """File and line of a row that knows them, else its number in the source, from 0."""
+    return getattr(row, "place", None) or f"{where}, row {number}"
+
+
 def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Row]:
     """The rows, or one for each item of the list that `source.each` names.
 
@@ -156,11 +162,14 @@ def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Ro
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise SourceError(
                 f"'each' of source {source.name!r} gives no list",
-                where=f"{where}, row {number}",
+                where=place_of(row, where, number),
                 next_step="name a column that holds a list, or take 'each' away",
             )
         for index, item in enumerate(items):
-            yield {**row, "_item": item, "_index": index}
+            one = Line({**row, "_item": item, "_index": index})
+            if place := getattr(row, "place", None):
+                one.place = place
+            yield one
 
 
 def _complete(source: Source) -> tuple[Fields, str]:

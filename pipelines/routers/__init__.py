@@ -14,6 +14,7 @@ from pipelines.routers.base import Examples, Queries, Router
 ROUTERS = Registry(
     kind="router",
     group="routeyard.routers",
+    methods=("fit", "scores"),
     builtin={
         "avengers-pro": "pipelines.routers.clusters.avengers_pro:AvengersPro",
         "best-generalist": "pipelines.routers.references.generalist:BestGeneralist",

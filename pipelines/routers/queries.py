@@ -58,8 +58,8 @@ class Queries:
         if self.embeddings is None:
             raise BadInput(
                 "this router needs embeddings of the questions, and there are none",
-                next_step="pass --embed (or --embeddings FILE), or release with "
-                "`include_embeddings: true`",
+                next_step="pass --embed (from Python: embed=True) or --embeddings FILE, or release "
+                "with `include_embeddings: true`",
             )
         return self.embeddings
 

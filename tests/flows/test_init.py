@@ -296,6 +296,36 @@ def test_a_hole_among_the_options_is_said_before_a_build_finds_it(tmp_path: Path
     assert any("1 of 6 rows have an option without a text" in one for one in done.lacks)
 
 
+@pytest.mark.parametrize("given", [None, "item.words"])
+def test_a_question_within_an_object_is_found_or_named(given: str | None, tmp_path: Path) -> None:
+    key = "text" if given is None else "words"
+    rows = [{"item": {key: f"Capital of {k}?"}, "options": {"A": v, "B": "Bonn"}, "gold": ["A"]}
+            for k, v in CAPITALS.items()]  # fmt: skip
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = {} if given is None else {"question": given}
+    done = start_recipe(tmp_path / "a.yaml", str(path), given=named)
+    assert done.lacks == []
+    checked, base = load(str(done.recipe))
+    query = ingest(checked.sources, base=base).queries.to_pylist()[0]
+    assert (query["question"], query["choices"]) == ("Capital of France?", ["Paris", "Bonn"])
+    assert query["references"] == ["A"]
+
+
+def test_without_a_question_the_answers_are_still_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"item": {"n": i}, "gold": ["Rome"]} for i in range(6)]
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["init", str(tmp_path / "a.yaml"), "--from", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "no column looks like questions" in shown
+    # Trap: it named the references and said in the same breath that no column holds the answers.
+    assert "no column holds the answers" not in shown
+    assert "next: add fields.question to the recipe" in shown
+
+
 @pytest.mark.parametrize(("part", "known"), [("aliases", True), ("spans", False)])
 def test_the_parts_of_a_nested_answer_are_not_the_answers(
     part: str, known: bool, tmp_path: Path

@@ -138,6 +138,7 @@ def test_a_check_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtur
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text("question,answer,level\nWhat is 1+1?,#### 2,easy\n", encoding="utf-8")
     assert run(["sources", "check", "gsm8k", "--file", str(good)]) == 0
+    assert run(["sources", "check", "gsm8k", "--file", str(good.parent / "goo*.csv")]) == 0
     assert "not in the catalog: level" in capsys.readouterr().out
     bad.write_text("problem,answer\nWhat is 1+1?,#### 2\n", encoding="utf-8")
     assert run(["sources", "check", "gsm8k", "--file", str(bad)]) == 3

@@ -65,6 +65,24 @@ def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path
             assert SCORERS.get(scorer).read(asked, "Answer: 50%").outcome == outcome, policy
 
 
+@pytest.mark.parametrize(("ending", "at"), [("jsonl", "line 2"), ("csv", "row 1")])
+def test_a_fault_in_one_of_several_files_names_the_file_and_its_own_row(
+    tmp_path: Path, ending: str, at: str
+) -> None:
+    # Trap: rows were counted through all files of a glob, and every file was named.
+    write(tmp_path, f"a.{ending}", ROWS[:2])
+    write(tmp_path, f"b.{ending}", [ROWS[2], {"id": "d", "question": "", "answer": "4"}])
+    with pytest.raises(SourceError, match="without a question") as caught:
+        ingest([source(f"*.{ending}")], base=tmp_path)
+    assert caught.value.where == f"b.{ending}, {at}"
+    # An item of a list is at the place of its row.
+    fields = {"question": "{{ _item }}", "references": "answer"}
+    each = source(f"*.{ending}", each="{{ [question] }}", fields=fields)
+    with pytest.raises(SourceError) as caught:
+        ingest([each], base=tmp_path)
+    assert caught.value.where == f"b.{ending}, {at}"
+
+
 def test_a_row_says_itself_what_percent_is_and_a_strange_word_is_refused(tmp_path: Path) -> None:
     rows = [{"id": "a", "question": "Which?", "answer": "5", "percent": "points"}]
     fields = {"id": "id", "question": "question", "references": "answer", "metadata": ["percent"]}

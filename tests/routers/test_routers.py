@@ -94,8 +94,10 @@ def test_without_validation_the_defaults_hold(name: str) -> None:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_without_embeddings_the_error_says_what_to_do(name: str) -> None:
     bare = Examples(Queries(("q",), np.array(["t"])), ("m",), np.ones((1, 1)))
-    with pytest.raises(BadInput, match="needs embeddings"):
+    with pytest.raises(BadInput, match="needs embeddings") as caught:
         ROUTERS.get(name)().fit(bare)
+    # Trap: --embed is no Python.
+    assert "--embed (from Python: embed=True)" in str(caught.value)
 
 
 def test_hyperparameters_are_chosen_on_validation_only() -> None:

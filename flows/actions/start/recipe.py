@@ -66,6 +66,7 @@ def start_recipe(
         )
     source, rows, unread = look(origin, recipe, config, split)
     known = {str(name) for row in rows for name in row}
+    given = {name: _reached(column, known) for name, column in given.items()}
     for name, column in given.items():
         if column not in known and "{{" not in column:
             raise BadInput(
@@ -100,6 +101,12 @@ def start_recipe(
     return Started(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
 
 
+def _reached(column: str, known: set[str]) -> str:
+    """A name within a nested column as an expression; any other as it is."""
+    inside = column not in known and column.partition(".")[0] in known
+    return f"{{{{ {column} }}}}" if inside and re.fullmatch(r"\w+(\.\w+)+", column) else column
+
+
 def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Suggested:
     if named is not None:
         from pipelines.scorers import SCORERS
@@ -107,9 +114,10 @@ def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Sugg
         if named != "none":
             SCORERS.get(named, where="--scorer")
         return Suggested(named, "as given")
-    if "question" not in guess.fields or "references" not in guess.fields:
+    if "references" not in guess.fields:
         return Suggested("none", "no column holds the answers")
-    questions = [str(v or "") for v in values(guess.fields["question"], rows)]
+    asked = guess.fields.get("question")
+    questions = [str(v or "") for v in values(asked, rows)] if asked else [""] * len(rows)
     references = [_texts(v) for v in values(guess.fields["references"], rows)]
     mapped = guess.fields.get("choices")
     choices = [_options(v) for v in values(mapped, rows)] if mapped else [[] for _ in rows]

@@ -54,8 +54,8 @@ def battles_on(
     if core.embeddings is None:
         raise BadInput(
             "pair routers need embeddings of the questions, and there are none",
-            next_step="pass --embed (or --embeddings FILE), or release with "
-            "`include_embeddings: true`",
+            next_step="pass --embed (from Python: embed=True) or --embeddings FILE, or release "
+            "with `include_embeddings: true`",
         )
     if basis == LABELS or preferences is None or not preferences.num_rows:
         if basis not in (None, LABELS):

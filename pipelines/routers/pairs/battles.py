@@ -93,7 +93,8 @@ def from_preferences(
     if missing:
         raise BadInput(
             f"{len(missing)} question(s) with preferences have no embedding, such as {missing[0]}",
-            next_step="pass --embed, or --embeddings FILE with all questions of the release",
+            next_step="pass --embed (from Python: embed=True), or --embeddings FILE with all "
+            "questions of the release",
         )
     names = tuple(sorted({row[side] for row in rows for side in ("model_a", "model_b")}))
     at = {name: position for position, name in enumerate(names)}
