@@ -38,8 +38,8 @@ def tried(found: Certificate) -> list[str]:
     lines = [words]
     if names and others:
         lines.append(
-            f"p-values are corrected for {len(names)} routers: with all {len(REFERENCE)}, as a "
-            "build tries them, they are larger"
+            f"p-values are corrected for {len(names)} of {len(REFERENCE)} routers: a build that "
+            "tries them all gives larger ones"
         )
     return lines
 

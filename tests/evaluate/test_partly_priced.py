@@ -38,4 +38,4 @@ def test_certify_says_which_reference_routers_it_tried() -> None:
     words = " ".join(tried(certify(core(np.ones((60, 3), bool)), resamples=20)))
     assert "reference routers tried: task-map; not tried: kmeans, knn, mf, mlp" in words
     assert "the questions have no embeddings" in words
-    assert "corrected for 1 routers: with all 5" in words
+    assert "corrected for 1 of 5 routers" in words
