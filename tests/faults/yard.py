@@ -24,7 +24,7 @@ from tests.calls.loopback import Do, Loopback, answer, completion
 
 ROOT = Path(__file__).parents[2]
 STAGES = ("ingest", "pool", "collect", "label", "embed", "curate", "audit", "certify", "release")
-#: Calls that a lane has in flight at most; two lanes of a kill are what it can lose.
+#: Calls that a lane has at the server at most.
 CONCURRENCY = 4
 MODELS = ("m0", "m1", "m2")
 _PROVIDER = {"name": "p", "base_url": "${ROUTEYARD_FAULTS_URL}"}
