@@ -37,7 +37,7 @@ class AuditSaid:
 
 
 def audit_workspace(workspace: Path, recipe: str | None) -> AuditSaid:
-    """Audit the ledger; without one the recipe's recording, or what the last build's audit found.
+    """Audit a recipe's recording, or else the ledger; without one, what the last build found.
 
     Raises:
         BadInput: there is neither ledger nor recording nor a build.
@@ -47,9 +47,8 @@ def audit_workspace(workspace: Path, recipe: str | None) -> AuditSaid:
 
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
-        if not ledger_exists(workspace):
-            return audit_recording(checked, base)
-    elif checked is None and not ledger_exists(workspace):
+        return audit_recording(checked, base)
+    if checked is None and not ledger_exists(workspace):
         last = _last_build(workspace)
         if last is not None:
             return last
@@ -84,23 +83,24 @@ def _last_build(workspace: Path) -> AuditSaid | None:
     """What the audit of the newest build found; None where nothing was audited yet."""
     import duckdb
 
+    from flows.workspace.seal import intact
     from pipelines.metering.audit import apply_waivers
     from pipelines.metering.findings import MeteringFinding
     from schemas.recipe import Waiver
 
-    audits = sorted(workspace.glob("stages/audit/*/findings.json"), key=lambda p: p.stat().st_mtime)
-    if not audits:
+    whole = [at for at in workspace.glob("stages/audit/[!.]*") if intact(at, thoroughly=True)]
+    if not whole:
         return None
-    folder = audits[-1].parent
+    folder = max(whole, key=lambda at: (at / "stage.json").stat().st_mtime)
     said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
     findings = [
         MeteringFinding(**{**one, "rows": tuple((str(q), int(n)) for q, n in one["rows"])})
-        for one in json.loads(audits[-1].read_text(encoding="utf-8"))
+        for one in json.loads((folder / "findings.json").read_text(encoding="utf-8"))
     ]
     waivers = [Waiver.model_validate(one) for one in said["parameters"]["waivers"]]
-    pattern = str(workspace / "stages" / "ingest" / "*" / "queries.parquet")
+    pattern = str(workspace / "stages" / "ingest" / "[!.]*" / "queries.parquet")
     ids = {}
-    if findings and any(workspace.glob("stages/ingest/*/queries.parquet")):
+    if findings and any(workspace.glob("stages/ingest/[!.]*/queries.parquet")):
         with duckdb.connect() as connection:
             named = "SELECT DISTINCT query_id, source, source_id FROM read_parquet(?)"
             ids = {q: (s, i) for q, s, i in connection.execute(named, [pattern]).fetchall()}

@@ -87,9 +87,9 @@ def check_metering(recipe: Recipe, audited: Done) -> None:
     raise GateFailed(
         f"the metering audit stops this release: {'; '.join(standing[:5])}{more}",
         where=f"benchmark {recipe.name} {recipe.version}; {audited.folder}/findings.json",
-        next_step="`routeyard audit metering` names the answers; mend the cause, or waive it by "
-        "name in the recipe: release.waivers: [{gate: metering, reason: …}]; the card will print "
-        "the reason",
+        next_step="`routeyard audit metering --recipe FILE` names the answers; mend the cause, or "
+        "waive it by name in the recipe: release.waivers: [{gate: metering, reason: …}]; the card "
+        "will print the reason",
     )
 
 

@@ -58,7 +58,7 @@ class RowReader:
             self.scorer_name = _text(self._read["scorer"](row))
             self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
         source_id = str(self._read["id"](row)) if "id" in self._read else str(number)
-        says = hash(repr(list(row.items())))
+        says = hash(repr(row["_item"] if "_item" in row else list(row.items())))
         first, said = self._ids.setdefault(source_id, (number, says))
         if first != number:
             self._twice.append((source_id, number, said == says))

@@ -154,3 +154,9 @@ def test_an_empty_cell_is_no_answer(tmp_path: Path) -> None:
     assert "1 rows hold neither text nor score" in " ".join(found.notes)
     found = run(tmp_path, [row("a", output=""), row("b", output=float("nan"))])  # type: ignore[arg-type]
     assert found.responses.column("text").to_pylist() == [""]
+
+
+def test_one_answer_recorded_with_two_latencies_is_one_answer(tmp_path: Path) -> None:
+    fields = FIELDS | {"latency_s": "took"}
+    found = run(tmp_path, [row(took=1.0), row(took=1.2)], fields=fields, duplicates="missing")
+    assert found.responses.column("text").to_pylist() == ["4"]

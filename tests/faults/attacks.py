@@ -15,7 +15,7 @@ class Row:
         lost: Answers or files that were acknowledged and are gone.
         invented: Answers, labels or figures that nobody gave.
         paid_twice: Answers that the server gave more than once; None where nothing is paid.
-        in_flight: The most that could be on its way when the attack came: the bound of
+        in_flight: What was on its way when the attack came: the bound of
             `paid_twice`.
     """
 

@@ -36,7 +36,9 @@ def on_their_way(yard: Yard, stage: str) -> int:
 
     A call is on its way until its answer is on disk; answers are committed in groups.
     """
-    time.sleep(0.05)  # what a killed process sent last is still being read
+    before = -1
+    while before != (before := sum(yard.server.seen.values())):
+        time.sleep(0.3)  # what a killed process sent last may still be on its way to the server
     asked = sum(model in ASKED[stage] for model, *_ in yard.server.seen)
     return asked - sum((model in MODELS) == (stage == "collect") for _, model, _ in yard.kept())
 

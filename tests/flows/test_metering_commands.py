@@ -89,11 +89,12 @@ def test_what_the_recipe_waives_is_printed_with_its_reason(
     yard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     waivers = [{"gate": "metering:usage_missing", "reason": "Recorded without usage."}]
-    recipe = str(write(tmp_path / "recipe", release={"waivers": waivers}))
+    asked = {"provider": "openai"}  # recorded answers are in no ledger
+    recipe = str(write(tmp_path / "recipe", release={"waivers": waivers}, collect=asked))
     assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 3
     assert "usage_missing: bad: waived: Recorded without usage." in capsys.readouterr().out
     waivers[0]["gate"] = "metering"
-    write(tmp_path / "recipe", release={"waivers": waivers})
+    write(tmp_path / "recipe", release={"waivers": waivers}, collect=asked)
     assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 0
     shown = capsys.readouterr().out
     assert shown.count("waived: Recorded without usage.") == 3

@@ -108,7 +108,8 @@ def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], s
     models, asked = set(), set()
     for path in paths:
         for row in files.rows(path):
-            models.add(str(model(row)))
+            if (name := model(row)) not in (None, ""):
+                models.add(str(name))
             asked.add(str(query(row)))
     return models, asked
 

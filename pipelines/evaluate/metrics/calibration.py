@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed
 from pipelines.large.rows import by_rows
+from pipelines.routers.base import no_chances
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ def bin_sums(p: Floats, y: Floats) -> Floats:
 
     def work(p: Floats, y: Floats) -> Floats:
         known = ~np.isnan(y)
-        where = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+        where = np.clip((p * BINS).astype(np.int64), 0, BINS - 1)
         out = np.zeros((len(p), 2 * BINS))
         rows = np.broadcast_to(np.arange(len(p))[:, None], p.shape)
         np.add.at(out, (rows[known], where[known]), (p - y)[known])
@@ -67,7 +68,7 @@ def ece(sums: Floats) -> Floats:
 
 
 def _probabilities(shown: Routed) -> bool:
-    return bool(shown.scores.min() >= 0 and shown.scores.max() <= 1)
+    return no_chances(shown.scores) is None
 
 
 def _mean_of_cells(shown: Routed, cells: Callable[[Floats, Floats], Floats]) -> Found:
