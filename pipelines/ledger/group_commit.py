@@ -33,7 +33,7 @@ class GroupCommit:
     Args:
         commit: Makes a group durable, or raises.
         run: Runs one piece of work in a transaction of its own, or raises.
-        idle: Called when nothing was asked for `idle_seconds`.
+        idle: Called every `idle_seconds`, busy or not, at most one group later.
 
     After a fault nothing more is accepted, and every waiting caller is told:
     an answer that is not kept would be paid for twice.
@@ -53,6 +53,7 @@ class GroupCommit:
         self._idle_seconds = idle_seconds
         self._rows, self._seconds = group_rows, group_seconds
         self._queue: queue.SimpleQueue[Appended | _Task | None] = queue.SimpleQueue()
+        self._rested = time.monotonic()
         self.failed: BaseException | None = None
         self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
         self._thread.start()
@@ -83,7 +84,7 @@ class GroupCommit:
                 if waiting:
                     waiting = self._keep(waiting)
                 else:
-                    self._guard(self._idle)
+                    self._rest()
                 continue
             if isinstance(item, Appended):
                 if not waiting:
@@ -105,7 +106,14 @@ class GroupCommit:
             self._guard(lambda: self._commit(waiting))
         for item in waiting:
             item.done(self.failed)
+        # Who answers steadily never waits in vain, and would be taken for silent.
+        if time.monotonic() - self._rested >= self._idle_seconds:
+            self._rest()
         return []
+
+    def _rest(self) -> None:
+        self._guard(self._idle)
+        self._rested = time.monotonic()
 
     def _perform(self, task: _Task) -> None:
         results: list[Any] = []

@@ -8,7 +8,6 @@ Values stand as `?` in every statement.
 from __future__ import annotations
 
 import abc
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -47,7 +46,6 @@ class SqlLedger(abc.ABC):
     def __init__(self, *, group_rows: int, group_seconds: float) -> None:
         self._owner = Owner.this_process()
         self._registered = False
-        self._beaten = 0.0
         self._closed = False
         self._group = GroupCommit(
             commit=self._commit,
@@ -209,7 +207,7 @@ class SqlLedger(abc.ABC):
     ) -> Future[list[Granted]]:
         def work(execute: Execute) -> list[Granted]:
             self._registered = True
-            self._beat_now(execute)
+            self._beat(execute)
             owner = self._owner.name
 
             def lives(name: str) -> bool:
@@ -236,10 +234,7 @@ class SqlLedger(abc.ABC):
     def _commit(self, group: Sequence[Appended]) -> None:
         ended = [(a.request_hash, a.sample) for i in group if i.settles for a in i.attempts]
 
-        def keep(execute: Execute) -> None:
-            # Who answers steadily is never idle, and would be taken for silent.
-            if self._registered and time.monotonic() - self._beaten >= Owner.HEARTBEAT_S:
-                self._beat_now(execute)
+        def keep(_: Execute) -> None:
             self._insert([attempt for item in group for attempt in item.attempts])
             self._unclaim(ended)
 
@@ -251,7 +246,7 @@ class SqlLedger(abc.ABC):
 
     def _claim(self, keys: Sequence[AnswerKey], after: int, execute: Execute) -> Claim:
         self._registered = True
-        self._beat_now(execute)
+        self._beat(execute)
         settled: set[AnswerKey] = set()
         holders: dict[AnswerKey, str] = {}
         for marks, chunk in _chunks(sorted({request_hash for request_hash, _ in keys})):
@@ -287,11 +282,7 @@ class SqlLedger(abc.ABC):
 
     def _beat_when_registered(self) -> None:
         if self._registered:
-            self._transact(self._beat_now)
-
-    def _beat_now(self, execute: Execute) -> None:
-        self._beat(execute)
-        self._beaten = time.monotonic()
+            self._transact(self._beat)
 
     def _leave(self, execute: Execute) -> None:
         execute("DELETE FROM claims WHERE owner = ?", (self._owner.name,))
