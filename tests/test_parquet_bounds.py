@@ -108,8 +108,8 @@ def test_lengths_that_pages_leave_open_are_added_up(
     pq.write_table(pa.table({"a": column}), path, store_schema=False)
     # Of 3 × 20,000 + 5,000 bytes of text, 4 for each position, one for each row and two pages.
     with pq.ParquetFile(path) as file:
-        texts = bounds._measured(path, file.schema, {0: 0})
-    assert texts == 3 * 20_000 + 5_000
+        texts = bounds._Column(file.schema.column(0), 0)
+    assert bounds._measured(path, texts) == 3 * 20_000 + 5_000
 
 
 def test_a_table_of_a_release_may_say_the_same_in_millions_of_rows(
@@ -143,6 +143,14 @@ def test_a_page_header_that_cannot_be_read_is_a_damaged_file(tmp_path: Path, at:
     data = bytearray(path.read_bytes())
     data[at] = 0xFF
     path.write_bytes(data)
+    with pytest.raises(SourceError, match="cannot be read"):
+        bounded(path)
+
+
+def test_a_column_whose_name_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"name": [1]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"name", b"\xb9ame"))
     with pytest.raises(SourceError, match="cannot be read"):
         bounded(path)
 

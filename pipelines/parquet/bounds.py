@@ -2,13 +2,13 @@
 
 One long text that a dictionary holds once and a million rows point to takes some kilobytes, and
 gigabytes when it is read; so do rows that are all alike, and zeros that were packed. What a file
-comes to is added up from the headers of its pages; only where they leave it open are texts read,
-as positions in their dictionaries, and their lengths added up.
+comes to is added up from the headers of its pages and the lengths that texts are written with;
+only where these leave it open are texts read, as positions in their dictionaries, and added up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,14 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.files import MAX_RATIO, damaged, regular, too_large
-from pipelines.parquet.pages import WrongPage, pages
+from pipelines.parquet.deltas import LENGTHS, TEXTS, length
+from pipelines.parquet.pages import Page, WrongPage, pages
 
 #: A table of a release may unfold to so many times its size: of labels most columns say the same
 #: in each row, and millions of them reach some hundreds. Nothing else that is written does.
 RELEASED = 5_000
 #: So many bytes are read of any file.
 ANYWAY = 500_000_000
-_PLAIN_DICTIONARY, _DELTA_BYTE_ARRAY, _RLE_DICTIONARY = 2, 7, 8
+_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}
 #: Rows that are read together, and bytes that they may come to where a text repeats the last.
 _ROWS, _TOGETHER = 1 << 16, 1 << 26
@@ -42,7 +43,7 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
     try:
         with pq.ParquetFile(path) as file:
             fits = _fits(path, file, most)
-    except (pa.ArrowException, WrongPage, OSError) as error:
+    except (pa.ArrowException, WrongPage, UnicodeDecodeError, OSError) as error:
         raise damaged(path, error) from error
     if not fits:
         raise too_large(path, f"unfolds to more than {most:,} bytes")
@@ -51,70 +52,86 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
 
 def _fits(path: Path, file: pq.ParquetFile, most: int) -> bool:
     about: Any = file.metadata
-    at_least: int
     groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
     if rows and not about.num_columns:
         return False
-    at_least, more = rows, 0
-    unknown: dict[int, int] = {}
+    at_least: int = rows
+    columns: list[_Column] = []
     with path.open("rb") as stream:
         for number in range(about.num_columns):
+            column = _Column(file.schema.column(number), number)
+            columns.append(column)
             for group in groups:
-                least, at_most, longest = _sizes(stream, group.column(number), file.schema, number)
-                at_least, more = at_least + least, more + at_most
+                column.add(pages(stream, group.column(number)))
+                if at_least + column.least > most:
+                    return False
+            at_least += column.least
+        # No page is larger than the file may be, so that each can be unpacked.
+        for column in columns:
+            if column.deltas:
+                column.add_deltas(stream, groups)
+                at_least += column.unfolded
                 if at_least > most:
                     return False
-                if at_most:
-                    unknown[number] = max(longest, unknown.get(number, 0))
-    if at_least + more <= most:
+    if at_least + sum(column.more for column in columns) <= most:
         return True
-    return at_least + _measured(path, file.schema, unknown) <= most
+    return at_least + sum(_measured(path, column) for column in columns if column.more) <= most
 
 
-def _sizes(
-    stream: BinaryIO, chunk: Any, schema: pq.ParquetSchema, number: int
-) -> tuple[int, int, int]:
-    """Bytes that a column chunk takes at least, that its texts may add, and of its longest page.
+class _Column:
+    """What the pages of a column come to.
 
-    The last is 0 unless its texts may repeat parts of each other.
+    Attributes:
+        least: Bytes that it takes, whatever the texts are.
+        unfolded: Bytes of its texts that may repeat parts of each other.
+        more: Bytes that its other texts add at most.
+        longest: Bytes of its longest page.
+        deltas: Whether it has pages that say the lengths of their texts.
     """
-    column = schema.column(number)
-    kind = column.physical_type
-    width = column.length if kind == "FIXED_LEN_BYTE_ARRAY" else _WIDTH.get(kind, 8)
-    least = more = held = longest = 0
-    repeats = False
-    for page in pages(stream, chunk):
-        longest = max(longest, page.size)
-        least += page.size
-        if page.dictionary:
-            held = max(held, page.size)
-            continue
-        least += page.values * width
-        if kind != "BYTE_ARRAY":
-            continue
-        if page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
-            more += page.values * held
-        elif page.encoding == _DELTA_BYTE_ARRAY:
-            more += page.values * page.size
-            repeats = True
-    return least, more, longest if repeats else 0
+
+    def __init__(self, schema: pq.ColumnSchema, number: int) -> None:
+        self.schema, self.number = schema, number
+        self.least = self.unfolded = self.more = self.longest = 0
+        self.deltas = False
+
+    def add(self, found: Iterator[Page]) -> None:
+        kind, held = self.schema.physical_type, 0
+        width = self.schema.length if kind == "FIXED_LEN_BYTE_ARRAY" else _WIDTH.get(kind, 8)
+        for page in found:
+            self.longest = max(self.longest, page.size)
+            self.least += page.size
+            if page.dictionary:
+                held = max(held, page.size)
+                continue
+            self.least += page.values * width
+            self.deltas |= page.encoding in (LENGTHS, TEXTS)
+            if kind == "BYTE_ARRAY" and page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
+                self.more += page.values * held
+
+    def add_deltas(self, stream: BinaryIO, groups: Sequence[Any]) -> None:
+        levels = bool(self.schema.max_repetition_level) + bool(self.schema.max_definition_level)
+        texts = self.schema.physical_type == "BYTE_ARRAY"
+        for group in groups:
+            chunk = group.column(self.number)
+            for page in pages(stream, chunk):
+                if page.encoding in (LENGTHS, TEXTS) and not page.dictionary:
+                    size = length(stream, page, chunk.compression, levels)
+                    # What others hold stands in the page, and is counted with it.
+                    self.unfolded += size if texts and page.encoding == TEXTS else 0
 
 
-def _measured(path: Path, schema: pq.ParquetSchema, unknown: Mapping[int, int]) -> float:
-    """Bytes of the texts of some columns (number → longest page, as `_sizes` gives it)."""
-    total = 0
-    for number, longest in unknown.items():
-        column = schema.column(number)
-        if longest and column.max_repetition_level:
-            return float("inf")  # a row could hold any number of them
-        rows = max(1, _TOGETHER // longest) if longest else _ROWS
-        # A text that repeats the last one cannot be had as a position.
-        positions = None if longest else [column.path]
-        with pq.ParquetFile(path, read_dictionary=positions) as file:
-            for batch in file.iter_batches(rows, columns=[column.path]):
-                total += sum(map(_texts, batch.columns))
-    return total
+def _measured(path: Path, column: _Column) -> int:
+    """Bytes of the texts that the positions of a column point to."""
+    if column.deltas and column.schema.max_repetition_level:
+        return column.more  # a row could hold any number of those that repeat each other
+    total, name = 0, column.schema.path
+    # A text that repeats the last one cannot be had as a position.
+    rows = max(1, _TOGETHER // column.longest) if column.deltas else _ROWS
+    with pq.ParquetFile(path, read_dictionary=None if column.deltas else [name]) as file:
+        for batch in file.iter_batches(rows, columns=[name]):
+            total += sum(map(_texts, batch.columns))
+    return total - column.unfolded
 
 
 def _texts(array: pa.Array) -> int:

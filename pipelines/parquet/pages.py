@@ -8,7 +8,7 @@ read here more strictly than readers do, so that both see the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
@@ -32,12 +32,20 @@ class Page:
         values: How many there are, nulls included.
         size: Bytes when it is unpacked.
         encoding: Number of parquet-format's `Encoding`.
+        at: Where in the file its bytes begin.
+        packed: Bytes there.
+        levels: Bytes of levels before what is compressed; None where they are compressed too.
+        compressed: Whether its column's codec was used.
     """
 
     dictionary: bool
     values: int
     size: int
     encoding: int
+    at: int
+    packed: int
+    levels: int | None = None
+    compressed: bool = True
 
 
 def pages(file: BinaryIO, chunk: Any) -> Iterator[Page]:
@@ -61,7 +69,17 @@ def pages(file: BinaryIO, chunk: Any) -> Iterator[Page]:
         about = header.get(field, (0, None))[1]
         if not isinstance(about, dict):
             raise WrongPage("a page that says nothing of its values")
-        found = Page(kind == _DICTIONARY, _whole(about, 1), size, _whole(about, encoding))
+        found = Page(
+            kind == _DICTIONARY,
+            _whole(about, 1),
+            size,
+            _whole(about, encoding),
+            at - packed,
+            packed,
+        )
+        if kind == _DATA_V2:
+            levels = _whole(about, 5) + _whole(about, 6)
+            found = replace(found, levels=levels, compressed=about.get(7, (_TRUE, True))[1] is True)
         seen += 0 if found.dictionary else found.values
         yield found
 
@@ -78,7 +96,7 @@ def _header(file: BinaryIO, at: int, left: int) -> tuple[dict[int, tuple[int, An
     size = _FIRST
     while True:
         file.seek(at)
-        reader = _Compact(file.read(min(size, left)))
+        reader = Compact(file.read(min(size, left)))
         try:
             return reader.struct(), reader.at
         except IndexError:
@@ -87,11 +105,14 @@ def _header(file: BinaryIO, at: int, left: int) -> tuple[dict[int, tuple[int, An
             size *= 32
 
 
-class _Compact:
-    """Structs of Thrift's compact protocol: field → (type, value)."""
+class Compact:
+    """Structs of Thrift's compact protocol: field → (type, value).
+
+    Its whole numbers are those of Parquet's deltas too. IndexError where the bytes end early.
+    """
 
     def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+        self.data, self.at = data, 0
 
     def struct(self, depth: int = 0) -> dict[int, tuple[int, Any]]:
         if depth > _DEEPEST:
@@ -100,7 +121,7 @@ class _Compact:
         last = 0
         while first := self._byte():
             kind, step = first & 15, first >> 4
-            number = last + step if step else self._signed()
+            number = last + step if step else self.signed()
             if number <= last:  # readers differ in which of two they take
                 raise WrongPage("a page header whose fields are not in order")
             fields[number], last = (kind, self._value(kind, depth)), number
@@ -110,23 +131,27 @@ class _Compact:
         if kind in (_TRUE, _FALSE):
             return kind == _TRUE
         if kind in (_I16, _I32, _I64):
-            return self._signed()
+            return self.signed()
         if kind == _STRUCT:
             return self.struct(depth + 1)
         if kind in (_BYTE, _DOUBLE, _BINARY):
-            return self._skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self._unsigned())
+            return self.skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.unsigned())
         raise WrongPage(f"a page header with a value of kind {kind}")  # lists: there are none
 
     def _byte(self) -> int:
         self.at += 1
-        return self._data[self.at - 1]
+        return self.data[self.at - 1]
 
-    def _skip(self, size: int) -> None:
+    def skip(self, size: int) -> None:
         self.at += size
-        if self.at > len(self._data):
+        if self.at > len(self.data):
             raise IndexError
 
-    def _unsigned(self) -> int:
+    def bytes(self, size: int) -> bytes:
+        self.skip(size)
+        return self.data[self.at - size : self.at]
+
+    def unsigned(self) -> int:
         found = shift = 0
         while True:
             byte = self._byte()
@@ -137,6 +162,6 @@ class _Compact:
             if shift > 63:
                 raise WrongPage("a number without an end")
 
-    def _signed(self) -> int:
-        found = self._unsigned()
+    def signed(self) -> int:
+        found = self.unsigned()
         return (found >> 1) ^ -(found & 1)

@@ -1,0 +1,148 @@
+"""Texts that repeat each other within Parquet files: their lengths are read, and not believed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines import files
+from pipelines.errors import SourceError
+from pipelines.parquet.bounds import bounded
+from pipelines.parquet.deltas import LENGTHS, TEXTS, length
+from pipelines.parquet.pages import WrongPage, pages
+from tests.test_parquet_bounds import plain, varint
+
+ENCODINGS = {"DELTA_BYTE_ARRAY": TEXTS, "DELTA_LENGTH_BYTE_ARRAY": LENGTHS}
+
+
+def text(chance: random.Random) -> str:
+    """A text that mostly begins as others do."""
+    return "step 1: " * chance.randint(0, 6) + "".join(
+        chance.choices("abcé", k=chance.choice([0, 3, 90]))
+    )
+
+
+def lists(count: int, seed: int = 0) -> list[list[str | None] | None]:
+    chance = random.Random(seed)
+    return [
+        None
+        if chance.random() < 0.1
+        else [
+            None if chance.random() < 0.1 else text(chance) for _ in range(chance.choice([0, 1, 5]))
+        ]
+        for _ in range(count)
+    ]
+
+
+def written(path: Path, column: Any, encoding: str = "DELTA_BYTE_ARRAY", **how: Any) -> Path:
+    table = pa.table({"a": column})
+    name = "a.list.element" if pa.types.is_list(table["a"].type) else "a"
+    how = plain(column_encoding={name: encoding}, store_schema=False, write_statistics=False) | how
+    pq.write_table(table, path, **how)
+    return path
+
+
+def measured(path: Path) -> int:
+    """What the pages of the one column say of their texts."""
+    found = 0
+    with pq.ParquetFile(path) as file, path.open("rb") as stream:
+        schema = file.schema.column(0)
+        levels = bool(schema.max_repetition_level) + bool(schema.max_definition_level)
+        for number in range(file.metadata.num_row_groups):
+            chunk = file.metadata.row_group(number).column(0)
+            for page in pages(stream, chunk):
+                found += length(stream, page, chunk.compression, levels)
+    return found
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "brotli", "lz4"])
+def test_lengths_are_those_of_the_texts(tmp_path: Path, version: str, codec: str) -> None:
+    how = {"compression": codec, "data_page_version": version}
+    nested = lists(3_000)
+    flat = [one for some in nested for one in some or [None]]
+    nothing: Any = pa.array([None] * 500, pa.string())
+    pieces = {"data_page_size": 2_000, "row_group_size": 1_000}
+    for column in (nested, flat, nothing, pa.array([[]] * 9, pa.list_(pa.string())), ["a"], []):
+        some = pa.array(column, None if len(column) else pa.string())
+        texts = some.flatten() if pa.types.is_list(some.type) else some
+        whole = sum(len(one.encode()) for one in texts.to_pylist() if one)
+        for encoding in ENCODINGS:
+            path = written(tmp_path / "rows.parquet", some, encoding, **how, **pieces)
+            assert measured(path) == whole
+            assert [row["a"] for row in files.rows(bounded(path, 1))] == some.to_pylist()
+
+
+def test_lists_that_are_honest_are_read(tmp_path: Path) -> None:
+    # Above 190 kB they were taken for bombs.
+    chance = random.Random(0)
+    column = [
+        [chance.randbytes(chance.randint(8, 40)).hex() for _ in range(4)] for _ in range(5_000)
+    ]
+    path = written(tmp_path / "rows.parquet", column)
+    assert path.stat().st_size > 300_000
+    assert [row["a"] for row in files.rows(path)] == column
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_more_lengths_than_values_are_refused(tmp_path: Path, encoding: str) -> None:
+    # A reader made room for as many as the page said: 700 bytes took 4 GB.
+    path = written(tmp_path / "rows.parquet", ["x" * 90, "y" * 90], encoding, compression="none")
+    data = path.read_bytes()
+    begin = data.index(b"\x80\x01\x04\x02")  # blocks of 128 in 4 parts, of 2 lengths
+    wrong = b"\x80\x80\x04\x01\x80\x80\x80\x80\x02\0\0\0"  # blocks of 65,536, of 2**29
+    path.write_bytes(data[:begin] + wrong * 2 + data[begin + 2 * len(wrong) :])
+    with pytest.raises(SourceError, match="cannot be read: more lengths than values"):
+        bounded(path)
+
+
+@pytest.mark.parametrize("size", [9, 400, 8_000])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip"])
+def test_a_page_that_lies_about_its_size_is_refused(tmp_path: Path, size: int, codec: str) -> None:
+    path = written(tmp_path / "rows.parquet", ["x" * 500, "y" * 500], compression=codec)
+    with path.open("rb") as stream:
+        chunk = pq.read_metadata(path).row_group(0).column(0)
+        (page,) = pages(stream, chunk)
+    data, at = path.read_bytes(), chunk.data_page_offset
+    told = varint(page.size)
+    where = data.index(told, at)
+    lied = b"\x92\x00" if size == 9 else varint(size)
+    assert len(lied) == len(told) == 2
+    path.write_bytes(data[:where] + lied + data[where + 2 :])
+    with path.open("rb") as stream:
+        assert next(pages(stream, chunk)).size == size
+    if codec == "none":
+        bounded(path)  # what is there counts
+    else:
+        with pytest.raises(SourceError):
+            list(files.rows(path))
+
+
+def test_whatever_a_page_holds_is_a_number_or_an_error_with_a_name(tmp_path: Path) -> None:
+    chance = random.Random(0)
+    path = written(tmp_path / "rows.parquet", lists(60), compression="none")
+    whole = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    with path.open("rb") as stream:
+        (page,) = pages(stream, chunk)
+    found = set()
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(chance.choice([1, 1, 3])):
+            data[page.at + chance.randrange(min(200, page.packed))] = chance.choice(
+                [0, 255, 128, chance.randrange(256)]
+            )
+        path.write_bytes(data)
+        with path.open("rb") as stream:
+            try:
+                # A text repeats 2**31 bytes of the last one at most.
+                assert 0 <= length(stream, page, "UNCOMPRESSED", 2) < page.values << 32
+                found.add("")
+            except WrongPage as error:
+                found.add(str(error))
+    assert {"", "texts that end early", "a length below zero"} <= found
