@@ -153,11 +153,12 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     from pipelines.parquet.bounds import bounded
+    from pipelines.parquet.texts import texts
 
     try:
         file = pq.ParquetFile(bounded(path))
         for batch in file.iter_batches(batch_size=4096):
-            yield from batch.to_pylist()
+            yield from texts(batch).to_pylist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         raise damaged(path, error) from error
 

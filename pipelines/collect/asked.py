@@ -16,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.calls.request import Message
-from pipelines.jinja import compile_field
+from pipelines.errors import RecipeError
+from pipelines.mapping.jinja import compile_field
+from pipelines.mapping.texts import text_of
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model
 
@@ -33,22 +35,30 @@ class Asked:
         self._prompts = queries.column("prompt")
         self._frame: Callable[[Mapping[str, Any]], Any] | None = None
         if model.prompt is not None:
-            where = f"pool.models, {model.model_id}, prompt"
-            self._frame = compile_field(model.prompt, where=where)
+            self._where, self._words = f"pool.models, {model.model_id}", model.prompt
+            self._frame = compile_field(model.prompt, where=f"{self._where}, prompt")
             self._rows = queries.select([n for n in SHOWN if n in queries.column_names])
 
     def prompt(self, row: int) -> str:
         """The user message of the query in that row.
 
         Raises:
-            RecipeError: the frame names a column that queries do not have.
+            RecipeError: the frame names a column that queries do not have, or gives no text.
         """
         if self._frame is None:
             return str(self._prompts[row].as_py())
         shown = {name: self._rows.column(name)[row].as_py() for name in self._rows.column_names}
         if isinstance(shown.get("metadata"), str):
             shown["metadata"] = json.loads(shown["metadata"])
-        return str(self._frame(shown))
+        found = text_of(self._frame(shown), self._words, "prompt", self._where, error=RecipeError)
+        if not found.strip():
+            raise RecipeError(
+                f"the mapping {self._words!r} gives no prompt for the question "
+                f"{shown.get('question', shown.get('prompt', ''))[:60]!r}",
+                where=self._where,
+                next_step='give those questions another: "{{ … or prompt }}"',
+            )
+        return found
 
     def prompts(self, rows: Any) -> pa.ChunkedArray:
         """The user messages of the queries in `rows`, int32 [q]."""

@@ -16,7 +16,7 @@ from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
 from pipelines.collect.repeated import Key, Repeats
 from pipelines.errors import RecordedError, did_you_mean
-from pipelines.jinja import Sparse
+from pipelines.mapping.jinja import Sparse
 from schemas import RESPONSES
 from schemas.recipe import Recorded
 

@@ -12,15 +12,16 @@ from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_row import (
     Question,
     RowReader,
+    answer_of,
     asks_the_same,
     count_of,
     number_of,
     score_of,
-    text_of,
 )
 from pipelines.collect.repeated import Repeats
 from pipelines.errors import RecordedError, did_you_mean
-from pipelines.jinja import Sparse
+from pipelines.mapping.jinja import Sparse
+from pipelines.mapping.texts import expression
 from schemas.recipe import Recorded
 
 #: Ids and places that a note or an error shows.
@@ -124,19 +125,19 @@ class FileReader:
             )
 
     def _response(self, said: dict[str, Any], place: str) -> dict[str, Any] | None:
-        model = str(said["model"])
+        model = said["model"]
         if model not in self.pool:
             if self.entry.other_models == "ignore":
                 self.counts["other_models"] += 1
                 return None
             raise not_in_the_pool([model], self.pool, self.entry, where=place)
-        asked = self.index.get(str(said["query"]))
+        asked = self.index.get(said["query"])
         if asked is None:
             self.counts["not_asked"] += 1
-            if str(said["query"]) not in self.strangers and len(self.strangers) <= _SHOWN:
-                self.strangers.append(str(said["query"]))
+            if said["query"] not in self.strangers and len(self.strangers) <= _SHOWN:
+                self.strangers.append(said["query"])
             return None
-        said["text"] = text = text_of(said.get("text"), csv=self.csv)
+        said["text"] = text = answer_of(said.get("text"), csv=self.csv)
         score = score_of(said.get("score"), place)
         if text is None and score is None:
             self.counts["missing"] += 1
@@ -176,7 +177,7 @@ def _as_response(
         cost, source = price.of(prompt, completion), "price_table"
     return {
         "query_id": asked.query_id,
-        "model_id": str(said["model"]),
+        "model_id": said["model"],
         "sample": int(said.get("sample") or 0),
         "text": said["text"],
         "status": "truncated" if cut else "ok",
@@ -198,8 +199,7 @@ def not_in_the_pool(
 ) -> RecordedError:
     """Models of a recording that the recipe does not have."""
     first, one = strangers[0], len(strangers) == 1
-    column = entry.fields.model
-    here = column if column.isidentifier() else f"_row[{column!r}]"
+    here = expression(entry.fields.model)
     renamed = f"{{{{ {{{first!r}: '…'}}.get({here}, {here}) }}}}"
     return RecordedError(
         f"the model{'' if one else 's'} {few(strangers)} "

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import RecordedError
-from pipelines.jinja import Sparse, compile_field
+from pipelines.mapping.jinja import Sparse, compile_field
+from pipelines.mapping.texts import text_of
 from schemas.leaks import same_words
 from schemas.recipe import Recorded
 
 #: What every row has to say.
 NEEDED = ("query", "model")
+#: What is read as text.
+_TEXTS = (*NEEDED, "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class RowReader:
     """Reads the rows of one file; `sparse`, of all files of the entry, counts keys left out."""
 
     def __init__(self, entry: Recorded, path: Path, sparse: Sparse):
-        self._read = {}
+        self._fields, self._read = entry.fields, {}
         for name, text in entry.fields.model_dump(exclude_none=True).items():
             read = compile_field(text, where=f"{path.name}, fields.{name}")
             wrap = sparse.needed if name in NEEDED else sparse.optional
@@ -43,7 +46,7 @@ class RowReader:
         """Field → value of every mapped field.
 
         Raises:
-            RecordedError: the row names no question or no model.
+            RecordedError: the row names no question or no model, or its answer is no text.
             RecipeError: a mapping fails, or the row lacks a needed key.
         """
         said = {name: of(row) for name, of in self._read.items()}
@@ -54,15 +57,19 @@ class RowReader:
                     where=f"{place}, fields.{name}",
                     next_step="give it one, or take the row out of the file",
                 )
+        for name in _TEXTS:
+            if (value := said.get(name)) is not None:
+                mapped = getattr(self._fields, name)
+                said[name] = text_of(value, mapped, name, place, error=RecordedError)
         return said
 
 
-def text_of(value: Any, *, csv: bool) -> str | None:
+def answer_of(value: str | None, *, csv: bool) -> str | None:
     """An answer, or None where the file has none: null or an empty cell of a CSV.
 
     Elsewhere an empty text is what the model answered; a CSV cannot tell it from no answer.
     """
-    return None if value is None or (value == "" and csv) else str(value)
+    return None if value == "" and csv else value
 
 
 def score_of(value: Any, place: str) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.ingest.listed import text_key
+from pipelines.mapping.texts import text_key
 
 _LISTS = ("text", "texts", "choices")
 _LABELS = ("label", "key", "letter", "id", "option", "index")

@@ -47,7 +47,7 @@ def reach(column: str) -> str:
 def values(mapping: Any, rows: Sequence[Row]) -> list[Any]:
     """What a mapping gives for each row; None where it fails."""
     from pipelines.errors import RecipeError
-    from pipelines.jinja import compile_field
+    from pipelines.mapping.jinja import compile_field
 
     def one(text: str, row: Row) -> Any:
         try:

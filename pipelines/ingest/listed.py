@@ -9,16 +9,12 @@ is, its keys or its Python would be asked.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pipelines.errors import SourceError
-from pipelines.jinja import letter
-
-#: Keys under which objects keep the text of an option or answer, the most telling first.
-_TEXT_KEYS = ("text", "value", "content", "answer", "option", "label", "name")
-_PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+from pipelines.mapping.jinja import letter
+from pipelines.mapping.texts import BYTES, expression, keys, text_key
 
 
 def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
@@ -38,7 +34,7 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
         found.pop()
     hole = next((at for at, text in enumerate(found) if not text.strip()), None)
     if hole is not None:
-        listed = _expression(mapped)
+        listed = expression(mapped)
         raise SourceError(
             f"option {_letter(hole)} of {len(found)} has no text, and the letters of the others "
             "count it",
@@ -61,14 +57,6 @@ def references(value: Any, mapped: str | Sequence[str], place: str) -> list[str]
     return [str(item) for item in items if not _nothing(item)]
 
 
-def text_key(found: Mapping[Any, Any]) -> str:
-    """The key that most likely holds the text: by its name, else the longest text."""
-    for key in _TEXT_KEYS:
-        if key in found:
-            return key
-    return str(max(found, key=lambda key: len(str(found[key])), default="text"))
-
-
 def _items(value: Any, mapped: str | Sequence[str], field: str, place: str) -> list[Any]:
     """The entries of a list, each a text, number or nothing; one value is a list of one."""
     if _nothing(value):
@@ -87,10 +75,10 @@ def _items(value: Any, mapped: str | Sequence[str], field: str, place: str) -> l
 def _refuse_object(
     value: Mapping[Any, Any], mapped: str | Sequence[str], field: str, place: str
 ) -> NoReturn:
-    inside = _expression(mapped)
+    inside = expression(mapped)
     taken = f"{inside}.values() | list" if field == "choices" else f"{inside}[{text_key(value)!r}]"
     raise SourceError(
-        f"fields.{field} gives an object (with {_keys(value)}) where texts are needed",
+        f"fields.{field} gives an object (with {keys(value)}) where texts are needed",
         where=place,
         next_step=f'write {field}: "{{{{ {taken} }}}}"',
     )
@@ -101,21 +89,29 @@ def _refuse_entry(
 ) -> NoReturn:
     kind = "a list"
     if isinstance(item, Mapping):
-        kind, taken = f"an object (with {_keys(item)})", f"[{text_key(item)!r}]"
+        kind, taken = f"an object (with {keys(item)})", f"[{text_key(item)!r}]"
         through = f"map(attribute={text_key(item)!r})"
     elif isinstance(item, bytes):
-        kind, taken, through = "bytes", ".decode()", "map('string')"
+        _refuse_bytes(items, at, field, place)
     else:
         taken, through = "[-1]", "map('last')"
     if isinstance(mapped, str):
-        written = f'"{{{{ {_expression(mapped)} | {through} | list }}}}"'
+        written = f'"{{{{ {expression(mapped)} | {through} | list }}}}"'
     else:
         # Each entry of a list of mappings gives one text.
-        written = f'["{{{{ {_expression(mapped[at])}{taken} }}}}", …]'
+        written = f'["{{{{ {expression(mapped[at])}{taken} }}}}", …]'
     raise SourceError(
         f"entry {at + 1} of the {len(items)} that fields.{field} gives is {kind}, no text",
         where=place,
         next_step=f"write {field}: {written}, or another expression that gives texts",
+    )
+
+
+def _refuse_bytes(items: Sequence[Any], at: int, field: str, place: str) -> NoReturn:
+    raise SourceError(
+        f"entry {at + 1} of the {len(items)} that fields.{field} gives is bytes, no text",
+        where=place,
+        next_step=BYTES,
     )
 
 
@@ -129,19 +125,3 @@ def _kept(item: Any) -> str:
 
 def _letter(at: int) -> str:
     return letter(at) if at < 26 else str(at + 1)
-
-
-def _keys(found: Mapping[Any, Any]) -> str:
-    told = ", ".join(repr(key) for key in list(found)[:5])
-    return f"{told}, …" if len(found) > 5 else told
-
-
-def _expression(mapped: str | Sequence[str]) -> str:
-    """What a mapping reads, to be written inside another expression."""
-    if not isinstance(mapped, str):
-        return f"[{', '.join(map(_expression, mapped))}]"
-    inside = re.fullmatch(r"\s*\{\{(.*)\}\}\s*", mapped, re.S)
-    if inside:
-        inner = inside[1].strip()
-        return inner if _PLAIN.fullmatch(inner) else f"({inner})"
-    return mapped if _PLAIN.fullmatch(mapped) else f"_row[{mapped!r}]"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.errors import SourceError
 from pipelines.ingest.filters import Filtered
 from pipelines.ingest.row import Row, RowReader, place_of
-from pipelines.jinja import letter
+from pipelines.mapping.jinja import letter
 from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
 from schemas.recipe import Source
@@ -109,7 +109,7 @@ def to_queries(
         _check_percent(metadata.get("percent"), place)
         if source.dense is not None:
             metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION
-        task, domain = reader.text("task", row), reader.text("domain", row)
+        task, domain = (reader.text(name, row, place) for name in ("task", "domain"))
         out.append(
             {
                 "query_id": query_id(question, choices, references, repeat),
@@ -118,7 +118,8 @@ def to_queries(
                 "task": source.task or source.name if task is None else task,
                 "domain": source.domain if domain is None else domain,
                 "question": question,
-                "prompt": reader.text("prompt", row) or uniform_prompt(question, choices, told),
+                "prompt": reader.text("prompt", row, place)
+                or uniform_prompt(question, choices, told),
                 "choices": choices,
                 "references": references,
                 "scorer": reader.scorer_name,

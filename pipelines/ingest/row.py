@@ -9,7 +9,8 @@ from pipelines.errors import SourceError
 from pipelines.files import Line
 from pipelines.ingest.listed import options
 from pipelines.ingest.listed import references as listed_references
-from pipelines.jinja import Sparse, compile_field, letter
+from pipelines.mapping.jinja import Sparse, compile_field, letter
+from pipelines.mapping.texts import text_of
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import GIVEN, NO_RULE, Reading, Scorer
 from schemas.recipe import Fields, Source
@@ -55,14 +56,21 @@ class RowReader:
         """
         place = place_of(row, self.where, number)
         if "scorer" in self._read:
-            self.scorer_name = _text(self._read["scorer"](row))
+            self.scorer_name = self._text("scorer", row, place)
             self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
-        source_id = str(self._read["id"](row)) if "id" in self._read else str(number)
+        source_id = self._text("id", row, place) if "id" in self._read else str(number)
+        if not source_id:
+            raise SourceError(
+                f"source {self.source.name!r} has a row without an id",
+                where=place,
+                next_step="give it one, leave it out with 'exclude', or leave 'fields.id' out: "
+                "rows are numbered then",
+            )
         says = hash(repr(row["_item"] if "_item" in row else list(row.items())))
         first, said = self._ids.setdefault(source_id, (number, says))
         if first != number:
             self._twice.append((source_id, number, said == says))
-        question = _text(self._read["question"](row))
+        question = self._text("question", row, place)
         if not question.strip():
             raise SourceError(
                 f"source {self.source.name!r} has a row without a question",
@@ -132,10 +140,17 @@ class RowReader:
             return []
         return read(self._read[name](row), getattr(self.fields, name), here)
 
-    def text(self, name: str, row: Row) -> str | None:
-        """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped or not there."""
+    def text(self, name: str, row: Row, place: str) -> str | None:
+        """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped or not there.
+
+        Raises:
+            SourceError: it is a list or an object.
+        """
         found = self._read[name](row) if name in self._read else None
-        return None if found is None else _text(found)
+        return None if found is None else text_of(found, getattr(self.fields, name), name, place)
+
+    def _text(self, name: str, row: Row, place: str) -> str:
+        return text_of(self._read[name](row), getattr(self.fields, name), name, place)
 
     def metadata(self, row: Row) -> dict[str, Any]:
         """The columns of `fields.metadata`; None where a row has nothing."""
@@ -218,10 +233,6 @@ def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
 def _listed(expressions: Sequence[str], where: str) -> Callable[[Row], list[Any]]:
     parts = [compile_field(text, where=where) for text in expressions]
     return lambda row: [part(row) for part in parts]
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 def _check_letters(references: Sequence[str], choices: Sequence[str], place: str) -> None:

@@ -100,7 +100,7 @@ SMALLER: dict[str, Fault] = {
     "mappings": Fault(
         "smaller",
         "a filter of a mapping could grow without end beside us",
-        "pipelines/jinja_limits.py",
+        "pipelines/mapping/limits.py",
         "        return node.name in _PLAIN_FILTERS and _fixed(node)",
         "        return node.name in _PLAIN_FILTERS",
         "tests/test_jinja.py::test_only_what_cannot_grow_runs_beside_us",

@@ -102,7 +102,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
 def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str]]:
     """Models and questions that all rows of a recording name."""
     from pipelines import files
-    from pipelines.jinja import compile_field
+    from pipelines.mapping.jinja import compile_field
 
     model, query = (compile_field(found[name], where="--recording") for name in ("model", "query"))
     models, asked = set(), set()

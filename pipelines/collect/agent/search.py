@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines import files
 from pipelines.errors import BadInput, RecipeError
-from pipelines.jinja import compile_field
+from pipelines.mapping.jinja import compile_field
 from schemas.recipe.agent import Search
 
 _WORD = re.compile(r"\w+")

@@ -13,6 +13,7 @@ from pipelines.ingest.importers.reading import (
     need,
     number,
     objects,
+    output_text,
     score,
     text,
 )
@@ -53,7 +54,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             yield Answer(
                 query=query,
                 model=str(row["generator_2"]),
-                text=text(row["output_2"]),
+                text=output_text(row["output_2"]),
                 score=score(preferred, where, low=1.0, high=2.0),
             )
 

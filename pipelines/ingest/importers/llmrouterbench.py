@@ -23,6 +23,7 @@ from pipelines.ingest.importers.reading import (
     newest_first,
     obj,
     objects,
+    output_text,
     records,
     score,
     spent,
@@ -71,7 +72,7 @@ def _run(
 ) -> Iterator[Answer]:
     model, dataset, split = identity
     for where, record in records(rows, _RECORD, name):
-        output = None if record.get("raw_output") is None else text(record["raw_output"])
+        output = output_text(record.get("raw_output"))
         # A failed record may have lost its question too: it is looked at first.
         if output is not None and output.startswith(_FAILED):
             found.left_out["failed calls"] += 1

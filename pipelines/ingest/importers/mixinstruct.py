@@ -22,6 +22,7 @@ from pipelines.ingest.importers.reading import (
     number,
     obj,
     objects,
+    output_text,
     records,
     score,
     text,
@@ -92,7 +93,7 @@ def _candidates(
         yield Answer(
             query=query,
             model=str(candidate["model"]),
-            text=text(candidate["text"]),
+            text=output_text(candidate["text"]),
             score=graded(scores, where),
         )
 

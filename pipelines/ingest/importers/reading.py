@@ -226,6 +226,11 @@ def text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+def output_text(value: Any) -> str | None:
+    """What a model answered; None for null, which is no answer and not an empty one."""
+    return None if value is None else text(value)
+
+
 def texts(value: Any) -> tuple[str, ...]:
     """Texts of a value that may be one or a list of them."""
     if value is None or value == "":

@@ -18,7 +18,16 @@ import pyarrow.parquet as pq
 from pipelines import files
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.ingest.importers.reading import count, found_files, need, score, stray, text, texts
+from pipelines.ingest.importers.reading import (
+    count,
+    found_files,
+    need,
+    output_text,
+    score,
+    stray,
+    text,
+    texts,
+)
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
 _LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct per model"
@@ -67,7 +76,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                 yield Answer(
                     query=query,
                     model=model,
-                    text=None if output is None else str(output),
+                    text=output_text(output),
                     score=graded,
                     prompt_tokens=count(said["num_input_tokens"], where),
                     completion_tokens=count(said["num_output_tokens"], where),

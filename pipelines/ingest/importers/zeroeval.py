@@ -13,6 +13,7 @@ from pipelines.ingest.importers.reading import (
     need,
     objects,
     options,
+    output_text,
     stray,
     text,
     texts,
@@ -71,7 +72,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                     query=query,
                     model=model,
                     sample=sample,
-                    text=str(output),
+                    text=output_text(output),
                     served_model=None if generator is None else str(generator),
                 )
 

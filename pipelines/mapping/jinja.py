@@ -20,8 +20,8 @@ from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.filters import FILTERS
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from pipelines import jinja_limits
 from pipelines.errors import RecipeError, did_you_mean
+from pipelines.mapping import limits
 
 Row = Mapping[str, Any]
 Field = Callable[[Row], Any]
@@ -114,7 +114,7 @@ def compile_field(text: str, *, where: str) -> Field:
         return lambda row: _known(_column(row, text, where))
     try:
         evaluate = evaluator(text)
-        plain = jinja_limits.is_plain(_ENVIRONMENT.parse(text))
+        plain = limits.is_plain(_ENVIRONMENT.parse(text))
     except TemplateError as error:
         unknown, then = (
             _UNKNOWN.match(str(error)),
@@ -133,10 +133,10 @@ def compile_field(text: str, *, where: str) -> Field:
     def read(row: Row) -> Any:
         try:
             # What can grow without end is evaluated where it can take nothing of ours.
-            value = evaluate(row) if plain else jinja_limits.evaluate(text, row)
+            value = evaluate(row) if plain else limits.evaluate(text, row)
         except UndefinedError as error:
             raise _no_column(row, str(error), where) from error
-        except jinja_limits.TooMuch as error:
+        except limits.TooMuch as error:
             raise RecipeError(
                 f"the mapping {text!r} does not end: {error}",
                 where=where,
@@ -144,7 +144,7 @@ def compile_field(text: str, *, where: str) -> Field:
             ) from error
         except Exception as error:  # any fault of a stranger's expression is a recipe error
             said = str(error)
-            if isinstance(error, jinja_limits.Failed):
+            if isinstance(error, limits.Failed):
                 if said.startswith("UndefinedError: "):
                     raise _no_column(row, said.partition(": ")[2], where) from error
             else:
@@ -159,6 +159,12 @@ def compile_field(text: str, *, where: str) -> Field:
         return _known(value)
 
     return read
+
+
+def whole(text: str) -> str | None:
+    """The expression of a mapping that is one `{{ expression }}`; None for any other."""
+    found = _WHOLE.match(text)
+    return found["expression"].strip() if found else None
 
 
 def words() -> tuple[list[str], list[str]]:
@@ -179,10 +185,8 @@ def evaluator(text: str) -> Field:
         TemplateError: bad syntax.
     """
     compiled: Callable[..., Any]
-    if whole := _WHOLE.match(text):
-        compiled = _ENVIRONMENT.compile_expression(
-            whole["expression"].strip(), undefined_to_none=False
-        )
+    if (inside := whole(text)) is not None:
+        compiled = _ENVIRONMENT.compile_expression(inside, undefined_to_none=False)
     else:
         compiled = _ENVIRONMENT.from_string(text).render
 

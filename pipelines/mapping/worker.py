@@ -1,6 +1,6 @@
 """The process that evaluates mappings which can grow without end, with limits for each row.
 
-`jinja_limits` starts it. Either way goes a length and JSON: in come a mapping and
+`limits` starts it. Either way goes a length and JSON: in come a mapping and
 a row, out goes the value or what was raised. The time of one row is computing time, so a busy
 machine changes nothing; who passes it is ended by the kernel.
 """
@@ -23,7 +23,7 @@ def main() -> None:
     cpu_s, memory = float(sys.argv[1]), int(sys.argv[2])
     given, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    from pipelines.jinja import evaluator
+    from pipelines.mapping.jinja import evaluator
 
     with open("/proc/self/statm", encoding="ascii") as stream:
         used = int(stream.read().split()[0]) * resource.getpagesize()

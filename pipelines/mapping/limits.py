@@ -3,7 +3,7 @@
 A mapping that only reads columns, takes them apart and puts them together once gives
 at most its own length times the row's: it runs here. A loop, a name that is set, a
 filter applied to each of many or with the row's own text can grow without end, and
-runs in `jinja_worker`, with a limit of computing time and memory for each row.
+runs in `worker`, with a limit of computing time and memory for each row.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _Process:
         self.close()
         self._of = os.getpid()
         self._process = subprocess.Popen(  # noqa: S603  this interpreter, a module of ours
-            [sys.executable, "-m", "pipelines.jinja_worker", str(CPU_S), str(MEMORY)],
+            [sys.executable, "-m", "pipelines.mapping.worker", str(CPU_S), str(MEMORY)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -175,7 +175,7 @@ atexit.register(_PROCESS.close)
 
 
 def evaluate(text: str, row: Mapping[str, Any]) -> Any:
-    """Value of a mapping on a row, found within the limits of `jinja_worker`.
+    """Value of a mapping on a row, found within the limits of `worker`.
 
     Raises:
         TooMuch: it took more than `CPU_S` or `MEMORY`.
