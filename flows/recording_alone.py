@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.collect.recorded_file import not_in_the_pool
 from pipelines.collect.recorded_row import NEEDED
 from pipelines.errors import BadInput
@@ -25,7 +25,7 @@ def alone_faults(entry: Recorded, pool: Collection[str] | None, base: Path) -> I
         base: Folder that the recipe's paths start from.
     """
     try:
-        paths = files.expand(entry.path, base=base, where="collect.recorded")
+        paths = named_files.expand(entry.path, base=base, where="collect.recorded")
     except BadInput as error:
         yield ("path",), error.what, error.next_step or ""
         return

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import glob
 import gzip
 import hashlib
 import io
 import json
-import os
 import re
 import stat
 import zlib
@@ -16,21 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from pipelines.environment import expanded, missing, names
 from pipelines.errors import SourceError
 
 _SPACE = re.compile(r"\s*")
+#: How a file's name ends → how it is read; `.gz` may follow.
+FORMATS = {
+    ".parquet": "parquet", ".csv": "csv", ".tsv": "csv",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+}  # fmt: skip
 #: Signs of one line, and of one JSON document: they are read into memory whole.
 LONGEST_LINE, LONGEST_DOCUMENT = 1 << 27, 2_000_000_000
 #: A gzip file may unfold to so many times its size, and to so many bytes in any case: text
 #: becomes a tenth, and a bomb a thousandth.
 MAX_RATIO, _ANYWAY = 200, 10_000_000
-#: What the error says when the folder of recorded outputs is not set.
-DATA_HINT = (
-    "set ROUTEYARD_DATA to a folder of recorded outputs: public repositories hold them "
-    "(WildEval/ZeroEval, TIGER-AI-Lab/MMLU-Pro, lm-sys/RouteLLM); each recipe's header says "
-    "which files it reads and which columns they must have"
-)
 
 
 class Line(dict[str, Any]):
@@ -41,47 +37,9 @@ class Line(dict[str, Any]):
     place: str
 
 
-def expand(path: str, *, base: Path, where: str) -> list[Path]:
-    """Files that `path` names: `$NAME` is read from the environment, globs are sorted.
-
-    Raises:
-        SourceError: an environment variable is unset or no file matches.
-    """
-    name = missing(path)
-    if name is not None:
-        hint = DATA_HINT if name == "ROUTEYARD_DATA" else f"set the environment variable {name}"
-        raise SourceError(
-            f"the path {path!r} needs the environment variable {name}, which is not set",
-            where=where,
-            next_step=hint,
-        )
-    filled = os.path.expanduser(expanded(path))
-    full = filled if os.path.isabs(filled) else str(base / filled)
-    found = [full] if os.path.exists(full) else sorted(glob.glob(full))
-    files = [Path(name) for name in found if os.path.isfile(name)]
-    if not files:
-        raise SourceError(
-            # What a variable expands to is not shown.
-            f"there is no file {path if names(path) else full}",
-            where=where,
-            next_step="correct the path in the recipe, or put the file there",
-        )
-    for file in files:
-        _readable(file, path if names(path) else str(file), where)
-    return files
-
-
-def _readable(file: Path, shown: str, where: str) -> None:
-    """Stop at a file that is there and cannot be read."""
-    try:
-        with file.open("rb") as stream:
-            stream.read(1)
-    except OSError as error:
-        raise SourceError(
-            f"the file {shown} cannot be read: {error.strerror}",
-            where=where,
-            next_step="allow this user to read it, or name another file",
-        ) from error
+def ends(path: Path) -> str:
+    """How a file's name ends, before `.gz`."""
+    return next((end for end in reversed(path.suffixes) if end != ".gz"), "")
 
 
 def sha256(path: Path) -> str:
@@ -94,17 +52,14 @@ def format_of(path: Path, declared: str | None) -> str:
     """`parquet`, `csv` or `jsonl`, from the recipe or the file's name."""
     if declared:
         return declared
-    suffixes = [s for s in path.suffixes if s not in (".gz",)]
-    ending = suffixes[-1] if suffixes else ""
-    known = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv"}
-    known |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl"}
-    if ending not in known:
+    ending = ends(path)
+    if ending not in FORMATS:
         raise SourceError(
             f"the format of {path.name} is not clear from its name",
             where=str(path),
             next_step="set 'format: parquet | csv | jsonl' in the recipe",
         )
-    return known[ending]
+    return FORMATS[ending]
 
 
 def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.errors import SourceError
 
 ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": "y\n{"}]
@@ -51,8 +51,54 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     # A file of the kernel is there, and reading it fails: so does one of another user.
     where = "source 's'"
     with pytest.raises(SourceError, match="cannot be read") as caught:
-        files.expand("/proc/self/mem", base=tmp_path, where=where)
+        named_files.expand("/proc/self/mem", base=tmp_path, where=where)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "says", "then"),
+    [
+        ("no.csv", "source 's'", "there is no file", "correct the path in the recipe, or put"),
+        ("no*.csv", "--file", "there is no file", "correct --file, or put the file there"),
+        ("data", "collect.recorded", "it is a folder", "name its files, e.g. data/*.csv.gz"),
+        (
+            "data/",
+            "--recording",
+            "it is a folder",
+            "name its files, e.g. --recording 'data/*.csv.gz'",
+        ),
+        (
+            "data/empty",
+            "--file",
+            "it is a folder",
+            "name its files, e.g. --file 'data/empty/*.parquet'",
+        ),
+    ],
+)
+def test_a_path_that_is_no_file_says_what_to_do(
+    tmp_path: Path, path: str, where: str, says: str, then: str
+) -> None:
+    # "correct the path in the recipe" was said of options too, and "no file" of folders alone.
+    for name in ("a.csv.gz", "b.csv.gz", "c.jsonl", "notes.txt"):
+        (tmp_path / "data" / "empty").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("")
+    with pytest.raises(SourceError, match=says) as caught:
+        named_files.expand(path, base=tmp_path, where=where)
+    assert caught.value.next_step is not None
+    assert caught.value.next_step.startswith(then)
+
+
+def test_two_stars_are_folders_of_any_depth(tmp_path: Path) -> None:
+    # `init` writes them for a folder with folders; a build read those one level down alone.
+    for name in ("a.csv", "b/c.csv", "b/d/e.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = named_files.expand("**/*.csv", base=tmp_path, where="source 's'")
+    assert [path.relative_to(tmp_path).as_posix() for path in found] == [
+        "a.csv",
+        "b/c.csv",
+        "b/d/e.csv",
+    ]
 
 
 def _bomb(path: Path, first: bytes, piece: bytes) -> Path:

@@ -28,7 +28,7 @@ def agent_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) 
     """
     from flows.show.progress import collecting
     from flows.stages.collect import answers_fingerprint, check_answered
-    from pipelines import files
+    from pipelines import files, named_files
     from pipelines.collect.agent.rounds import Walked, walk
     from pipelines.collect.agent.search import corpus_of
     from pipelines.collect.agent.tables import tables_of
@@ -73,7 +73,9 @@ def agent_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) 
         "steps": answers_fingerprint(made["steps"]),
     }
     if agent.search.file is not None:
-        found = files.expand(agent.search.file, base=Path(base), where="collect.agent.search.file")
+        found = named_files.expand(
+            agent.search.file, base=Path(base), where="collect.agent.search.file"
+        )
         inputs["corpus"] = ",".join(files.sha256(one) for one in found)
     return run_stage(
         Path(root),

@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 @task(name="ingest", persist_result=True, timeout_seconds=6 * 3600.0, **ATTEMPTS)
 def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
     """Sources → queries."""
-    from pipelines import files
+    from pipelines import named_files
     from pipelines.curate.result import removals
     from pipelines.ingest import compared, ingest, pin
 
@@ -30,7 +30,9 @@ def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
         if source.kind == "hub":
             inputs[source.name] = str(source.revision)
         else:
-            found = files.expand(str(source.path), base=Path(base), where=f"source {source.name!r}")
+            found = named_files.expand(
+                str(source.path), base=Path(base), where=f"source {source.name!r}"
+            )
             inputs[source.name] = content(found)
 
     def make(folder: Path) -> Mapping[str, Any]:

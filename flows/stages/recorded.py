@@ -19,12 +19,12 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 @task(name="import recorded", **_OPTIONS)
 def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) -> Done:
     """Recorded files → responses, one file per model."""
-    from pipelines import files
+    from pipelines import named_files
     from pipelines.collect.recorded import import_recorded
 
     inputs = {"queries": queries.fingerprint, "pool": pool.fingerprint}
     for number, entry in enumerate(recipe.collect.recorded):
-        found = files.expand(entry.path, base=Path(base), where="collect.recorded")
+        found = named_files.expand(entry.path, base=Path(base), where="collect.recorded")
         inputs[f"recorded.{number}"] = content(found)
 
     def make(folder: Path) -> Mapping[str, Any]:

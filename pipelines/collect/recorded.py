@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
@@ -62,7 +62,7 @@ def import_recorded(
     notes: list[str] = []
     for entry in entries:
         index, sparse = _index(queries, entry), Sparse()
-        for path in files.expand(entry.path, base=base, where="collect.recorded"):
+        for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
             reader = FileReader(entry, index, pool, repeats, path, sparse)
             columns: dict[str, list[Any]] = {name: [] for name in RESPONSES.column_names}
             for row in reader.rows():

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.errors import RouteyardError
 from pipelines.ingest import hub
 from pipelines.ingest.catalog import Entry
@@ -75,11 +75,11 @@ def sample(source: Source, file: str | None, *, rows: int) -> list[Mapping[str, 
 def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
     where = f"source {source.name!r}"
     if file is not None:
-        for path in files.expand(file, base=Path.cwd(), where="--file"):
+        for path in named_files.expand(file, base=Path.cwd(), where="--file"):
             yield from files.rows(path)
         return
     if source.kind == "files":
-        for path in files.expand(str(source.path), base=Path.cwd(), where=where):
+        for path in named_files.expand(str(source.path), base=Path.cwd(), where=where):
             yield from files.rows(path, source.format)
         return
     hub_id = str(source.hub_id)

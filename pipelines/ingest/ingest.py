@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.ingest import hub
 from pipelines.ingest.catalog import from_catalog
 from pipelines.ingest.queries import Ingested, to_queries, to_table
@@ -84,7 +84,7 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
             "revision": commit,
         }
         return where, rows, origin
-    found = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
+    found = named_files.expand(str(source.path), base=base, where=f"source {source.name!r}")
     origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
     several = len(found) > 1
     rows = _placed(found, source.format) if several else files.rows(found[0], source.format)

@@ -133,6 +133,26 @@ def test_an_id_that_only_the_recording_tells(tmp_path: Path) -> None:
     assert "no column of the questions holds the values" in done.lacks[0]
 
 
+def test_rows_of_a_recording_that_name_no_model_are_counted(tmp_path: Path) -> None:
+    # The pool left them out without a word, and the build stopped at the first.
+    rows = [{**row} for row in ANSWERS]
+    for number in (1, 9, 10, 14):
+        rows[number]["LLM name"] = ""
+    rows[3]["item"] = ""
+    questions, answers = table(tmp_path / "q.csv", QUESTIONS), table(tmp_path / "runs.csv", rows)
+    recipe = tmp_path / "r.yaml"
+    done = start_recipe(recipe, str(questions), given={}, recording=str(answers))
+    assert done.lacks == [
+        "4 of 16 rows of the recording name no model in 'LLM name' (row 2 of runs.csv, row 10 "
+        "of runs.csv, row 11 of runs.csv and 1 more): give them one, or take them out; a build "
+        "stops at them",
+        "1 of 16 rows of the recording name no question in 'item' (row 4 of runs.csv): give "
+        "them one, or take them out; a build stops at them",
+    ]
+    assert "# LACKS: 4 of 16 rows of the recording name no model" in recipe.read_text()
+    assert "a row names no model" in str(faults(str(recipe))[0])
+
+
 @pytest.mark.parametrize("layout", ["prefix", "plain", "no id"])
 def test_scores_beside_the_questions_become_a_recipe_that_builds(
     layout: str, tmp_path: Path

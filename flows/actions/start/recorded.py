@@ -65,10 +65,10 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
     Raises:
         BadInput: the file cannot be read, or its columns say neither model nor answer.
     """
-    from pipelines import files
+    from pipelines import files, named_files
 
     place = Path(recording).expanduser()
-    paths = files.expand(str(place), base=Path.cwd(), where="--recording")
+    paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
     first = list(islice((row for path in paths for row in files.rows(path)), LOOKED_AT))
     found = answers_of(first)
     if found is None:
@@ -83,9 +83,10 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
         columns = ", ".join(map(str, first[0]))
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
         found["query"] = "id"
-    models, asked = _named(paths, found)
+    models, asked, nameless = _named(paths, found)
     if not lacks:
         lacks = _join(asked, found["query"], guess, rows)
+    lacks += nameless
     return Answers(
         pool={"models": [{"model_id": name} for name in sorted(models)]},
         collect={
@@ -99,19 +100,31 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
     )
 
 
-def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str]]:
-    """Models and questions that all rows of a recording name."""
+def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str], list[str]]:
+    """Models and questions that all rows of a recording name, and what rows lack of them."""
     from pipelines import files
     from pipelines.mapping.jinja import compile_field
 
-    model, query = (compile_field(found[name], where="--recording") for name in ("model", "query"))
-    models, asked = set(), set()
+    read = {name: compile_field(found[name], where="--recording") for name in ("model", "query")}
+    seen: dict[str, set[str]] = {name: set() for name in read}
+    without: dict[str, list[str]] = {name: [] for name in read}
+    count = 0
     for path in paths:
-        for row in files.rows(path):
-            if (name := model(row)) not in (None, ""):
-                models.add(str(name))
-            asked.add(str(query(row)))
-    return models, asked
+        for number, row in enumerate(files.rows(path), start=1):
+            count += 1
+            for name, of in read.items():
+                if (value := of(row)) in (None, ""):
+                    without[name].append(f"row {number} of {path.name}")
+                else:
+                    seen[name].add(str(value))
+    lacks = [
+        f"{len(places)} of {count} rows of the recording name no "
+        f"{'model' if name == 'model' else 'question'} in {found[name]!r} ({_few(places)}): give "
+        "them one, or take them out; a build stops at them"
+        for name, places in without.items()
+        if places and seen[name]
+    ]
+    return seen["model"], seen["query"], lacks
 
 
 def _join(asked: set[str], query: str, guess: Guess, rows: Sequence[Row]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import files
+from pipelines import files, named_files
 from pipelines.errors import BadInput, RecipeError
 from pipelines.mapping.jinja import compile_field
 from schemas.recipe.agent import Search
@@ -103,7 +103,7 @@ def corpus_of(queries: pa.Table, search: Search, *, base: Path) -> Corpus:
 
 def _of_file(path: str, base: Path) -> list[Passage]:
     found = []
-    for one in files.expand(path, base=base, where="collect.agent.search.file"):
+    for one in named_files.expand(path, base=base, where="collect.agent.search.file"):
         for row in files.rows(one):
             if not isinstance(row.get("text"), str):
                 raise BadInput(
