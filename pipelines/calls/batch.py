@@ -280,7 +280,7 @@ class _Batches:
         tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
         for start in range(0, len(rows), _ROWS):
             part = rows[start : start + _ROWS]
-            fault = await (await self._keeping.keep(part, tally, settles=True))
+            fault = await self._keeping.keep(part, tally, settles=True)
             if fault is not None:
                 raise fault
 

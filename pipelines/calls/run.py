@@ -121,7 +121,7 @@ class Run:
             state.gate.window.leave()
 
     async def _attempt(self, state: LaneState, request: Request, *, last: bool) -> Outcome:
-        """Send once and keep what came of it."""
+        """Send once and keep what came of it; its places are free again when that is durable."""
         lane, tally = state.lane, state.tally
         charge = ""
         if self.purse.limited:
@@ -134,18 +134,17 @@ class Run:
             charge = granted
         expected = request.tokens_expected + (request.max_tokens or 0) * len(request.samples)
         spent: float | None = 0.0
+        placed = False
         try:
             await state.pass_gates(expected)
-            try:
-                tally.asked += 1
-                requested_at = datetime.now(UTC)
-                sent_at = time.monotonic()
-                spent = None
-                sent = await state.client.complete(
-                    request.settings.endpoint, request.body(stream=state.client.streams)
-                )
-            finally:
-                state.provider.window.leave()
+            placed = True
+            tally.asked += 1
+            requested_at = datetime.now(UTC)
+            sent_at = time.monotonic()
+            spent = None
+            sent = await state.client.complete(
+                request.settings.endpoint, request.body(stream=state.client.streams)
+            )
             _refuse(lane, sent.reply)
         except Fault as fault:
             spent = None if fault.maybe_billed else 0.0
@@ -160,6 +159,8 @@ class Run:
             state.provider.correct(expected, tokens)
             return await self._answered(state, request, sent, requested_at)
         finally:
+            if placed:
+                state.provider.window.leave()
             await self.purse.settle(charge, spent)
 
     async def _answered(

@@ -1,4 +1,4 @@
-"""Attempts on their way into the ledger: counted when durable, waited for when many wait."""
+"""Attempts on their way into the ledger: counted when durable, and waited for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Callable, Sequence
 from pipelines.calls.progress import Tally
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.ledger import Ledger
-
-#: Answers that may wait for their commit before sending pauses.
-UNCOMMITTED = 512
 
 OnStored = Callable[[Sequence[Attempt]], None]
 
@@ -33,17 +30,15 @@ class Keeping:
         self._on_stored = on_stored
         self._on_fault = on_fault
         self._loop = asyncio.get_running_loop()
-        self._uncommitted = asyncio.Semaphore(UNCOMMITTED)
 
     async def keep(
         self, rows: Sequence[Attempt], tally: Tally, *, settles: bool
-    ) -> asyncio.Future[BaseException | None]:
-        """Queue rows for the next commit; `tally` counts them when they are durable.
+    ) -> BaseException | None:
+        """Return when rows are durable, and counted by `tally`; or why they cannot be kept.
 
-        Returns:
-            Done when they are: with the fault, if they cannot be kept.
+        Who asked holds its place until then: a killed run has no more to pay twice than it has
+        calls at once.
         """
-        await self._uncommitted.acquire()
         kept: asyncio.Future[BaseException | None] = self._loop.create_future()
 
         def stored(fault: BaseException | None) -> None:
@@ -52,7 +47,6 @@ class Keeping:
             self._loop.call_soon_threadsafe(counted, fault)
 
         def counted(fault: BaseException | None) -> None:
-            self._uncommitted.release()
             if fault is None:
                 tally.count(rows)
             else:
@@ -61,4 +55,4 @@ class Keeping:
                 kept.set_result(fault)
 
         self._ledger.append(rows, settles=settles, done=stored)
-        return kept
+        return await kept

@@ -1,7 +1,7 @@
 """One writing thread that commits what waits in groups.
 
-A commit becomes due when enough attempts wait or a short time has passed since
-the first of them: durability then costs a share of one disk flush per call.
+What came during one commit makes the next: no attempt waits for others, and durability costs a
+share of one disk flush per call where many are asked at once.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.ledger import Acknowledge
+
+#: Appended attempts that one commit takes at most.
+_MOST = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,9 @@ class GroupCommit:
         run: Callable[[Callable[[Any], Any]], Any],
         idle: Callable[[], None],
         idle_seconds: float,
-        group_rows: int = 64,
-        group_seconds: float = 0.05,
     ) -> None:
         self._commit, self._run, self._idle = commit, run, idle
         self._idle_seconds = idle_seconds
-        self._rows, self._seconds = group_rows, group_seconds
         self._queue: queue.SimpleQueue[Appended | _Task | None] = queue.SimpleQueue()
         self._rested = time.monotonic()
         self.failed: BaseException | None = None
@@ -75,11 +75,9 @@ class GroupCommit:
 
     def _write(self) -> None:
         waiting: list[Appended] = []
-        due = 0.0
         while True:
-            wait = max(0.0, due - time.monotonic()) if waiting else self._idle_seconds
             try:
-                item = self._queue.get(timeout=wait)
+                item = self._queue.get(not waiting, self._idle_seconds)
             except queue.Empty:
                 if waiting:
                     waiting = self._keep(waiting)
@@ -87,12 +85,8 @@ class GroupCommit:
                     self._rest()
                 continue
             if isinstance(item, Appended):
-                if not waiting:
-                    due = time.monotonic() + self._seconds
                 waiting.append(item)
-                # A long queue is drained in larger groups, up to a bound.
-                full = len(waiting) >= self._rows and self._queue.empty()
-                if full or len(waiting) >= 8 * self._rows:
+                if len(waiting) >= _MOST:
                     waiting = self._keep(waiting)
                 continue
             if waiting:

@@ -70,22 +70,20 @@ class PostgresLedger(SqlLedger):
 
     Args:
         url: `postgresql://…`, read from the environment by the caller and never printed.
-        group_rows: Attempts that make a commit due.
-        group_seconds: Longest an attempt waits for its commit.
 
     Raises:
         BadInput: psycopg is not installed, or the database cannot be used.
         DiskFull: the server's disk filled up; what was acknowledged is kept.
     """
 
-    def __init__(self, url: str, *, group_rows: int = 64, group_seconds: float = 0.05) -> None:
+    def __init__(self, url: str) -> None:
         self._psycopg = _driver()
         self._url = url
         self._writer = connect(url)
         self._reader = connect(url)
         self._reading = threading.Lock()
         self._transact(lambda _: self._writer.execute(_SCHEMA.encode()))
-        super().__init__(group_rows=group_rows, group_seconds=group_seconds)
+        super().__init__()
 
     def __repr__(self) -> str:
         # The address holds a password.

@@ -43,7 +43,7 @@ class SqlLedger(abc.ABC):
     #: Columns of an attempt as they are read; `_attempt` makes one of them.
     _columns = NAMES
 
-    def __init__(self, *, group_rows: int, group_seconds: float) -> None:
+    def __init__(self) -> None:
         self._owner = Owner.this_process()
         self._registered = False
         self._closed = False
@@ -52,8 +52,6 @@ class SqlLedger(abc.ABC):
             run=self._transact,
             idle=self._beat_when_registered,
             idle_seconds=Owner.HEARTBEAT_S,
-            group_rows=group_rows,
-            group_seconds=group_seconds,
         )
 
     def __enter__(self) -> Self:

@@ -58,8 +58,6 @@ class SqliteLedger(SqlLedger):
 
     Args:
         path: The file; its folder is made.
-        group_rows: Attempts that make a commit due.
-        group_seconds: Longest an attempt waits for its commit.
 
     Raises:
         BadInput: the file is not a ledger.
@@ -68,7 +66,7 @@ class SqliteLedger(SqlLedger):
 
     _columns = f"{NAMES}, checksum"
 
-    def __init__(self, path: Path, *, group_rows: int = 64, group_seconds: float = 0.05) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._heard: dict[str, tuple[float, float]] = {}
         self._readers = threading.local()
@@ -79,7 +77,7 @@ class SqliteLedger(SqlLedger):
             self._writer, self._checked = _begun(path)
         except (sqlite3.Error, OSError) as error:
             raise _named(error, path) from error
-        super().__init__(group_rows=group_rows, group_seconds=group_seconds)
+        super().__init__()
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Sequence[Any]]:
         try:

@@ -17,7 +17,7 @@ from datacards.card import render
 from pipelines.release import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
-from tests.faults.yard import MODELS, STAGES, Builder, Yard, behave, bytes_of
+from tests.faults.yard import CONCURRENCY, MODELS, STAGES, Builder, Yard, behave, bytes_of
 
 #: Who is asked in a stage.
 ASKED = {"collect": MODELS, "label": ("j",)}
@@ -34,7 +34,7 @@ def moment(stage: str, files: bool, right: Yard, chance: random.Random) -> dict[
 def on_their_way(yard: Yard, stage: str) -> int:
     """Requests that the server has seen and the ledger does not hold: what can be paid twice.
 
-    A call is on its way until its answer is on disk; answers are committed in groups.
+    A call keeps its place until its answer is on disk, so that there are no more than places.
     """
     before = -1
     while before != (before := sum(yard.server.seen.values())):
@@ -68,8 +68,10 @@ def test_kills_in_every_stage(
                 now = yard.kept()
                 rows[stage].tried += 1
                 rows[stage].lost += sum(now.get(key) != text for key, text in kept.items())
-                for lane in ASKED:
-                    rows[lane].in_flight += on_their_way(yard, lane)
+                for lane, models in ASKED.items():
+                    way = on_their_way(yard, lane)
+                    assert way <= CONCURRENCY * len(models)
+                    rows[lane].in_flight += way
                 kept = now
             yard.whole()
             assert set(yard.kept().items()) >= set(kept.items())
