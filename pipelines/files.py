@@ -94,6 +94,25 @@ def regular(path: Path) -> None:
         )
 
 
+def short_text(path: Path, most: int) -> str:
+    """The text of a file that somebody else may have written: a regular one, `most` bytes long.
+
+    Raises:
+        SourceError: it is no regular file, or is longer.
+        OSError, UnicodeDecodeError: it cannot be read, or is no text.
+    """
+    regular(path)
+    with path.open("rb") as stream:
+        data = stream.read(most + 1)
+    if len(data) > most:
+        raise SourceError(
+            f"{path.name} is longer than such a file can be ({most:,} bytes)",
+            where=str(path),
+            next_step="name another file",
+        )
+    return data.decode("utf-8-sig")
+
+
 def too_large(path: Path, why: str) -> SourceError:
     """The error of a file that unfolds to more than a person would have written."""
     return SourceError(

@@ -9,6 +9,7 @@ from pipelines.release.diff import Diff, diff_releases
 from pipelines.release.manifest import read_manifest
 from pipelines.release.versions import existing
 from pipelines.release.yank import yanked
+from schemas.shown import markdown
 
 _SHOWN = 5
 
@@ -32,8 +33,8 @@ def changelog(benchmark: Path) -> str:
         manifest = read_manifest(folder)
         lines = [f"## {version}", ""]
         if note := yanked(folder):
-            instead = f" Use {note.use_instead}." if note.use_instead else ""
-            lines += [f"**Yanked:** {note.reason}.{instead}", ""]
+            instead = f" Use {markdown(note.use_instead)}." if note.use_instead else ""
+            lines += [f"**Yanked:** {markdown(note.reason)}.{instead}", ""]
         if number == 0:
             rows = {name: entry.rows for name, entry in manifest.tables.items()}
             lines.append(
@@ -62,9 +63,10 @@ def _examples(diff: Diff, name: str) -> str:
         by: dict[str, int] = {}
         for decider in table.column("decided_by_after").to_pylist():
             by[str(decider)] = by.get(str(decider), 0) + 1
-        return " (decided by " + ", ".join(f"{k}: {n:,}" for k, n in sorted(by.items())) + ")"
+        told = ", ".join(f"{markdown(k)}: {n:,}" for k, n in sorted(by.items()))
+        return f" (decided by {told})"
     if name in ("models", "prices", "ranks", "costs"):
         models = table.column("model_id").to_pylist()
         more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
-        return f" ({', '.join(map(str, models[:_SHOWN]))}{more})"
+        return f" ({', '.join(markdown(str(m)) for m in models[:_SHOWN])}{more})"
     return ""

@@ -17,6 +17,7 @@ from pipelines.release.checks.seal import check_seal
 from pipelines.release.checks.tables import REFERENCES, Tables, check_references, check_tables
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.signature import check_signature
+from pipelines.release.yank import check_mark
 from schemas import Stored
 
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
@@ -55,6 +56,7 @@ def verify_release(
     findings += recount(release, manifest, readable, tables, own=not foreign)
     findings += check_references(tables)
     findings += check_card(release, manifest, readable, tables, render_card)
+    findings += check_mark(release)
     if signer is not None:
         findings += check_signature(release, signer)
     return findings

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from pipelines.errors import BadInput, GateFailed, SourceError
+from pipelines.files import short_text
+from pipelines.release.checks.finding import Finding
 from pipelines.release.manifest import read_manifest
+from pipelines.staging import replacing
 from schemas.recipe.base import Strict
 
 MARK = "YANKED.json"
+#: Bytes of a mark: a reason is some sentences, and is shown by every command.
+_MOST = 10_000
 
 
 class Yanked(Strict):
@@ -45,7 +50,10 @@ def yank(release: Path, *, reason: str, use_instead: str | None = None) -> Yanke
         )
     note = Yanked(reason=reason.strip(), use_instead=use_instead)
     text = json.dumps(note.model_dump(), indent=2, sort_keys=True, ensure_ascii=False)
-    (release / MARK).write_text(text + "\n", encoding="utf-8")
+    if len(text.encode()) >= _MOST:
+        raise BadInput("the reason is too long", next_step="say it in some sentences")
+    with replacing(release / MARK) as unfinished:  # a link would be written through
+        unfinished.write_text(text + "\n", encoding="utf-8")
     return note
 
 
@@ -71,13 +79,26 @@ def yanked(release: Path) -> Yanked | None:
         SourceError: there is a mark, but it cannot be read.
     """
     path = release / MARK
-    if not path.exists():
+    if not os.path.lexists(path):  # a link that leads nowhere is a mark as well
         return None
     try:
-        return Yanked.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, ValidationError) as error:
+        note = Yanked.model_validate(json.loads(short_text(path, _MOST)))
+        note.words.encode()  # half of a surrogate pair is no text
+    except (OSError, ValueError, RecursionError, SourceError) as error:
         raise SourceError(
             "the mark of a yanked release cannot be read",
             where=str(path),
             next_step="treat the release as yanked, or fetch it again",
         ) from error
+    return note
+
+
+def check_mark(release: Path) -> Iterator[Finding]:
+    """The finding of a mark that nobody can read; what is no file is named among the files."""
+    path = release / MARK
+    if path.is_symlink() or not path.is_file():
+        return
+    try:
+        yanked(release)
+    except SourceError as error:
+        yield Finding("yanked", MARK, error.what)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pyarrow as pa
 import pytest
 
+from datacards.card import render
 from flows.actions.released import read_release
 from flows.cli import run
 from pipelines.errors import BadInput, SourceError
 from pipelines.release import open_release
 from pipelines.release.changelog import changelog
 from pipelines.release.diff import diff_releases, write_diff
+from pipelines.release.verify import verify_release
 from pipelines.release.yank import yank, yanked
 from schemas import LABELS, MODELS, RESPONSES, VERDICTS
 
@@ -180,6 +183,46 @@ def test_yank_needs_a_reason_and_happens_once(release):
     assert yanked(release).reason == "wrong prices"
     with pytest.raises(BadInput, match="already"):
         yank(release, reason="again")
+
+
+@pytest.mark.parametrize(
+    "lay",
+    [
+        lambda mark: mark.write_text("[" * 60_000),  # was a traceback of every command
+        lambda mark: mark.write_text('{"reason": "\\ud800"}'),  # no page of it could be written
+        lambda mark: mark.write_text('{"reason": "' + "x" * 100_000 + '"}'),
+        lambda mark: mark.mkdir(),
+        lambda mark: os.mkfifo(mark),  # was waited for without end
+        lambda mark: mark.symlink_to(mark.parent.parent / "elsewhere"),
+    ],
+    ids=["nested", "half a sign", "long", "a folder", "a pipe", "a link to nowhere"],
+)
+def test_a_mark_of_a_stranger_that_is_none_is_said_in_words(lay, tmp_path):
+    lay(tmp_path / "YANKED.json")
+    with pytest.raises(SourceError, match="mark of a yanked release cannot be read"):
+        yanked(tmp_path)
+
+
+def test_a_mark_that_cannot_be_read_is_a_finding_and_a_link_is_not_written_through(release):
+    mark, elsewhere = release / "YANKED.json", release.parent / "elsewhere"
+    mark.write_text("[" * 60_000)
+    found = verify_release(release, render_card=render)
+    assert [(one.check, one.where) for one in found] == [("yanked", "YANKED.json")]
+    mark.unlink()
+    mark.symlink_to(elsewhere)
+    with pytest.raises(SourceError):
+        yank(release, reason="mine")
+    assert not elsewhere.exists()
+
+
+def test_a_changelog_of_strangers_makes_no_markup(write, tables):
+    first = write().path
+    yank(first, reason="was\x1b[2J wrong\n\n## 9.9.9\n\n[see](javascript:0) <img src=x>")
+    text = changelog(first.parent)
+    assert "\x1b" not in text
+    assert "\n## 9.9.9" not in text
+    assert "[see](" not in text
+    assert "<img" not in text.replace("\\<img", "")
 
 
 def test_a_yanked_release_is_said_to_be_one_and_goes_to_no_new_place(release, tmp_path, capsys):
