@@ -30,8 +30,9 @@ LEAKS_SCHEMA = pa.schema(
 
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
     """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
-    rules: Sequence[Mapping[str, Any]] = recipe.get("curate") or []
-    return any(rule.get("rule") == "dedup" for rule in rules)
+    rules = recipe.get("curate")  # of a stranger's manifest: any value
+    found = rules if isinstance(rules, Sequence) else ()
+    return any(isinstance(rule, Mapping) and rule.get("rule") == "dedup" for rule in found)
 
 
 def same_words(text: str) -> str:

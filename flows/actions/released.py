@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,13 @@ import pyarrow.parquet as pq
 from flows.show.console import counter, line
 from pipelines.errors import BadInput
 from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.release.inside import sealed
+from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.yank import yanked
 from pipelines.tuning.choices import TUNED
 from schemas import CONTRACTS, Contract, Stored
 from schemas.leaks import looked_for_duplicates
+from schemas.manifest import Manifest
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
@@ -90,25 +93,30 @@ def read_release(release: Path) -> Tables:
     A file is read when its table is asked for, and breaks its contract then.
 
     Raises:
-        BadInput: there is no such release, or it lacks queries, models or labels.
+        BadInput: there is no such release, it lacks queries, models or labels, its manifest
+            cannot be read, or a table is a link to something else than was sealed.
         ContractError: a file breaks its contract.
     """
     say_if_yanked(release)
+    manifest = read_manifest(release) if os.path.lexists(release / MANIFEST) else None
     folder = release / "data" if (release / "data").is_dir() else release
     found: dict[str, Callable[[], pa.Table]] = {}
     files: dict[str, Path] = {}
     for name in TABLES:
         path = folder / f"{name}.parquet"
         parts = [path] if path.is_file() else sorted((folder / name).glob("*.parquet"))
+        if parts and manifest is not None:
+            parts = [_own(release, part, manifest) for part in parts]
         if parts:
             found[name] = partial(_read, name, parts)
             if len(parts) == 1:
                 files[name] = parts[0]
-    manifest = release / "manifest.json"
-    if "duplicates" in found and manifest.is_file():
-        recipe = json.loads(manifest.read_text(encoding="utf-8")).get("recipe") or {}
-        if not looked_for_duplicates(recipe):
-            del found["duplicates"]  # empty because nobody looked
+    if (
+        "duplicates" in found
+        and manifest is not None
+        and not looked_for_duplicates(manifest.recipe)
+    ):
+        del found["duplicates"]  # empty because nobody looked
     for name in ("queries", "models", "labels"):
         if name not in found:
             raise BadInput(
@@ -117,6 +125,14 @@ def read_release(release: Path) -> Tables:
                 next_step="name a release directory, such as yard/releases/<name>/<version>",
             )
     return Tables(found, files)
+
+
+def _own(release: Path, file: Path, manifest: Manifest) -> Path:
+    """A file of the release; one that a link leads to elsewhere only with the sealed content."""
+    if file.resolve().is_relative_to(release.resolve()):
+        return file
+    name = file.relative_to(release).as_posix()
+    return sealed(release, name, manifest.files.get(name))
 
 
 def say_if_yanked(release: Path) -> None:

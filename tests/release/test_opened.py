@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
+from flows.actions.released import read_release
 from pipelines.errors import SourceError, UnknownName
 from pipelines.release import open_release
 from pipelines.release.asking.saved import SAVED, saved
@@ -102,3 +106,25 @@ def test_unknown_names_are_suggested(release):
         saved("oracl")
     with open_release(release) as opened, pytest.raises(UnknownName):
         opened.arrow("lables")
+
+
+def test_what_evaluates_a_release_reads_its_manifest_as_a_strangers(release, tmp_path):
+    """`evaluate`, `certify` and `zoo run` read no more of it than `query` does."""
+    path = release / "manifest.json"
+    text = path.read_text()
+    odd = json.dumps({**json.loads(text), "recipe": {"curate": 5}})
+    path.write_text(odd)
+    assert "duplicates" not in read_release(release)  # nobody looked; was a traceback
+    for bad in ("[" * 60_000, "[]", "{}", odd.replace('{"curate": 5}', '"x"')):
+        path.write_text(bad)
+        with pytest.raises(SourceError, match="manifest cannot be read"):
+            read_release(release)
+    path.write_text(text)
+    # A link is followed to the sealed content, as in a hub's cache, and to nothing else.
+    labels, elsewhere = release / "data" / "labels.parquet", tmp_path / "elsewhere.parquet"
+    labels.rename(elsewhere)
+    labels.symlink_to(elsewhere)
+    assert len(read_release(release)["labels"]) == 17
+    shutil.copy(release / "data" / "splits.parquet", elsewhere)
+    with pytest.raises(SourceError, match="link to something else"):
+        read_release(release)
