@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.embed import text_of
 from pipelines.errors import BadInput
+from pipelines.evaluate.columns.vectors import encoder_vectors
 from pipelines.evaluate.matrix import codes, dense
 from pipelines.evaluate.reading import from_tables
 
@@ -123,3 +124,29 @@ def test_several_samples_of_a_cell_are_averaged() -> None:
     found = dense(rows, np.array([1, 1, 0]), pa.chunked_array([[1.0, None, 5.0]]), (2, 2))
     assert found[0, 1] == 1.0
     assert np.isnan(found).sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("vectors", "says"),
+    [
+        # Six numbers for three queries: each got a neighbour's.
+        ([[1.0], [1.0, 0.0, 0.0], [1.0, 0.0]], "different lengths"),
+        ([None, [1.0, 0.0], [1.0, 0.0, 0.0, 1.0]], "different lengths"),
+        ([[], [], []], "empty or not finite"),
+        ([[1.0, 0.0], [float("nan"), 0.0], [1.0, 0.0]], "empty or not finite"),
+        ([[1.0, 0.0], [1e308, 0.0], [1.0, 0.0]], "empty or not finite"),
+        ([[1.0, None], [1.0, 0.0], [1.0, 0.0]], "empty or not finite"),
+        ([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], "two for one query"),
+    ],
+)
+def test_vectors_that_are_not_one_for_each_query_are_refused(vectors, says) -> None:
+    ids = ["q1", "q2", "q3", "q3"][: len(vectors)]
+    given = pa.table(
+        {
+            "query_id": ids,
+            "encoder": ["e"] * len(ids),
+            "vector": pa.array(vectors, pa.list_(pa.float64())).cast(pa.list_(pa.float32())),
+        }
+    )
+    with pytest.raises(BadInput, match=says):
+        encoder_vectors(given, pa.array(["q1", "q2", "q3"]), None)

@@ -23,7 +23,7 @@ def encoder_vectors(
         encoder: the first name in order when None.
 
     Raises:
-        BadInput: a query has no vector.
+        BadInput: a query has no vector, or two; vectors differ in length, or are not finite.
     """
     if embeddings is None or not embeddings.num_rows:
         return None
@@ -36,18 +36,41 @@ def encoder_vectors(
         if not own.num_rows:
             continue
         at = positions_within(own.column("query_id"), query_ids)
-        flat = own.column("vector").flatten().to_numpy(zero_copy_only=False)
-        flat = flat.reshape(len(at), -1)
+        flat = _flat(own.column("vector"), chosen)
         if vectors is None:
             vectors = room((len(query_ids), flat.shape[1]), np.float32)
-        vectors[at[at >= 0]] = flat[at >= 0]
-        found[at[at >= 0]] = True
+        here = at[at >= 0]
+        if flat.shape[1] != vectors.shape[1]:
+            raise _wrong(chosen, "of different lengths")
+        if found[here].any() or len(np.unique(here)) < len(here):
+            raise _wrong(chosen, "two for one query")
+        vectors[here] = flat[at >= 0]
+        found[here] = True
     if not found.all():
         raise BadInput(
             f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
             next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
         )
     return vectors
+
+
+def _flat(column: pa.ChunkedArray, encoder: str) -> NDArray[np.float32]:
+    """(rows, d) numbers; a vector of another length would give its neighbours' to the next."""
+    lengths = pc.list_value_length(column)
+    least, most = pc.min_max(lengths).as_py().values()
+    if lengths.null_count or least != most:
+        raise _wrong(encoder, "of different lengths")
+    flat: NDArray[np.float32] = column.flatten().to_numpy(zero_copy_only=False)
+    if not most or not np.isfinite(flat).all():
+        raise _wrong(encoder, "that are empty or not finite")
+    return flat.reshape(len(lengths), most)
+
+
+def _wrong(encoder: str, what: str) -> BadInput:
+    return BadInput(
+        f"encoder {encoder!r} has vectors {what}",
+        next_step="give each query one vector of finite numbers, all of one length",
+    )
 
 
 def width_of(embeddings: Stored) -> int:
