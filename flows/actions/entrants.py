@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from flows.actions.evaluate_options import read_table
 from flows.show.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
@@ -112,11 +111,9 @@ def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
 
 def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
     """(name, maker) of a router that is a CSV or Parquet file of predictions."""
-    from pipelines.evaluate.run.predictions import Predictions
+    from pipelines.evaluate.run.predictions import Predictions, read_predictions
 
-    if not path.is_file():
-        raise BadInput("there is no such predictions file", where=str(path))
-    table = read_table(path)
+    table = read_predictions(path)
     return path.stem, lambda seed: Predictions(table, path.stem)
 
 

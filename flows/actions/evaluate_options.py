@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from pipelines.errors import BadInput
+from pipelines.evaluate.run.predictions import read_predictions
 from pipelines.evaluate.tradeoff import Bands
-from pipelines.parquet.bounds import bounded
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:
@@ -52,7 +49,7 @@ def read_picks(path: Path) -> dict[str, dict[str, float]]:
     """
     if not path.is_file():
         raise BadInput("there is no such file of picks", where=str(path))
-    table = read_table(path)
+    table = read_predictions(path)
     missing = [c for c in ("query_id", "router") if c not in table.column_names]
     if missing:
         raise BadInput(
@@ -65,15 +62,3 @@ def read_picks(path: Path) -> dict[str, dict[str, float]]:
         router: {query: float(picked[query] == router) for query in picked}
         for router in sorted(set(picked.values()))
     }
-
-
-def read_table(path: Path) -> pa.Table:
-    """A CSV or Parquet file."""
-    if path.suffix == ".parquet":
-        return pq.read_table(bounded(path))
-    from pyarrow import csv
-
-    try:
-        return csv.read_csv(path)
-    except pa.ArrowInvalid as error:
-        raise BadInput(f"this is not a CSV table: {error}", where=str(path)) from error

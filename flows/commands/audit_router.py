@@ -34,26 +34,15 @@ def command(
 
         routeyard audit router mine.csv RELEASE --arena mine-arena.json
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv
-
     from flows.actions.released import read_release
     from flows.show.results import print_result
-    from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
     from pipelines.evaluate.reading import core_of
-    from pipelines.parquet.bounds import bounded
+    from pipelines.evaluate.run.predictions import read_predictions
     from pipelines.zoo import arena as submission
     from pipelines.zoo.audit import Suspicion, audit, choices
 
-    if not predictions.is_file():
-        raise BadInput("there is no such predictions file", where=str(predictions))
-    try:
-        parquet = predictions.suffix == ".parquet"
-        table = pq.read_table(bounded(predictions)) if parquet else csv.read_csv(predictions)
-    except pa.ArrowInvalid as error:
-        raise BadInput(f"this is no table: {error}", where=str(predictions)) from error
+    table = read_predictions(predictions)
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)

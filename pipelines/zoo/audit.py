@@ -64,7 +64,11 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     found += [_constant(part, choice), _leak(part, choice), _oracle(part, choice, core, scheme)]
     for name in ("cost", "tokens"):
         if name in table.column_names:
-            values = pc.take(table.column(name), pa.array(use)).cast(pa.float64())
+            try:
+                values = pc.take(table.column(name), pa.array(use)).cast(pa.float64())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                found.append(Suspicion(name, "fail", f"the column {name!r} holds no numbers"))
+                continue
             numbers = values.to_numpy(zero_copy_only=False)
             check = _prices if name == "cost" else _tokens
             found.append(check(part, choice, numbers))

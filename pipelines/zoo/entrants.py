@@ -124,15 +124,9 @@ def architectures(entrant: Entrant) -> tuple[Mapping[str, Any], ...]:
 def made(entrant: Entrant, setting: Mapping[str, Any], seed: int) -> Router:
     """A fresh router with one setting and seed."""
     if entrant.is_table:
-        import pyarrow.parquet as pq
-        from pyarrow import csv
+        from pipelines.evaluate.run.predictions import Predictions, read_predictions
 
-        from pipelines.evaluate.run.predictions import Predictions
-        from pipelines.parquet.bounds import bounded
-
-        path = Path(entrant.target)
-        table = pq.read_table(bounded(path)) if path.suffix == ".parquet" else csv.read_csv(path)
-        return Predictions(table, entrant.name)
+        return Predictions(read_predictions(Path(entrant.target)), entrant.name)
     found = class_of(entrant)
     # Lists come back from JSON where a class declares tuples.
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.actions.entrants import from_file
 from pipelines.errors import BadInput
 from pipelines.evaluate import plateau
 from pipelines.evaluate.baselines import (
@@ -30,9 +32,10 @@ from pipelines.evaluate.certificate.headroom import (
 from pipelines.evaluate.certificate.power import resolvable_difference
 from pipelines.evaluate.compare import compare, ranking
 from pipelines.evaluate.plateau import selection_profile
-from pipelines.evaluate.run.predictions import Predictions, leaderboard
+from pipelines.evaluate.run.predictions import Predictions, leaderboard, read_predictions
 from pipelines.evaluate.run.tables import profiles
 from pipelines.routers import Examples, Queries
+from pipelines.zoo.entrants import made, own
 
 
 @st.composite
@@ -206,12 +209,49 @@ def test_predictions_in_three_layouts() -> None:
         ({"query_id": ["q1", "q2"], "a": [1.0, None], "b": [1.0, 1.0]}, "no score for model a"),
         ({"query_id": ["q1", "q2"], "a": ["x", "y"], "b": [1.0, 1.0]}, "no number"),
         ({"query_id": ["q1", "q2", "q1"], "model_id": ["a", "a", "b"]}, "more than one model"),
+        # Scores were averaged, or the last row counted.
+        (
+            {
+                "query_id": ["q1", "q1", "q2", "q2", "q2"],
+                "model_id": ["a", "b", "a", "b", "b"],
+                "score": [1.0, 1.0, 1.0, 0.0, 1.0],
+            },
+            "scores a model twice on a question",
+        ),
+        (
+            {"query_id": ["q1", "q2", "q2"], "a": [1.0, 0.0, 1.0], "b": [0.5, 0.5, 0.5]},
+            "holds a question twice",
+        ),
     ],
 )
 def test_broken_predictions_are_explained(columns, says) -> None:
     # A missing prediction is never taken as score 0.
     with pytest.raises(BadInput, match=says):
         predicted(**columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("p.csv", "query_id,query_id,model_id\nq1,q2,a\n", "'query_id' stands 2 times"),
+        ("p.csv", "query_id,a,a,b\nq1,0,1,1\n", "'a' stands 2 times"),
+        ("p.csv", "", "no table"),
+        ("p.parquet", pa.table({"query_id": ["q1"], "model_id": [["a"]]}), "'model_id' holds no"),
+        ("p.parquet", pa.table({"query_id": [b"\xff"], "model_id": ["a"]}), "'query_id' holds no"),
+        ("p.parquet", pa.table([["q1"], ["q2"]], ["query_id", "query_id"]), "stands 2|no table"),
+    ],
+)
+def test_a_file_of_predictions_that_is_no_table_of_ids_is_explained(
+    tmp_path, name, content, says
+) -> None:
+    path = tmp_path / name
+    path.write_text(content) if isinstance(content, str) else pq.write_table(content, path)
+    with pytest.raises(BadInput, match=says):
+        read_predictions(path)
+    with pytest.raises(BadInput, match=says):
+        from_file(path)
+    with pytest.raises(BadInput, match=says):  # as `zoo run --own` reads it: was a traceback
+        made(own(str(path)), {}, 0)
 
 
 def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:

@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import csv
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.matrix import codes, dense
+from pipelines.parquet.bounds import bounded
 from pipelines.routers.base import Examples, Floats, Queries
+
+
+def read_predictions(path: Path) -> pa.Table:
+    """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
+
+    Raises:
+        BadInput: there is no such table, a column stands twice, or an id is none.
+    """
+    if not path.is_file():
+        raise BadInput("there is no such predictions file", where=str(path))
+    try:
+        table = pq.read_table(bounded(path)) if path.suffix == ".parquet" else csv.read_csv(path)
+    except pa.ArrowException as error:
+        raise BadInput(f"this is no table: {error}", where=str(path)) from error
+    names = Counter(table.column_names)
+    for name, times in names.items():
+        if times > 1:
+            raise BadInput(
+                f"the column {name!r} stands {times} times in the table",
+                where=str(path),
+                next_step="leave one of them",
+            )
+    for name in {"query_id", "model_id"} & set(names):
+        try:
+            ids = table.column(name).cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadInput(f"the column {name!r} holds no ids: {error}", where=str(path)) from error
+        table = table.set_column(table.column_names.index(name), name, ids)
+    return table
 
 
 class Predictions:
@@ -52,18 +87,19 @@ class Predictions:
                 raise self._broken(f"names a model that is not in the release: {wrong!r}")
             if "score" not in table.column_names:
                 use = rows >= 0
-                if np.any(np.bincount(rows[use], minlength=len(ids)) > 1):
-                    raise self._broken("chooses more than one model for a question")
+                self._once(rows, use, "chooses more than one model for a question")
                 out = np.zeros(shape)
                 out[rows[use], columns[use]] = 1.0
                 return out
+            self._once(rows * shape[1] + columns, rows >= 0, "scores a model twice on a question")
             out = dense(rows, columns, self._numbers("score"), shape)
         else:
             absent = sorted(set(self._models.to_pylist()) - set(table.column_names))
             if absent:
                 raise self._broken(f"has no column for model {absent[0]!r}")
-            out = np.full(shape, np.nan)
             use = rows >= 0
+            self._once(rows, use, "holds a question twice")
+            out = np.full(shape, np.nan)
             for column, model in enumerate(self._models.to_pylist()):
                 values = self._numbers(model).to_numpy(zero_copy_only=False)
                 out[rows[use], column] = values[use]
@@ -73,6 +109,11 @@ class Predictions:
                 f"has no score for model {self._models[column]} on question {ids[row]}"
             )
         return out
+
+    def _once(self, keys: NDArray[np.int64], use: NDArray[np.bool_], says: str) -> None:
+        """Of two rows about the same nobody knows which is meant."""
+        if len(np.unique(keys[use])) < int(use.sum()):
+            raise self._broken(says)
 
     def _numbers(self, column: str) -> pa.ChunkedArray:
         try:
