@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from pipelines.parquet.footer import RLE_DICTIONARY, TYPES, Group, groups_of
 from schemas import Stored
 
 #: Rows of a table in memory that are looked at together.
@@ -23,22 +24,19 @@ def parts(table: pa.Table | Stored, columns: Sequence[str]) -> Iterator[pa.Recor
     if isinstance(table, pa.Table):
         yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)
         return
-    repeated = _in_dictionary(pq.read_metadata(table.path)) & set(columns)
+    repeated = _in_dictionary(groups_of(table.path)) & set(columns)
     with pq.ParquetFile(table.path, read_dictionary=sorted(repeated)) as file:
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns=list(columns)).to_batches()
 
 
-def _in_dictionary(file: pq.FileMetaData) -> set[str]:
+def _in_dictionary(groups: Sequence[Group]) -> set[str]:
     """Columns whose texts the file itself holds once each; others cannot be read that way."""
-    if not file.num_row_groups:
-        return set()
-    group = file.row_group(0)
-    columns = [group.column(i) for i in range(group.num_columns)]
     return {
-        column.path_in_schema
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and "RLE_DICTIONARY" in column.encodings
+        chunk.name
+        for group in groups[:1]
+        for chunk in group.chunks
+        if TYPES[chunk.kind] == "BYTE_ARRAY" and RLE_DICTIONARY in chunk.encodings
     }
 
 

@@ -14,7 +14,9 @@ from pipelines import files
 from pipelines.errors import SourceError
 from pipelines.parquet.bounds import bounded
 from pipelines.parquet.deltas import LENGTHS, TEXTS, length
-from pipelines.parquet.pages import WrongPage, pages
+from pipelines.parquet.footer import footer
+from pipelines.parquet.pages import pages
+from pipelines.parquet.thrift import WrongPage
 from tests.test_parquet_bounds import plain, varint
 
 ENCODINGS = {"DELTA_BYTE_ARRAY": TEXTS, "DELTA_LENGTH_BYTE_ARRAY": LENGTHS}
@@ -53,10 +55,10 @@ def measured(path: Path) -> int:
     with pq.ParquetFile(path) as file, path.open("rb") as stream:
         schema = file.schema.column(0)
         levels = bool(schema.max_repetition_level) + bool(schema.max_definition_level)
-        for number in range(file.metadata.num_row_groups):
-            chunk = file.metadata.row_group(number).column(0)
+        for group in footer(path):
+            (chunk,) = group.chunks
             for page in pages(stream, chunk):
-                found += length(stream, page, chunk.compression, levels)
+                found += length(stream, page, chunk.codec, levels)
     return found
 
 
@@ -106,9 +108,9 @@ def test_more_lengths_than_values_are_refused(tmp_path: Path, encoding: str) -> 
 def test_a_page_that_lies_about_its_size_is_refused(tmp_path: Path, size: int, codec: str) -> None:
     path = written(tmp_path / "rows.parquet", ["x" * 500, "y" * 500], compression=codec)
     with path.open("rb") as stream:
-        chunk = pq.read_metadata(path).row_group(0).column(0)
+        chunk = footer(path)[0].chunks[0]
         (page,) = pages(stream, chunk)
-    data, at = path.read_bytes(), chunk.data_page_offset
+    data, at = path.read_bytes(), chunk.first
     told = varint(page.size)
     where = data.index(told, at)
     lied = b"\x92\x00" if size == 9 else varint(size)
@@ -127,7 +129,7 @@ def test_whatever_a_page_holds_is_a_number_or_an_error_with_a_name(tmp_path: Pat
     chance = random.Random(0)
     path = written(tmp_path / "rows.parquet", lists(60), compression="none")
     whole = path.read_bytes()
-    chunk = pq.read_metadata(path).row_group(0).column(0)
+    chunk = footer(path)[0].chunks[0]
     with path.open("rb") as stream:
         (page,) = pages(stream, chunk)
     found = set()

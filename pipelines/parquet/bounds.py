@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,14 +18,16 @@ import pyarrow.parquet as pq
 
 from pipelines.files import MAX_RATIO, damaged, regular, too_large
 from pipelines.parquet.deltas import LENGTHS, TEXTS, length
-from pipelines.parquet.pages import Page, WrongPage, pages
+from pipelines.parquet.footer import RLE_DICTIONARY, TYPES, Group, footer
+from pipelines.parquet.pages import Page, pages
+from pipelines.parquet.thrift import WrongPage
 
 #: A table of a release may unfold to so many times its size: of labels most columns say the same
 #: in each row, and millions of them reach some hundreds. Nothing else that is written does.
 RELEASED = 5_000
 #: So many bytes are read of any file.
 ANYWAY = 500_000_000
-_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
+_PLAIN_DICTIONARY = 2
 _WIDTH = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}
 #: Rows that are read together, and bytes that they may come to where a text repeats the last.
 _ROWS, _TOGETHER = 1 << 16, 1 << 26
@@ -51,19 +53,19 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
 
 
 def _fits(path: Path, file: pq.ParquetFile, most: int) -> bool:
-    about: Any = file.metadata
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    if rows and not about.num_columns:
+    groups, count = footer(path), len(file.schema)
+    rows = max(file.metadata.num_rows, sum(group.rows for group in groups))
+    if rows and not count:
         return False
     at_least: int = rows
-    columns: list[_Column] = []
+    columns = [_Column(file.schema.column(number), number) for number in range(count)]
+    kinds = [column.schema.physical_type for column in columns]
+    if any([TYPES[chunk.kind] for chunk in group.chunks] != kinds for group in groups):
+        raise WrongPage("row groups whose columns are not those of the schema")
     with path.open("rb") as stream:
-        for number in range(about.num_columns):
-            column = _Column(file.schema.column(number), number)
-            columns.append(column)
+        for number, column in enumerate(columns):
             for group in groups:
-                column.add(pages(stream, group.column(number)))
+                column.add(pages(stream, group.chunks[number]))
                 if at_least + column.least > most:
                     return False
             at_least += column.least
@@ -106,17 +108,17 @@ class _Column:
                 continue
             self.least += page.values * width
             self.deltas |= page.encoding in (LENGTHS, TEXTS)
-            if kind == "BYTE_ARRAY" and page.encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
+            if kind == "BYTE_ARRAY" and page.encoding in (_PLAIN_DICTIONARY, RLE_DICTIONARY):
                 self.more += page.values * held
 
-    def add_deltas(self, stream: BinaryIO, groups: Sequence[Any]) -> None:
+    def add_deltas(self, stream: BinaryIO, groups: Sequence[Group]) -> None:
         levels = bool(self.schema.max_repetition_level) + bool(self.schema.max_definition_level)
         texts = self.schema.physical_type == "BYTE_ARRAY"
         for group in groups:
-            chunk = group.column(self.number)
+            chunk = group.chunks[self.number]
             for page in pages(stream, chunk):
                 if page.encoding in (LENGTHS, TEXTS) and not page.dictionary:
-                    size = length(stream, page, chunk.compression, levels)
+                    size = length(stream, page, chunk.codec, levels)
                     # What others hold stands in the page, and is counted with it.
                     self.unfolded += size if texts and page.encoding == TEXTS else 0
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.parquet.pages import Compact, Page, WrongPage
+from pipelines.parquet.pages import Page
+from pipelines.parquet.thrift import Compact, WrongPage
 
 LENGTHS, TEXTS = 6, 7
 #: Numbers that are unpacked together, and the most of one block: writers take some hundreds.

@@ -20,9 +20,11 @@ import pytest
 from datacards.card import render
 from datacards.files import render as render_files
 from pipelines.errors import RouteyardError
+from pipelines.parquet.footer import footer
 from pipelines.release import open_release, verify_release, write_release
 from pipelines.release.asking.query import query_release
 from schemas.manifest import Manifest
+from tests.test_parquet_footer import in_footer, swapped
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("small", ROOT / "tests/release/conftest.py")
@@ -163,6 +165,21 @@ def unfolding(release: Path) -> None:
     path = release / "data/labels.parquet"
     pq.write_table(pa.table({"query_id": ids}), path, compression="zstd", store_schema=False)
     register(release, "data/labels.parquet")
+
+
+def hiding(release: Path) -> None:
+    """The labels of one model are there, and whoever looks for them finds none."""
+    path = release / "data/labels.parquet"
+    (group,) = footer(path)
+    said = next(chunk for chunk in group.chunks if chunk.name == "model_id").statistics
+    in_footer(path, swapped(said.high, said.low))
+    register(release, "data/labels.parquet")
+
+
+def indexed(release: Path) -> None:
+    path = release / "data/splits.parquet"
+    pq.write_table(pq.read_table(path), path, write_page_index=True)
+    register(release, "data/splits.parquet")
 
 
 def other_code(change: Corrupt) -> Corrupt:
@@ -306,6 +323,8 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
         manifest(lambda m: m["files"].update({"d/" * 50_000: m["files"]["README.md"]})),
     ),
     "a table that unfolds to gigabytes": ("parquet", unfolding),
+    "statistics that hide rows": ("statistics", hiding),
+    "an index of pages": ("statistics", indexed),
     "rows without end in the database": (
         "database",
         database("INSERT INTO numbered.labels SELECT l.* FROM numbered.labels l, range(500)"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.large.room import room
+from pipelines.parquet.footer import groups_of
 from pipelines.parts import parts, positions_within
 from schemas import Stored
 
@@ -75,13 +75,11 @@ def _wrong(encoder: str, what: str) -> BadInput:
 
 def width_of(embeddings: Stored) -> int:
     """Numbers in a vector of a file, from its footer; 0 where there are none."""
-    file = pq.read_metadata(embeddings.path)
-    if not file.num_rows:
-        return 0
-    group = file.row_group(0)
-    columns = [group.column(i) for i in range(group.num_columns)]
-    values = next(c.num_values for c in columns if c.path_in_schema.startswith("vector"))
-    return int(values // group.num_rows)
+    for group in groups_of(embeddings.path):
+        if group.rows:
+            chunk = next(chunk for chunk in group.chunks if chunk.name.startswith("vector"))
+            return chunk.values // group.rows
+    return 0
 
 
 def _names(embeddings: pa.Table | Stored) -> set[str]:

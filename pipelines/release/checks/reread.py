@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.parquet.footer import groups_of
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.fingerprint import Contents
 from pipelines.release.tables import LARGE, contract_of, ordered
@@ -68,7 +69,7 @@ def reread(
 
 def _parts(path: Path) -> Iterator[pa.Table]:
     file = pq.ParquetFile(path)
-    sizes = [file.metadata.row_group(k).total_byte_size for k in range(file.num_row_groups)]
+    sizes = [group.size for group in groups_of(path)]
     start = 0
     while start < len(sizes):
         after = start + 1

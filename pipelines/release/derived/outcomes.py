@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.parquet.footer import Group, groups_of
 from schemas import OUTCOMES
 
 #: Pairs in a block, and the step in queries: one word of `numbered.bits`.
@@ -94,19 +95,18 @@ class _Sorted:
             path, read_dictionary=[c for c in ("model_id", "decided_by") if c in self.columns]
         )
         self.rows = self.file.metadata.num_rows
-        self.groups = [self._span(g) for g in range(self.file.metadata.num_row_groups)]
+        self.groups = [self._span(group) for group in groups_of(path)]
         #: Row group → its rows of queries after the last range.
         self._later: dict[int, pa.Table] = {}
 
-    def _span(self, group: int) -> tuple[str, str, bool]:
+    def _span(self, group: Group) -> tuple[str, str, bool]:
         """Smallest and largest query, and whether the group holds several models."""
-        meta = self.file.metadata.row_group(group)
-        at = {meta.column(i).path_in_schema: i for i in range(meta.num_columns)}
-        query = meta.column(at["query_id"]).statistics
-        model = meta.column(at["model_id"]).statistics
-        if query is None or model is None or not (query.has_min_max and model.has_min_max):
+        said = {chunk.name: chunk.statistics for chunk in group.chunks}
+        query, model = said["query_id"], said["model_id"]
+        if query.low is None or query.high is None or model.low is None:
             return ("", "\U0010ffff", True)
-        return (query.min, query.max, model.min != model.max)
+        first, last = (end.decode("utf-8", "replace") for end in (query.low, query.high))
+        return (first, last, model.low != model.high)
 
     def between(self, low: str, high: str) -> pa.Table:
         """Rows of queries from `low` to `high`, both included, in the file's order.
