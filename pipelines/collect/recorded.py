@@ -60,6 +60,8 @@ def import_recorded(
     batches: list[pa.RecordBatch] = []
     provenance: list[dict[str, Any]] = []
     notes: list[str] = []
+    readers: list[FileReader] = []
+    sparse_notes: list[str] = []
     for entry in entries:
         index, sparse = _index(queries, entry), Sparse()
         for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
@@ -72,10 +74,15 @@ def import_recorded(
                     batches.append(_batch(columns))
                     columns = {name: [] for name in columns}
             batches.append(_batch(columns))
-            notes += reader.check()
-            provenance.append({"file": path.name, "sha256": files.sha256(path), **reader.counts})
+            reader.check()
+            readers.append(reader)
         sparse.check()
-        notes += [f"{entry.path}: {note}" for note in sparse.notes()]
+        sparse_notes += [f"{entry.path}: {note}" for note in sparse.notes()]
+    for reader in readers:  # a later file may have replaced what an earlier one said
+        notes += reader.notes()
+        sha256 = files.sha256(reader.path)
+        provenance.append({"file": reader.path.name, "sha256": sha256, **reader.counts})
+    notes += sparse_notes
     notes += repeats.check()
     table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
     if repeats.dropped:

@@ -72,11 +72,10 @@ class FileReader:
             place = f"{self.path.name}, {f'line {line}' if line else f'row {number + 1}'}"
             response = self._response(self.read.read(row, place), place)
             if response is not None:
-                self.counts["responses"] += 1
                 yield response
 
-    def check(self) -> list[str]:
-        """What has to be said of the file, once all of it was read.
+    def check(self) -> None:
+        """Look at the file as a whole, once all of it was read.
 
         Raises:
             RecordedError: nothing matches, or answers were given to other questions.
@@ -99,7 +98,10 @@ class FileReader:
                 + (f": the file names {few(self.strangers)}, " if self.strangers else ": ")
                 + f"the questions are {few(list(self.index)[:_SHOWN])}",
             )
-        return [f"{name}: {note}" for note in self._notes()]
+
+    def notes(self) -> list[str]:
+        """What has to be said of the file, once all files were read."""
+        return [f"{self.path.name}: {note}" for note in self._notes()]
 
     def _notes(self) -> Iterator[str]:
         counts = self.counts
@@ -145,8 +147,8 @@ class FileReader:
         if self._other_question(said, asked, place) and self.entry.other_questions == "ignore":
             return None
         key = (asked.query_id, model, int(said.get("sample") or 0))
-        if not self.repeats.take(key, said, place, self.entry.path, self.entry.duplicates):
-            self.counts["repeated"] += 1
+        entry, counts = self.entry, self.counts
+        if not self.repeats.take(key, said, place, entry.path, entry.duplicates, counts):
             return None
         return _as_response(asked, said, score, self.pool[model], place)
 

@@ -38,22 +38,29 @@ class Repeats:
     _contradicted: set[Key] = field(default_factory=set)
     _shown: dict[str, list[str]] = field(default_factory=dict)
     _policy: dict[str, str] = field(default_factory=dict)
-    _taken: int = 0
+    #: Number of a taken row → counts of its file.
+    _taken: list[dict[str, int]] = field(default_factory=list)
 
     def take(
-        self, key: Key, said: Mapping[str, Any], place: str, recording: str, policy: str
+        self,
+        key: Key,
+        said: Mapping[str, Any],
+        place: str,
+        recording: str,
+        policy: str,
+        counts: dict[str, int],
     ) -> bool:
-        """Whether the row makes a response.
+        """Whether the row makes a response; counted as `responses`, or as `repeated`.
 
         Args:
             recording: Path of the entry, as the recipe says it.
             policy: Its `duplicates`.
+            counts: Of the row's file. A later row of another file may change them.
         """
         # What it took to answer may differ between two records of one answer.
         says = hash(repr([said.get(name) for name in ("text", "score", "finish_reason")]))
         if key not in self.seen:
-            self.seen[key] = (place, says, self._taken)
-            self._taken += 1
+            self._take(key, place, says, counts)
             return True
         before, said_before, number = self.seen[key]
         self._policy[recording] = policy
@@ -62,16 +69,26 @@ class Repeats:
         shown = self._shown.setdefault(recording, [])
         if len(shown) < _SHOWN:
             shown.append(f"{place} and {before} (id {said['query']!r}, model {key[1]!r})")
-        if says == said_before or policy in ("error", "first"):
-            return False
-        if policy == "missing" or key in self._contradicted:
+        if says != said_before and policy not in ("error", "first"):
+            self._drop(number)
+            if policy != "missing" and key not in self._contradicted:
+                self._take(key, place, says, counts)
+                return True
             self._contradicted.add(key)
+        counts["repeated"] += 1
+        return False
+
+    def _take(self, key: Key, place: str, says: int, counts: dict[str, int]) -> None:
+        self.seen[key] = (place, says, len(self._taken))
+        self._taken.append(counts)
+        counts["responses"] += 1
+
+    def _drop(self, number: int) -> None:
+        if number not in self.dropped:
             self.dropped.add(number)
-            return False
-        self.dropped.add(number)
-        self.seen[key] = (place, says, self._taken)
-        self._taken += 1
-        return True
+            counts = self._taken[number]
+            counts["responses"] -= 1
+            counts["repeated"] += 1
 
     def check(self) -> list[str]:
         """What has to be said of them, once all files were read.

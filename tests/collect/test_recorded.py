@@ -88,6 +88,20 @@ def test_which_of_several_answers_counts_is_said(
     (note,) = [note for note in done.notes if "word for word" in note]
     assert "1 rows repeat another" in note
     assert "2 rows say something else" in note
+    # An answer that gave way to a later one is no response, whatever stood there first.
+    (counts,) = done.provenance
+    assert counts["responses"] == done.responses.num_rows
+    assert counts["responses"] + counts["repeated"] == len(rows)
+    assert any(f"that its {counts['responses']} answers" in note for note in done.notes)
+
+
+def test_an_answer_that_gives_way_to_one_of_a_later_file_is_counted_there(tmp_path: Path) -> None:
+    for name, output in (("1.jsonl", "4"), ("2.jsonl", "5")):
+        (tmp_path / name).write_text(json.dumps(row(output=output)) + "\n")
+    said = {"path": "*.jsonl", "fields": FIELDS, "duplicates": "last"}
+    done = import_recorded(queries(), POOL, [Recorded.model_validate(said)], base=tmp_path)
+    assert [one["responses"] for one in done.provenance] == [0, 1]
+    assert [one["repeated"] for one in done.provenance] == [1, 0]
 
 
 def test_a_model_outside_the_pool_is_refused_or_ignored_on_request(tmp_path: Path) -> None:
