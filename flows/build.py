@@ -210,12 +210,14 @@ def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]
     """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
 
     Stages that this build did not reach stay as they were recorded, unless one before them
-    now gives something else: they are made of what is no longer there.
+    now gives something else: they are made of what is no longer there, and are only among those
+    that were once reached.
     """
     path = root / "runs" / f"{recipe.name}.json"
     stages = {name: pair[0] for name, pair in record.items()}
     folders = {name: str(Path(pair[1]).relative_to(root)) for name, pair in record.items()}
     before = _recorded(path)
+    reached = [*before["reached"], *(name for name in stages if name not in before["reached"])]
     if all(before["stages"].get(name, now) == now for name, now in stages.items()):
         stages = {**before["stages"], **stages}
         folders = {**before["folders"], **folders}
@@ -227,14 +229,17 @@ def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]
             "version": recipe.version,
             "stages": stages,
             "folders": folders,
+            "reached": reached,
         },
     )
 
 
-def _recorded(path: Path) -> dict[str, dict[str, str]]:
-    """Stages and folders of the record that is there; empty where none can be read."""
+def _recorded(path: Path) -> dict[str, Any]:
+    """Stages, their folders and those once reached; empty where no record can be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {key: dict(found[key]) for key in ("stages", "folders")}
+        stages, folders = (dict(found[key]) for key in ("stages", "folders"))
+        # Records of older versions know of the last build alone.
+        return {"stages": stages, "folders": folders, "reached": list(found.get("reached", stages))}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"stages": {}, "folders": {}}
+        return {"stages": {}, "folders": {}, "reached": []}

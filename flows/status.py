@@ -41,7 +41,8 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
                 rows.append({"stage": name, "state": "fresh", "why": ""})
         elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
             reached = True
-            ran = name in last_run(Path(workspace), recipe).get("stages", {})
+            last = last_run(Path(workspace), recipe)
+            ran = name in last.get("reached", last.get("stages", {}))
             why = _why(stopped, Path(workspace), ran=ran)
             rows.append({"stage": name, "state": "stale", "why": why})
         elif reached:

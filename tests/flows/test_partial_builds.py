@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli import run
+from flows.status import status
 from tests.flows.small_recorded import write
 
 
@@ -32,6 +33,10 @@ def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
     (tmp_path / "questions.jsonl").write_text("\n".join(lines[:-1]) + "\n")
     assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
     assert set(json.loads(record.read_text())["stages"]) == {"ingest", "pool"}
+    # They were reached before, and it is the questions that make them stale.
+    rows = {row["stage"]: row for row in status(recipe, yard)}
+    assert rows["collect"]["state"] == "stale"
+    assert "input 'queries' changed" in rows["collect"]["why"]
     # A damaged record is written anew.
     record.write_text("{")
     assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
