@@ -184,4 +184,29 @@ LATER: dict[str, Fault] = {
         "    if fits is None:",
         "tests/test_parquet_bounds.py::test_what_unfolds_to_more_than_a_person_writes_is_refused",
     ),
+    "footer": Fault(
+        "9",
+        "a Parquet file whose footer contradicts itself ended the process",
+        "pipelines/parquet/bounds.py",
+        "    groups, count = footer(path), len(file.schema)\n",
+        "    groups, count = footer(path), len(file.schema)\n"
+        "    [file.metadata.row_group(0).column(at) for at in range(count) if groups]\n",
+        "tests/test_parquet_footer.py::test_a_footer_that_contradicts_itself_ends_no_process",
+    ),
+    "statistics": Fault(
+        "9",
+        "statistics of a table hid its rows from queries",
+        "pipelines/parquet/statistics.py",
+        "    if low is None:\n",
+        "    if low is None or said.low is not None:\n",
+        "tests/test_parquet_footer.py::test_statistics_that_hide_rows_are_told",
+    ),
+    "texts": Fault(
+        "smaller",
+        "the Python of a list or an object was asked, or read as the answer",
+        "pipelines/mapping/texts.py",
+        "    if not isinstance(value, Iterable):\n",
+        "    if value is not None:\n",
+        "tests/ingest/test_texts.py",
+    ),
 }
