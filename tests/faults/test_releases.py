@@ -323,8 +323,6 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
         manifest(lambda m: m["files"].update({"d/" * 50_000: m["files"]["README.md"]})),
     ),
     "a table that unfolds to gigabytes": ("parquet", unfolding),
-    "statistics that hide rows": ("statistics", hiding),
-    "an index of pages": ("statistics", indexed),
     "rows without end in the database": (
         "database",
         database("INSERT INTO numbered.labels SELECT l.* FROM numbered.labels l, range(500)"),
@@ -435,6 +433,8 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
         edited("croissant.json", '"description": "', '"description": "<script>'),
     ),
     "metadata that are none": ("active content", written("croissant.json", "[" * 50_000)),
+    "statistics that hide rows": ("statistics", hiding),
+    "an index of pages": ("statistics", indexed),
 }
 
 #: Corruption → what is found, neither more nor less: check and place of each finding.
