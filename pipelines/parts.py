@@ -24,18 +24,17 @@ def parts(table: pa.Table | Stored, columns: Sequence[str]) -> Iterator[pa.Recor
     if isinstance(table, pa.Table):
         yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)
         return
-    repeated = _in_dictionary(groups_of(table.path)) & set(columns)
+    repeated = _in_dictionary(next(groups_of(table.path), None)) & set(columns)
     with pq.ParquetFile(table.path, read_dictionary=sorted(repeated)) as file:
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns=list(columns)).to_batches()
 
 
-def _in_dictionary(groups: Sequence[Group]) -> set[str]:
+def _in_dictionary(group: Group | None) -> set[str]:
     """Columns whose texts the file itself holds once each; others cannot be read that way."""
     return {
         chunk.name
-        for group in groups[:1]
-        for chunk in group.chunks
+        for chunk in (group.chunks if group else ())
         if TYPES[chunk.kind] == "BYTE_ARRAY" and RLE_DICTIONARY in chunk.encodings
     }
 

@@ -108,7 +108,7 @@ def test_more_lengths_than_values_are_refused(tmp_path: Path, encoding: str) -> 
 def test_a_page_that_lies_about_its_size_is_refused(tmp_path: Path, size: int, codec: str) -> None:
     path = written(tmp_path / "rows.parquet", ["x" * 500, "y" * 500], compression=codec)
     with path.open("rb") as stream:
-        chunk = footer(path)[0].chunks[0]
+        chunk = next(footer(path)).chunks[0]
         (page,) = pages(stream, chunk)
     data, at = path.read_bytes(), chunk.first
     told = varint(page.size)
@@ -129,7 +129,7 @@ def test_whatever_a_page_holds_is_a_number_or_an_error_with_a_name(tmp_path: Pat
     chance = random.Random(0)
     path = written(tmp_path / "rows.parquet", lists(60), compression="none")
     whole = path.read_bytes()
-    chunk = footer(path)[0].chunks[0]
+    chunk = next(footer(path)).chunks[0]
     with path.open("rb") as stream:
         (page,) = pages(stream, chunk)
     found = set()

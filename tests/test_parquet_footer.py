@@ -61,7 +61,7 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize("how", [{}, {"compression": "zstd", "row_group_size": 2}])
 def test_a_footer_says_what_pyarrow_reads_in_it(tmp_path: Path, how: dict[str, Any]) -> None:
     path = written(tmp_path / "rows.parquet", **how)
-    about, found = pq.read_metadata(path), footer(path)
+    about, found = pq.read_metadata(path), list(footer(path))
     assert len(found) == about.num_row_groups == (2 if how else 1)
     for number, group in enumerate(found):
         theirs = about.row_group(number)
@@ -117,7 +117,7 @@ def test_a_footer_that_is_none_is_a_damaged_file(
     path = written(tmp_path / "rows.parquet")
     in_footer(path, change)
     with pytest.raises(WrongPage, match=says):
-        footer(path)
+        list(footer(path))
     with pytest.raises(SourceError, match="cannot be read"):
         list(files.rows(path))
 
@@ -135,7 +135,7 @@ def test_whatever_a_footer_holds_is_read_or_an_error_with_a_name(tmp_path: Path)
             data[at] = chance.choice([0, 255, 128, data[at] ^ 1, chance.randrange(256)])
         path.write_bytes(data)
         try:
-            footer(path)
+            list(footer(path))
             read += 1
         except WrongPage:
             refused += 1

@@ -53,7 +53,7 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
 
 
 def _fits(path: Path, file: pq.ParquetFile, most: int) -> bool:
-    groups, count = footer(path), len(file.schema)
+    groups, count = list(footer(path)), len(file.schema)
     rows = max(file.metadata.num_rows, sum(group.rows for group in groups))
     if rows and not count:
         return False

@@ -7,6 +7,7 @@ it looks at a column chunk is caught by nobody. So strangers' footers are read h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,8 @@ class Group:
     chunks: tuple[Chunk, ...]
 
 
-def footer(path: Path) -> list[Group]:
-    """The row groups of a file, in its order.
+def footer(path: Path) -> Iterator[Group]:
+    """The row groups of a file, in its order; each is read when it is asked for.
 
     Raises:
         WrongPage: the footer cannot be read. OSError: nor can the file.
@@ -87,7 +88,6 @@ def footer(path: Path) -> list[Group]:
             raise WrongPage("no footer, or an encrypted one")
         file.seek(whole - _END - size)
         reader = Compact(file.read(size))
-    groups: list[Group] = []
     try:
         for number, kind in reader.fields():
             if number != 4:
@@ -95,20 +95,20 @@ def footer(path: Path) -> list[Group]:
             elif kind == LIST:
                 count, of = reader.list_of()
                 # One by one: what is read takes many times the room of what is kept.
-                groups += [_group(reader.struct(1)) for _ in range(count if of == STRUCT else 0)]
+                for _ in range(count if of == STRUCT else 0):
+                    yield _group(reader.struct(1))
     except IndexError:
         raise WrongPage("a footer without an end") from None
-    return groups
 
 
-def groups_of(path: Path) -> list[Group]:
+def groups_of(path: Path) -> Iterator[Group]:
     """The same of a file that was written by us, or has been looked at.
 
     Raises:
         SourceError: the footer cannot be read.
     """
     try:
-        return footer(path)
+        yield from footer(path)
     except (WrongPage, OSError) as error:
         raise damaged(path, error) from error
 

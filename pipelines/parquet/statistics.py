@@ -30,7 +30,7 @@ def false_statistics(path: Path) -> Iterator[str]:
         SourceError: the footer cannot be read. pyarrow.ArrowException, OSError: nor can a column.
     """
     told: set[str] = set()
-    groups = groups_of(path)
+    groups = list(groups_of(path))
     # What a dictionary holds is compared once, and not for each row.
     held = {c.name for g in groups for c in g.chunks if RLE_DICTIONARY in c.encodings and _texts(c)}
     with pq.ParquetFile(path, read_dictionary=sorted(held)) as file:

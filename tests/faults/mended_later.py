@@ -188,8 +188,8 @@ LATER: dict[str, Fault] = {
         "9",
         "a Parquet file whose footer contradicts itself ended the process",
         "pipelines/parquet/bounds.py",
-        "    groups, count = footer(path), len(file.schema)\n",
-        "    groups, count = footer(path), len(file.schema)\n"
+        "    groups, count = list(footer(path)), len(file.schema)\n",
+        "    groups, count = list(footer(path)), len(file.schema)\n"
         "    [file.metadata.row_group(0).column(at) for at in range(count) if groups]\n",
         "tests/test_parquet_footer.py::test_a_footer_that_contradicts_itself_ends_no_process",
     ),
