@@ -48,6 +48,8 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
         sources = list(_sources(content, path, told))
         found += sources
         found += _recorded(content, path, told, sources=not sources)
+        if not found:
+            found += _files(path)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
@@ -67,6 +69,15 @@ def _providers(content: dict[str, Any], path: Path) -> Iterator[Fault]:
             listed = isinstance((content.get("pool") or {}).get("models"), list)
             at = ("pool", "models", number) if listed else ("pool",)
             yield _of(error, path, at, content)
+
+
+def _files(path: Path) -> Iterator[Fault]:
+    """Files that a recipe names and nobody has read yet: prices, prompts, a zoo's table."""
+    try:
+        load(path)
+    except BadInput as error:
+        at = "" if error.where is None else f" ({error.where})"
+        yield Fault(str(path), 0, "", f"{error.what}{at}", error.next_step or "")
 
 
 @contextmanager

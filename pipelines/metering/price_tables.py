@@ -18,10 +18,13 @@ from typing import Any
 
 from pipelines.calls.pricing import Price
 from pipelines.errors import BadInput
+from pipelines.files import short_text
 from pipelines.plain_yaml import read_text
 from schemas.recipe.pool import Model, Pool, Provider
 
 _MOST_BYTES = 50_000_000
+#: USD per million tokens: a dollar for each. Sums of what is dearer are no numbers any more.
+_DEAREST = 1_000_000.0
 
 
 class PriceTable(dict[str, Price]):
@@ -46,9 +49,7 @@ def read_prices(path: Path, *, read_on: str | None = None) -> PriceTable:
     """
 
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise BadInput("the file is larger than a price table can be", where=str(path))
-        text = path.read_text(encoding="utf-8-sig")
+        text = short_text(path, _MOST_BYTES)
         data: Any
         if path.suffix == ".csv":
             data = list(csv.DictReader(text.splitlines()))
@@ -86,6 +87,8 @@ def prices_from(
             source=str(row.get("price_source") or source or where),
         )
         known = table.get(str(row["model_id"]))
+        if known is not None and known.date == price.date and known != price:
+            raise _bad_row(where, number, f"gives {row['model_id']!r} another price for one day")
         # Of several dates the newest counts.
         if known is None or (known.date or "") <= (price.date or ""):
             table[str(row["model_id"])] = price
@@ -169,10 +172,10 @@ def _usd(value: Any, where: str, number: int) -> float | None:
     if value is None or value == "":
         return None
     try:
-        price = float(value)
-    except (TypeError, ValueError):
+        price = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         price = math.nan
-    if not math.isfinite(price) or price < 0:
+    if not 0 <= price <= _DEAREST:  # not a number either
         raise _bad_row(where, number, f"has the price {value!r}")
     return price
 

@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
+from pipelines.files import short_text
 from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
 from schemas.shown import markdown as shown
 
+#: Bytes of a `zoo.json` of somebody else's: a row takes about a hundred.
+_MOST = 10_000_000
 CELLS = pa.schema(
     [
         pa.field("router", pa.string()),
@@ -168,7 +171,7 @@ def checked_results(named: str, folder: Path) -> str:
     """
     path = None if named.lstrip().startswith("{") else folder / named
     try:
-        found = json.loads(named if path is None else path.read_text(encoding="utf-8"))
+        found = json.loads(named if path is None else short_text(path, _MOST))
         return json.dumps(
             {
                 "data": str(found["data"]),
@@ -184,9 +187,12 @@ def checked_results(named: str, folder: Path) -> str:
                     for row in found["rows"]
                 ],
                 "references": {str(k): float(v) for k, v in found["references"].items()},
-            }
+            },
+            allow_nan=False,
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (
+        OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise BadInput(
             f"this is no zoo.json: {type(error).__name__}: {error}",
             where=f"release.zoo: {path or 'text'}",

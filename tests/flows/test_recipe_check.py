@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -218,3 +219,62 @@ def test_a_waiver_of_nothing_is_a_fault(tmp_path: Path) -> None:
     assert "metering:usage_missing" in str(fault)
     path.write_text(text.replace("metering:usage", "metering:usage_missing"))
     assert not [one for one in faults(str(path)) if "gate" in one.says]
+
+
+_SMALL = """\
+name: small
+version: 1.0.0
+sources:
+  - {{name: s, path: q.jsonl, task: t, scorer: numeric, fields: {{question: q, references: a}}}}
+pool:
+  prices: {prices}
+  providers: [{{name: p, base_url: "http://127.0.0.1:9/v1"}}]
+  models: [{{model_id: m, provider: p}}]
+label:
+  judges:
+    - name: j
+      endpoint_model: j
+      provider: {{name: p, base_url: "http://127.0.0.1:9/v1"}}
+      template: {template}
+release: {{zoo: {zoo}}}
+"""
+_PRICE = "model_id,price_in,price_out,price_date\nm,{},1,2026-01-01\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        # A file without a place for an answer was taken for a path, and shown as one, after
+        # all answers had been paid for.
+        ("prompt.txt", "TOKEN=private", "never shows the answer"),
+        ("prompt.txt", None, "no regular file"),
+        ("zoo.json", "[" * 60_000, "no zoo.json: RecursionError"),
+        (
+            "zoo.json",
+            '{"data": "d", "scheme": "s", "rows": [], "references": {"a": 1e999}}',
+            "no zoo",
+        ),
+        ("zoo.json", None, "no regular file"),
+        ("prices.csv", None, "no regular file"),
+        ("prices.csv", _PRICE.format("1e308"), "has the price '1e308'"),
+        ("prices.csv", _PRICE.format("1") + "m,2,1,2026-01-01\n", "another price for one day"),
+    ],
+)
+def test_files_that_a_recipe_names_are_read_by_the_check(
+    tmp_path: Path, name: str, content: str | None, says: str
+) -> None:
+    """Each was no fault, a traceback, or waited for without end (None: a pipe)."""
+    (tmp_path / "q.jsonl").write_text('{"q": "What is 2 + 2?", "a": "4"}\n')
+    (tmp_path / "prompt.txt").write_text("Is {{answer}} right?")
+    (tmp_path / "prices.csv").write_text(_PRICE.format("1"))
+    (tmp_path / "zoo.json").write_text('{"data":"d","scheme":"s","rows":[],"references":{}}')
+    path = tmp_path / "small.yaml"
+    path.write_text(_SMALL.format(prices="prices.csv", template="prompt.txt", zoo="zoo.json"))
+    assert faults(str(path)) == []
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_text(content) if content else os.mkfifo(tmp_path / name)
+    (found,) = faults(str(path))
+    assert says in found.says
+    assert name in found.says
+    assert "private" not in str(found)
+

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import BadInput, did_you_mean
+from pipelines.files import short_text
 
 _FOLDER = Path(__file__).parent / "prompts"
+#: Bytes of a template's file.
+_MOST = 1_000_000
 _NAME = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
 _TAG = re.compile(r"<(\w{1,40})[\s>]")
 #: What a judge's verdict looks like: a number, letters, `none`.
@@ -102,11 +105,7 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
             next_step=did_you_mean(name, names),
         )
     if not used & {"answer", "answers", "numbered"}:
-        raise BadInput(
-            "the prompt template never shows the answer",
-            where=where,
-            next_step="write {{answer}} where the model's output belongs",
-        )
+        raise _no_answer(where)
     return found
 
 
@@ -114,10 +113,11 @@ def read_template(path: Path) -> str:
     """The text of a template's file.
 
     Raises:
-        BadInput: it cannot be read.
+        BadInput: it cannot be read, or has no place for an answer: a recipe holds it from here
+            on, and what is no template would be shown, or sent, as if it were one.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        text = short_text(path, _MOST)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
             f"the prompt template cannot be read: {error}",
@@ -125,6 +125,17 @@ def read_template(path: Path) -> str:
             next_step="name a UTF-8 text file, one of those shipped "
             f"({', '.join(shipped())}), or leave `template` out for the default",
         ) from error
+    if not _NAME.search(text):
+        raise _no_answer(str(path))
+    return text
+
+
+def _no_answer(where: str) -> BadInput:
+    return BadInput(
+        "the prompt template never shows the answer",
+        where=where,
+        next_step="write {{answer}} where the model's output belongs",
+    )
 
 
 def _newest(name: str) -> Template:
