@@ -16,7 +16,12 @@ def command(
     ],
     question: Annotated[str, typer.Argument(help="The question, in quotes.")],
     router: Annotated[str, typer.Option(help="Router to fit on a release.")] = "knn",
-    encoder: Annotated[str, typer.Option(help="Encoder to fit it with.")] = "tfidf",
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="Encoder to fit it with; of a saved router, the folder or hub id that it names."
+        ),
+    ] = "tfidf",
     weight: Annotated[float, typer.Option(help="λ, weight of cost from 0 to 1.")] = 0.0,
     rule: Annotated[
         str | None,

@@ -23,7 +23,7 @@ from pipelines.routers.base import Router
 FORMAT = 1
 _WORDS, _ARRAYS = "router.json", "router.safetensors"
 #: What reading a stranger's folder can raise: any value may stand anywhere.
-_SURPRISES = (
+SURPRISES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError,
     RecursionError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
@@ -112,7 +112,7 @@ def tuned_encoder(folder: Path) -> Path:
     try:
         modules = json.loads((place / "modules.json").read_text(encoding="utf-8"))
         kinds = [(str(module["type"]), str(module["path"])) for module in modules]
-    except _SURPRISES as error:
+    except SURPRISES as error:
         raise BadInput(f"the saved router's encoder is none: {error}", where=str(place)) from error
     for kind, part in kinds:
         known = kind.startswith("sentence_transformers.") and kind.rpartition(".")[2] in _MODULES
@@ -150,16 +150,20 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
             vars(router).update(_state(router, _unpacked(words["state"], arrays)))
         if not all(isinstance(one, str) for one in words["model_ids"]):
             raise ValueError("'model_ids' does not hold names")
+        if not all(isinstance(words[one], str) for one in ("encoder", "encoder_hash")):
+            raise ValueError("it does not name its encoder")
+        words["price"] = price = arrays.get("price")
+        if price is not None and price.shape != (len(words["model_ids"]),):
+            raise ValueError("'price' is not one number for each model")
     except RouteyardError:
         raise
-    except (*_SURPRISES, SafetensorError) as error:
+    except (*SURPRISES, SafetensorError) as error:
         said = str(error)[:300] or type(error).__name__
         raise BadInput(
             f"this is no saved router: {said}",
             where=str(folder),
             next_step="save it again with `routeyard route RELEASE --save FOLDER`",
         ) from error
-    words["price"] = arrays.get("price")
     return router, words
 
 

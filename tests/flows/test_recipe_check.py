@@ -277,4 +277,3 @@ def test_files_that_a_recipe_names_are_read_by_the_check(
     assert says in found.says
     assert name in found.says
     assert "private" not in str(found)
-

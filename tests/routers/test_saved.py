@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flows.actions.routers.route import route
 from pipelines.errors import BadInput, RouteyardError, Unsafe
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.base import traits_of
@@ -89,13 +90,17 @@ def test_a_broken_folder_is_refused_and_a_foreign_router_is_not_saved(tmp_path: 
         {"state": {"bytes": "no hex"}},
         {"model_ids": [["a"]]},
         {"model_ids": None},
+        {"encoder": None},
+        {"encoder_hash": 5},
+        {"model_ids": ["a", "b"]},  # another number than it has prices
     ],
 )
 def test_a_strangers_router_is_values_and_nothing_else(change: object, tmp_path: Path) -> None:
     """Whatever stands in it, it is loaded as values of a registered router or refused in words."""
     router = ROUTERS.get("ridge")()
     router.fit(examples(20, 0))
-    save(router, tmp_path, setting={}, model_ids=("a", "b", "c"), encoder="e", encoder_hash="h")
+    about = {"model_ids": ("a", "b", "c"), "encoder": "e", "encoder_hash": "h"}
+    save(router, tmp_path, setting={}, **about, price=np.ones(3))
     path = tmp_path / "router.json"
     words = json.loads(path.read_text())
     path.write_text(json.dumps(words | change) if isinstance(change, dict) else str(change))
@@ -136,3 +141,19 @@ def test_a_pipe_for_the_arrays_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "router.safetensors")
     with pytest.raises(RouteyardError, match="no regular file"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("encoder", ["weights", "./weights", "org/name", "./encoder/"])
+def test_a_router_of_a_stranger_does_not_choose_what_is_loaded(
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Only `./encoder` was looked at: by another name the same folder was loaded as it was.
+    monkeypatch.chdir(tmp_path)
+    router = ROUTERS.get("ridge")()
+    router.fit(examples(20, 0))
+    about = {"model_ids": ("a", "b", "c"), "encoder": encoder, "encoder_hash": "h"}
+    save(router, tmp_path, setting={}, **about)
+    with pytest.raises(Unsafe, match="did not come with it"):
+        route(tmp_path, "What?")
+    with pytest.raises(BadInput, match="not the one the router was fitted with"):
+        route(tmp_path, "What?", encoder=encoder)  # who names it is let through to it

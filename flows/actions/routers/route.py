@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
+from pipelines.errors import BadInput, Unsafe
 from pipelines.evaluate.core import MEASURES
+from pipelines.files import regular
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
 from pipelines.routers.base import GIVEN
@@ -36,6 +37,8 @@ def route(
     Args:
         place: a release, on whose train questions `router` is fitted, or the folder of
             a saved router.
+        encoder: what to fit it with; of a saved router that names a folder or a hub id, the
+            same name: nothing is loaded from there because a file says so.
         weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models: the rule
             `utility:λ`.
         rule: another selection rule with its value, such as `query-budget:0.001` (USD);
@@ -46,6 +49,7 @@ def route(
     Raises:
         BadInput: the question is empty, the weight is outside [0, 1] or the saved
             router's encoder is not the one installed, or the rule cannot use the scores.
+        Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
     """
     from pipelines.routers import saved
     from pipelines.routers.base import Queries, traits_of
@@ -57,6 +61,7 @@ def route(
     if saved.is_saved(place):
         fitted, words = saved.load(place)
         _can_route(fitted.name, traits_of(type(fitted)).needs)
+        _own_encoder(words["encoder"], encoder)
         lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
     else:
         fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
@@ -67,7 +72,7 @@ def route(
         vector = _encoded(question, words, lexical, place)
     asked = (question,)
     queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
-    scores = np.asarray(fitted.scores(queries), dtype=np.float64)
+    scores = _scores(fitted, queries, words["model_ids"], place)
     share = _shares(fitted, words, scores, rule, weight)
     chosen = int(share[0].argmax())
     models = words["model_ids"]
@@ -81,6 +86,39 @@ def route(
         "scores": dict(zip(models, scores[0].tolist(), strict=True)),
         "costs": _costs(words),
     }
+
+
+def _own_encoder(wanted: str, named: str) -> None:
+    """A stranger's router does not choose which folder or hub id is loaded on this machine."""
+    from pipelines import encoders
+    from pipelines.routers.saved import TUNED
+
+    known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
+    if encoders.unpooled(wanted)[0] not in known and wanted != named:
+        raise Unsafe(
+            f"the saved router wants vectors of {wanted!r}, which did not come with it",
+            where="encoder",
+            next_step=f"if you trust what lies there: --encoder {wanted}",
+        )
+
+
+def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> NDArray[np.float64]:
+    """(1, m) scores; of a saved router any array may have any shape."""
+    from pipelines.routers import saved
+
+    if not saved.is_saved(place):
+        return np.asarray(fitted.scores(queries), dtype=np.float64)
+    try:
+        found = np.asarray(fitted.scores(queries), dtype=np.float64)
+        if found.shape != (1, len(models)) or not np.isfinite(found).all():
+            raise ValueError("its scores are not one finite number for each model")
+    except saved.SURPRISES as error:
+        raise BadInput(
+            f"this is no saved router: {str(error)[:300] or type(error).__name__}",
+            where=str(place),
+            next_step="save it again with `routeyard route RELEASE --save FOLDER`",
+        ) from error
+    return found
 
 
 def _costs(words: dict[str, Any]) -> dict[str, Any] | None:
@@ -212,13 +250,19 @@ LEXICAL = ("tfidf.safetensors", "tfidf.json")
 
 
 def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    from pipelines.routers.saved import SURPRISES
+
     try:
+        for name in LEXICAL:
+            regular(folder / name)
         arrays = load_file(folder / LEXICAL[0])
         vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
         found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
-    except (OSError, ValueError, KeyError) as error:
+        found.encode(["a question"])  # its parts fit each other
+    except (*SURPRISES, SafetensorError) as error:
         raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
     _same(words, _hash(found), folder)
     return found
