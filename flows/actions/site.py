@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,12 +13,22 @@ from datacards.site.book import Book
 from datacards.site.evaluation import Measured
 from flows.show.console import line
 from pipelines.errors import BadInput
+from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, PROFILES_SCHEMA
+from pipelines.evaluate.run.written import metrics_table, results_table, told
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
 #: How deep results are looked for below a workspace.
 _DEEP = 4
 _OURS = ("site.css", "site.js")
+_CHOICES = pa.schema([("query_id", pa.string()), ("model_id", pa.string())])
+#: Tables of an evaluation that a page shows where they are there.
+_REST = {
+    "curves": CURVES_SCHEMA,
+    "profiles": PROFILES_SCHEMA,
+    "comparisons": COMPARISONS_SCHEMA,
+    "ood": pa.schema([]),
+}
 
 
 def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) -> Path:
@@ -183,48 +192,55 @@ def _health(release: Any) -> dict[str, pa.Table]:
 
 
 def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
-    """Evaluations among the folders whose choices are about this release's questions."""
-    import pyarrow.parquet as pq
+    """Evaluations among the folders whose choices are about this release's questions.
 
-    from pipelines.evaluate.rows import is_metrics
-
-    def table(folder: Path, name: str) -> pa.Table | None:
-        path = folder / f"{name}.parquet"
-        return pq.read_table(path) if path.is_file() else None
-
-    own = None
-    found = []
-    for folder in looked:
-        if not (folder / "metrics.parquet").is_file() or not (folder / "choices.parquet").is_file():
-            continue
-        metrics = pq.read_table(folder / "metrics.parquet")
-        if not is_metrics(metrics.schema):
-            continue
-        if own is None:
-            ids = release.sql("SELECT query_id FROM queries").column(0).to_pylist()
-            models = release.sql("SELECT model_id FROM models").column(0).to_pylist()
-            own = (set(ids), set(models))
-        told = _told(folder)
-        of = told.pop("release", None)
-        if of is not None and of.get("fingerprint") != release.manifest.fingerprint:
-            continue  # of another release, or of another version of this one
-        choices = pq.read_table(folder / "choices.parquet", columns=["query_id", "model_id"])
-        asked = set(choices.column("query_id").to_pylist())
-        if asked and asked <= own[0] and set(choices.column("model_id").to_pylist()) <= own[1]:
-            names = ("curves", "profiles", "comparisons", "ood")
-            rest: dict[str, Any] = {name: table(folder, name) for name in names}
-            title = f"Evaluation of routers ({folder.name})"
-            found.append(Measured(title=title, metrics=metrics, **rest, **told))
+    What cannot be read is said and left out: a workspace may hold anybody's results.
+    """
+    folders = [
+        folder
+        for folder in looked
+        if (folder / "metrics.parquet").is_file() and (folder / "choices.parquet").is_file()
+    ]
+    if not folders:
+        return []
+    own = tuple(
+        set(release.sql(f"SELECT {name}_id FROM {table}").column(0).to_pylist())
+        for name, table in (("query", "queries"), ("model", "models"))
+    )
+    found: list[Measured] = []
+    for folder in folders:
+        try:
+            found += _evaluation(folder, release.manifest.fingerprint, *own)
+        except BadInput as error:
+            line("site", f"left out: {error.what} ({folder})")
     return found
 
 
-def _told(folder: Path) -> dict[str, Any]:
-    """Facts and ranking of an evaluation; those of before these were written have neither."""
-    path = folder / "evaluation.json"
-    if not path.is_file():
-        return {}
-    told = json.loads(path.read_text(encoding="utf-8"))
-    return {key: told[key] for key in ("release", "facts", "ranking") if key in told}
+def _evaluation(
+    folder: Path, fingerprint: str, queries: set[str], models: set[str]
+) -> Iterator[Measured]:
+    """The evaluation in a folder, if it is one of this release.
+
+    Raises:
+        BadInput: a file of it is damaged.
+    """
+    metrics = metrics_table(folder / "metrics.parquet")
+    if metrics is None:
+        return
+    said = told(folder)
+    of = said.get("release")
+    if of is not None and (not isinstance(of, dict) or of.get("fingerprint") != fingerprint):
+        return  # of another release, or of another version of this one
+    choices = results_table(folder / "choices.parquet", _CHOICES)
+    asked = set(choices.column("query_id").to_pylist())
+    if asked and asked <= queries and set(choices.column("model_id").to_pylist()) <= models:
+        rest: dict[str, Any] = {
+            name: results_table(folder / f"{name}.parquet", schema)
+            for name, schema in _REST.items()
+            if (folder / f"{name}.parquet").is_file()
+        }
+        rest |= {key: said[key] for key in ("facts", "ranking") if key in said}
+        yield Measured(title=f"Evaluation of routers ({folder.name})", metrics=metrics, **rest)
 
 
 def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:

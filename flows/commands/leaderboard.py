@@ -30,27 +30,27 @@ def command(
         routeyard leaderboard results/* --metric 'audc[usd]' --out board.csv
     """
 
-    import pyarrow.parquet as pq
+    import pyarrow as pa
     from pyarrow import csv
 
     from flows.show.console import line
     from flows.show.results import print_result
     from pipelines.errors import BadInput, did_you_mean
-    from pipelines.evaluate.rows import is_metrics
     from pipelines.evaluate.run.predictions import leaderboard
-    from pipelines.parquet.bounds import bounded
+    from pipelines.evaluate.run.written import metrics_table
+    from schemas.shown import spreadsheet
 
     found, releases = {}, {}
     for path in results:
         file = path / "metrics.parquet" if path.is_dir() else path
         if not file.is_file():
             raise BadInput("there is no metrics.parquet", where=str(path))
-        table = pq.read_table(bounded(file))
-        if not is_metrics(table.schema):
+        table = metrics_table(file)
+        if table is None:
             raise BadInput("this is no metrics table of an evaluation", where=str(file))
         name = file.parent.name if file.parent.name else str(file)
         found[name] = table
-        if said := _release(file.with_name("evaluation.json")):
+        if said := _release(file.parent):
             releases[name] = said
     board = leaderboard(found, releases=releases)
     if len(different := sorted(set(releases.values()))) > 1:
@@ -63,7 +63,8 @@ def command(
                 next_step=did_you_mean(name, board.column_names),
             )
     if out is not None:
-        csv.write_csv(board, out)
+        cells = [{k: spreadsheet(v) for k, v in row.items()} for row in board.to_pylist()]
+        csv.write_csv(pa.Table.from_pylist(cells, board.schema), out)
     if print_result(board, as_json):
         return
     width = max([7, *map(len, releases.values())])
@@ -77,12 +78,12 @@ def command(
         print(f"{row['result']:<24} {of:<{width}} {row['router']:<28} {values}")
 
 
-def _release(path: Path) -> str | None:
+def _release(folder: Path) -> str | None:
     """Release and split scheme of an evaluation; None where it does not say."""
-    import json
+    from pipelines.evaluate.run.written import told
 
+    said = told(folder)
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
         return f"{said['release']['name']} {said['release']['version']} ({said['facts']['scheme']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None

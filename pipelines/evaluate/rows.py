@@ -107,11 +107,6 @@ def counted(rows: Iterable[Metric], n: int) -> list[Metric]:
     return [row if row.n is not None or row.value is None else replace(row, n=n) for row in rows]
 
 
-def is_metrics(schema: pa.Schema) -> bool:
-    """Whether a table is one of metrics; older ones have no column `n`."""
-    return list(schema.names) in (METRICS_SCHEMA.names, METRICS_SCHEMA.names[:-1])
-
-
 def metric(
     router: str,
     name: str,
