@@ -45,6 +45,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         BadInput: the target holds that version with other content.
     """
     from datacards.card import render
+    from pipelines.release.inside import outside_releases
     from pipelines.release.manifest import read_manifest
     from pipelines.release.storage import is_url, names, put
     from pipelines.release.verify import verify_release
@@ -75,6 +76,8 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         unseen = "" if done.asked else "; the hub was not reached, so nobody knows what lies there"
         return Sent(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
     place = to if is_url(to) else str(Path(to).absolute())
+    if not is_url(to):
+        outside_releases(Path(to))
     stored = put(release, place, dry_run=dry_run)
     return Sent(stored.sent, len(files), size, stored.url)
 

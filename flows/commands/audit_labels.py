@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 if TYPE_CHECKING:
     from pipelines.label.audit.audit import Audit
@@ -20,7 +20,10 @@ def command(
     workspace: Annotated[Path, typer.Option(help="Workspace of the build.")] = Path("yard"),
     show: Annotated[int, typer.Option(min=0, help="Findings of each kind to print.")] = 10,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for every table behind the findings, as CSV.")
+        Path | None,
+        typer.Option(
+            callback=sealed_off, help="Folder for every table behind the findings, as CSV."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
@@ -20,8 +20,9 @@ def command(
     arena: Annotated[
         Path | None,
         typer.Option(
+            callback=sealed_off,
             help="Also write RouterArena's layout here, if nothing fails; its score "
-            "is read back off the file."
+            "is read back off the file.",
         ),
     ] = None,
     as_json: Json = False,

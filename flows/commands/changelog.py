@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     benchmark: Annotated[Path, typer.Argument(help="Folder releases/<name>.")],
-    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Write it to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the changelog of a benchmark as Markdown, made from the data of its versions.

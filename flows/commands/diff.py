@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     before: Annotated[str, typer.Argument(help="Older release, folder or URL.")],
     after: Annotated[str, typer.Argument(help="Newer release, folder or URL.")],
-    out: Annotated[Path | None, typer.Option(help="Write every row as Parquet there.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Write every row as Parquet there.")
+    ] = None,
     rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
     as_json: Json = False,
 ) -> None:

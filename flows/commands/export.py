@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     format: Annotated[str, typer.Argument(help="routellm, embedllm, llmrouterbench, ulab.")],
     release: Annotated[Path, typer.Argument(help="Release folder.")],
-    directory: Annotated[Path, typer.Argument(help="New folder to write.")],
+    directory: Annotated[Path, typer.Argument(callback=sealed_off, help="New folder to write.")],
     strong: Annotated[str | None, typer.Option(help="Strong model (routellm).")] = None,
     weak: Annotated[str | None, typer.Option(help="Weak model (routellm).")] = None,
     as_json: Json = False,

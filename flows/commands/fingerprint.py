@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 class Kind(StrEnum):
@@ -37,7 +37,9 @@ def command(
             help="Folder or hub id of the shared language model (perplexity_fingerprint)."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Parquet file to write.")] = Path("descriptors.parquet"),
+    out: Annotated[Path, typer.Option(callback=sealed_off, help="Parquet file to write.")] = Path(
+        "descriptors.parquet"
+    ),
     probes: Annotated[int, typer.Option(min=1, help="Probe prompts (N).")] = 192,
     steps: Annotated[
         int, typer.Option(min=0, help="Greedy steps per probe (T); words of a text footprint.")

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
     model: Annotated[str, typer.Option(help="Folder or hub id of any causal language model.")],
-    out: Annotated[Path, typer.Option(help="Folder for part-*.parquet; a run resumes there.")],
+    out: Annotated[
+        Path,
+        typer.Option(callback=sealed_off, help="Folder for part-*.parquet; a run resumes there."),
+    ],
     model_id: Annotated[
         str | None, typer.Option(help="Name in the `model_id` column; the folder's if not given.")
     ] = None,

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     results: Annotated[
         list[Path], typer.Argument(help="metrics.parquet files, or folders that hold one.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Also write the whole table as CSV.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Also write the whole table as CSV.")
+    ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Column to show; again for more.")
     ] = None,

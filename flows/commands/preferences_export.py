@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     release: Annotated[Path, typer.Argument(help="Release folder.")],
-    out: Annotated[Path, typer.Argument(help="File to write: .csv, .jsonl or .parquet.")],
+    out: Annotated[
+        Path, typer.Argument(callback=sealed_off, help="File to write: .csv, .jsonl or .parquet.")
+    ],
     basis: Annotated[
         str | None, typer.Option(help="Only pairs decided by this, e.g. semantic_entropy.")
     ] = None,

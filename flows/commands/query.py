@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 class Format(StrEnum):
@@ -26,7 +26,8 @@ def command(
     sql: Annotated[str, typer.Argument(help="One SQL statement, or @name of a saved query.")] = "",
     format: Annotated[Format, typer.Option(help="How the answer is printed.")] = Format.table,
     out: Annotated[
-        Path | None, typer.Option(help="Write .csv, .json, .md or .parquet instead.")
+        Path | None,
+        typer.Option(callback=sealed_off, help="Write .csv, .json, .md or .parquet instead."),
     ] = None,
     timeout: Annotated[float, typer.Option(help="Longest time, in seconds.")] = 60.0,
     memory: Annotated[str, typer.Option(help="Most memory.")] = "4GB",

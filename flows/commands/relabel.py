@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
@@ -16,7 +16,8 @@ def command(
     jobs: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     show: Annotated[int, typer.Option(min=0, help="Changed labels to print.")] = 20,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the new verdicts, labels and changes.")
+        Path | None,
+        typer.Option(callback=sealed_off, help="Folder for the new verdicts, labels and changes."),
     ] = None,
     as_json: Json = False,
 ) -> None:

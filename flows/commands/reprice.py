@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
@@ -18,7 +18,9 @@ def command(
     date: Annotated[
         str | None, typer.Option(help="Day the prices were read, where the table gives none.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write (must be new).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Folder to write (must be new).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Recompute costs from another dated price table. Calls no model.

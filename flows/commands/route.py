@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
@@ -30,7 +30,10 @@ def command(
     task: Annotated[str, typer.Option(help="Task of the question, where a router reads it.")] = "",
     scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Keep the fitted router here (safetensors and JSON).")
+        Path | None,
+        typer.Option(
+            callback=sealed_off, help="Keep the fitted router here (safetensors and JSON)."
+        ),
     ] = None,
     cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
         "yard/cache/embeddings"

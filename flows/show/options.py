@@ -7,6 +7,20 @@ from typing import Annotated
 
 import typer
 
+
+def sealed_off(out: Path | None) -> Path | None:
+    """What a command may write to: any place but a release, whose seal it would break.
+
+    Raises:
+        BadInput: it is a release, or lies in one.
+    """
+    if out is not None:
+        from pipelines.release.inside import outside_releases
+
+        outside_releases(out)
+    return out
+
+
 #: On every command that prints a result; `flows.show.results.print_result` prints it.
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Release = Annotated[Path, typer.Argument(help="A release directory.")]

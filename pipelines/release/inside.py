@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path, PurePosixPath
 
-from pipelines.errors import SourceError
+from pipelines.errors import BadInput, SourceError
 from schemas.manifest import FileEntry
 
 #: Folders of a release within each other, and bytes of a name in it; two and about fifty are used.
@@ -58,6 +58,29 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
         if sha256(resolved) != entry.sha256:
             raise _refused(release, f"{name} is a link to something else than was sealed")
     return resolved
+
+
+def outside_releases(out: Path) -> None:
+    """Stop before something is written into a release, whichever it is: nothing is added to one.
+
+    Raises:
+        BadInput: `out` is a release, or lies in one.
+    """
+    from pipelines.release.manifest import MANIFEST, read_manifest
+
+    where = out.resolve()
+    for folder in (where, *where.parents):
+        if not (folder / MANIFEST).is_file():
+            continue
+        try:
+            read_manifest(folder)
+        except SourceError:
+            continue  # a manifest of something else
+        raise BadInput(
+            "it would lie inside a release and break its seal",
+            where=str(out),
+            next_step=f"name a place outside {folder}",
+        )
 
 
 def literal(path: str) -> str:

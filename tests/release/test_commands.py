@@ -125,3 +125,25 @@ def test_a_damaged_release_is_not_published(release, tmp_path, capsys):
 def test_help_shows_an_example(name, capsys):
     assert run([name, "--help"]) == 0
     assert f"routeyard {name} " in capsys.readouterr().out
+
+
+def test_no_command_writes_into_a_release(release, tmp_path, capsys):
+    # `query --out` took the place of a sealed table, `changelog --out` that of the card.
+    there = str(release)
+    before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
+    for words in (
+        ["query", there, "SELECT 1", "--out", f"{there}/data/labels.parquet"],
+        ["changelog", str(release.parent), "--out", f"{there}/README.md"],
+        ["diff", there, there, "--out", f"{there}/changes"],
+        ["export", "embedllm", there, f"{there}/bundle"],
+        ["route", there, "What?", "--save", f"{there}/router"],
+        ["audit", "labels", there, "--out", there],
+        ["leaderboard", str(tmp_path), "--out", f"{there}/board.csv"],
+        ["publish", there, "--to", there],
+    ):
+        assert run(words) == 2, words
+        assert "inside a release and break its seal" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in release.rglob("*") if path.is_file()} == before
+    # Beside it is as good as anywhere, whatever else is called a manifest there.
+    (tmp_path / "manifest.json").write_text("{}")
+    assert run(["query", there, "SELECT 1", "--out", str(tmp_path / "one.csv")]) == 0
