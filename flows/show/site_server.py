@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,10 +34,16 @@ class _Handler(SimpleHTTPRequestHandler):
         if not asked_here(self.headers):
             self.send_error(403, "only this machine may ask")
             return None
-        if "\0" in unquote(self.path):
+        if "\0" in unquote(self.path) or not self._lies_here():
             self.send_error(404, "there is no such page")
             return None
         return super().send_head()
+
+    def _lies_here(self) -> bool:
+        """Whether it is a file or a folder of the site: a stranger's may hold links and pipes."""
+        found = Path(os.path.realpath(self.translate_path(self.path)))
+        within = found.is_relative_to(self.directory)
+        return within and (found.is_dir() or found.is_file())
 
     def list_directory(self, path):  # type: ignore[no-untyped-def]
         self.send_error(404, "there is no such page")

@@ -8,6 +8,7 @@ import html.parser
 import http.client
 import importlib.util
 import json
+import os
 import re
 import threading
 import urllib.error
@@ -197,9 +198,13 @@ def test_bad_places_are_told(write: Any, tmp_path: Path) -> None:
 
 
 def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_text("hello")
-    (tmp_path / "inner").mkdir()
-    server = SiteServer(tmp_path)
+    site, secret = tmp_path / "site", tmp_path / "secret"
+    (site / "inner").mkdir(parents=True)
+    (site / "index.html").write_text("hello")
+    secret.write_text("a key")
+    (site / "out").symlink_to(secret)  # pages of a stranger's site could read it
+    os.mkfifo(site / "pipe")
+    server = SiteServer(site)
     threading.Thread(target=server.serve, daemon=True).start()
     try:
         with urllib.request.urlopen(server.address) as answer:
@@ -207,12 +212,13 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
         for path, host, code in (
             ("", "evil.example", 403), ("inner/", None, 404), ("%00", None, 404),
+            ("out", None, 404), ("pipe", None, 404), ("../secret", None, 404),
         ):  # fmt: skip
             asked = urllib.request.Request(server.address + path)
             if host:
                 asked.add_header("Host", host)
             with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(asked)
+                urllib.request.urlopen(asked, timeout=5)
             assert refused.value.code == code
             refused.value.close()
         for hosts in (("localhost", "evil.example"), ("evil.example", "localhost"), ()):
