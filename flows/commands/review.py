@@ -9,6 +9,9 @@ import typer
 
 from flows.show.options import Json
 
+#: Bytes of a filled-in queue.
+_MOST = 100_000_000
+
 
 def command(
     benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
@@ -42,6 +45,7 @@ def command(
     from flows.actions.review import built, keep_review, reviews
     from flows.show.results import print_result
     from pipelines.errors import BadInput
+    from pipelines.files import short_text
     from pipelines.label.audit.audit import audit
     from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
     from pipelines.label.escalate import add
@@ -54,7 +58,11 @@ def command(
             next_step="add --by NAME, or --csv FILE to only write the queue",
         )
     if take is not None:
-        verdicts = from_csv(take.read_text(encoding="utf-8-sig"), by=str(by), at=now)
+        try:
+            text = short_text(take, _MOST)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"this is no text: {error}", where=str(take)) from error
+        verdicts = from_csv(text, by=str(by), at=now)
         if not verdicts.num_rows:
             raise BadInput(
                 "no decision is filled in", where=str(take), next_step="fill in `decision`"

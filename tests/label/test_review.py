@@ -105,6 +105,8 @@ def test_export_and_decisions_round_trip() -> None:
         "query_id,model_id\n",
         "query_id,model_id,sample,decision\nq,m,0,yes\n",
         "query_id,model_id,sample,decision\nq,m,x,correct\n",
+        "decision,query_id,model_id,sample\ncorrect,q\n",
+        pytest.param(f"query_id,model_id,sample,decision\n{'q' * 10_000_001}", id="long"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(text: str) -> None:

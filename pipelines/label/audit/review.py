@@ -251,18 +251,25 @@ def from_csv(text: str, *, by: str, at: str) -> pa.Table:
             next_step="export it with `routeyard review NAME --csv FILE` and fill in `decision`",
         )
     rows = []
-    for number, row in enumerate(reader, start=2):
-        said = (row["decision"] or "").strip().lower().replace(" ", "_")
-        if not said:
-            continue
-        try:
-            key = (row["query_id"], _plain(row["model_id"]), int(row["sample"]))
-        except ValueError as error:
-            raise BadInput(
-                f"the sample is no number: {row['sample']!r}", where=f"line {number}"
-            ) from error
-        rows.append((key, said, row.get("note") or "", f"line {number}"))
+    try:
+        for number, row in enumerate(reader, start=2):
+            said = (row["decision"] or "").strip().lower().replace(" ", "_")
+            if said:
+                key = _key(row, f"line {number}")
+                rows.append((key, said, row.get("note") or "", f"line {number}"))
+    except csv.Error as error:
+        raise BadInput(f"this is no CSV: {error}", where=f"line {reader.line_num}") from error
     return decisions(rows, by=by, at=at)
+
+
+def _key(row: Mapping[str, str | None], where: str) -> tuple[str, str, int]:
+    query, model, sample = (row[name] for name in ("query_id", "model_id", "sample"))
+    if query is None or model is None or sample is None:
+        raise BadInput("the row has fewer cells than the header", where=where)
+    try:
+        return query, _plain(model), int(sample)
+    except ValueError as error:
+        raise BadInput(f"the sample is no number: {sample[:100]!r}", where=where) from error
 
 
 def _plain(text: str) -> str:
