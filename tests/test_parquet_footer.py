@@ -36,6 +36,7 @@ COLUMNS: dict[str, Any] = {
     "large": pa.array([1, 2, 3, 2**64 - 1], pa.uint64()),
     "kept": pa.array(["u", "v", "u", None]).dictionary_encode(),
     "nothing": pa.nulls(4, pa.string()),
+    "money": pa.array([1, 2, 3, None], pa.decimal128(12, 3)),
     "gpt-4.1": [0.0, 1.0, 0.0, 1.0],
     "gpt-4": [1.0, 1.0, 1.0, 1.0],
 }
