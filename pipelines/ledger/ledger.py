@@ -165,7 +165,7 @@ def misled(key: AnswerKey) -> BadInput:
     """The error of an index that leads to the attempt of another request: it has no checksum."""
     return BadInput(
         "the index of the ledger is damaged: it leads to the answer of another request "
-        f"(request {key[0][:80]!r})",
+        f"(request {str(key[0])[:80]!r})",
         next_step="restore the ledger from a copy; or make its index again: "
         "`sqlite3 LEDGER 'REINDEX'`, `REINDEX TABLE attempts` in PostgreSQL",
     )

@@ -9,11 +9,13 @@ import subprocess
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from pipelines.errors import BadInput
 from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import misled
 from pipelines.ledger.owner import Owner, _started
 from pipelines.ledger.postgres import PostgresLedger
 from pipelines.ledger.sqlite import SqliteLedger
@@ -384,6 +386,12 @@ def test_an_index_that_leads_to_another_request_gives_no_answer(tmp_path):
         pytest.raises(BadInput, match="index of the ledger is damaged"),
     ):
         ledger.answered(["hash-of-that-one"])
+
+
+def test_a_row_whose_request_is_no_text_any_more_is_an_error_in_words():
+    # One flip of 2,000 in a header made the request a number, and its error a traceback.
+    key: Any = (48, "")
+    assert "(request '48')" in str(misled(key))
 
 
 def test_an_attempt_without_its_checksum_is_none_of_an_older_ledger(tmp_path):
