@@ -37,6 +37,7 @@ COLUMNS: dict[str, Any] = {
     "kept": pa.array(["u", "v", "u", None]).dictionary_encode(),
     "nothing": pa.nulls(4, pa.string()),
     "money": pa.array([1, 2, 3, None], pa.decimal128(12, 3)),
+    "half": pa.array(np.array([1, 2, 3, 4], np.float16)),
     "gpt-4.1": [0.0, 1.0, 0.0, 1.0],
     "gpt-4": [1.0, 1.0, 1.0, 1.0],
 }
@@ -120,6 +121,17 @@ def test_a_footer_that_is_none_is_a_damaged_file(
     with pytest.raises(WrongPage, match=says):
         list(footer(path))
     with pytest.raises(SourceError, match="cannot be read"):
+        list(files.rows(path))
+
+
+def test_lists_within_lists_without_end_are_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    numbers = {"a": list(range(20_000))}
+    written(path, numbers, compression="none", use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[4 : 4 + 6_000] = b"\x19" * 6_000  # of the first page's header
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match="nested too deeply"):
         list(files.rows(path))
 
 

@@ -34,16 +34,20 @@ def text_of(
         place: File and row.
         error: Raised where it is no text.
     """
-    if value is None or isinstance(value, str):
-        return value or ""
-    if not isinstance(value, Iterable):
-        return str(value)
-    written = f'"{{{{ {expression(mapped)}{_inner(value)} }}}}"'
-    kind, step = "a list", f"write {field}: {written}, or another expression that gives a text"
+    if value is None:
+        return ""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return str(value)  # of marked-up text, too, the plain one
+    read = expression(mapped)
+    kind, written = "a list", f"{read}{_inner(value)}"
     if isinstance(value, Mapping):
-        kind = f"an object (with {keys(value)})"
+        kind = f"an object (with {keys(value)})" if value else "an empty object"
     elif isinstance(value, bytes):
-        kind, step = "bytes", BYTES
+        kind = "bytes"
+    elif not list(value):
+        kind, written = "an empty list", f"({read} or [''])[-1]"
+    step = f'write {field}: "{{{{ {written} }}}}", or another expression that gives a text'
+    step = BYTES if kind == "bytes" else step
     raise error(f"fields.{field} gives {kind} where a text is needed", where=place, next_step=step)
 
 

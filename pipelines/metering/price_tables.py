@@ -75,6 +75,7 @@ def prices_from(
     else:
         raise _unreadable(Path(where), "no list of prices in it")
     table = PriceTable()
+    days: dict[tuple[str, str | None], tuple[float | None, float | None]] = {}
     for number, row in enumerate(rows):
         if row is None:
             continue
@@ -86,12 +87,13 @@ def prices_from(
             date=_day(row.get("price_date") or read_on, where, number),
             source=str(row.get("price_source") or source or where),
         )
-        known = table.get(str(row["model_id"]))
-        if known is not None and known.date == price.date and known != price:
-            raise _bad_row(where, number, f"gives {row['model_id']!r} another price for one day")
+        model, usd = str(row["model_id"]), (price.input, price.output)
+        known = table.get(model)
+        if days.setdefault((model, price.date), usd) != usd:
+            raise _bad_row(where, number, f"gives {model!r} another price for one day")
         # Of several dates the newest counts.
         if known is None or (known.date or "") <= (price.date or ""):
-            table[str(row["model_id"])] = price
+            table[model] = price
     return table
 
 

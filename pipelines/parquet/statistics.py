@@ -90,11 +90,14 @@ def _fault(chunk: Chunk, rows: pa.Table) -> str:
 def _ends(chunk: Chunk, values: pa.ChunkedArray) -> tuple[Any, Any]:
     """The smallest and the largest value, as the statistics have them."""
     kind = TYPES[chunk.kind]
-    if pa.types.is_decimal(values.type) or isinstance(values.type, pa.BaseExtensionType):
-        return None, None  # no table of a release has such
+    if pa.types.is_decimal(values.type):
+        return None, None  # no table of a release has some
     if kind in ("INT32", "INT64") and not pa.types.is_integer(values.type):
         values = values.cast(pa.int32() if kind == "INT32" else pa.int64())
-    found = pc.min_max(values).as_py()
+    try:
+        found = pc.min_max(values).as_py()
+    except pa.ArrowNotImplementedError:
+        return None, None  # nor others of a type without an order
     low, high = found["min"], found["max"]
     return (low.encode(), high.encode()) if isinstance(low, str) else (low, high)
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with columns of bytes as texts, where all of a column are UTF-8.
+    """The batch with columns of bytes as texts, where all of them in the batch are UTF-8.
 
     Some writers say of no column that it holds text; what is read from such a file would be the
     Python of bytes, `b'…'`.

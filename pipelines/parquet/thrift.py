@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
-_DEEPEST = 10
+_DEEPEST = 16
 
 #: Field → (type, value).
 Fields = dict[int, tuple[int, Any]]
@@ -55,9 +55,11 @@ class Compact:
         if kind in (BYTE, DOUBLE, BINARY):
             return self.bytes({BYTE: 1, DOUBLE: 8}.get(kind) or self.unsigned())
         if kind == LIST:
+            if depth >= _DEEPEST:
+                raise WrongPage("a header nested too deeply")
             size, of = self.list_of()
             # Within a list, a truth is a byte.
-            return [self.value(BYTE if of in (TRUE, FALSE) else of, depth) for _ in range(size)]
+            return [self.value(BYTE if of in (TRUE, FALSE) else of, depth + 1) for _ in range(size)]
         raise WrongPage(f"a header with a value of kind {kind}")
 
     def list_of(self) -> tuple[int, int]:

@@ -254,6 +254,17 @@ def test_a_file_of_predictions_that_is_no_table_of_ids_is_explained(
         made(own(str(path)), {}, 0)
 
 
+def test_ids_of_a_csv_are_read_as_they_are_written(tmp_path) -> None:
+    # As numbers, 0012 was 12, 12e4 was 120000, and the model 0613 not in the release.
+    path = tmp_path / "p.csv"
+    path.write_text("query_id,model_id,score\n0012,0613,0.5\n12e4,NA,1\n")
+    found = read_predictions(path)
+    assert found.column("query_id").to_pylist() == ["0012", "12e4"]
+    assert found.column("model_id").to_pylist() == ["0613", "NA"]
+    path.write_text("router,query_id,model_id\n007,1,2\n")
+    assert read_predictions(path).column("router").to_pylist() == ["007"]
+
+
 def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:
     def result(name: str, accuracy: float | None) -> pa.Table:
         return pa.table(

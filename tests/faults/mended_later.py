@@ -205,7 +205,7 @@ LATER: dict[str, Fault] = {
         "smaller",
         "the Python of a list or an object was asked, or read as the answer",
         "pipelines/mapping/texts.py",
-        "    if not isinstance(value, Iterable):\n",
+        "    if isinstance(value, str) or not isinstance(value, Iterable):\n",
         "    if value is not None:\n",
         "tests/ingest/test_texts.py::test_the_python_of_a_list_or_an_object_is_never_asked",
     ),

@@ -14,7 +14,7 @@ from pipelines.errors import RecipeError, RecordedError, SourceError
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
 from pipelines.mapping.jinja import compile_field
-from pipelines.mapping.texts import expression
+from pipelines.mapping.texts import expression, text_of
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model
 from tests.collect.test_collect import queries as asked_queries
@@ -48,6 +48,25 @@ def test_the_python_of_a_list_or_an_object_is_never_asked(
     assert written is not None
     (query,) = queries(tmp_path, "x.parquet", row, **said | {field: written[1]})
     assert query["source_id" if field == "id" else field] == "Why?"
+
+
+def test_an_empty_list_gets_a_mapping_that_takes_it(tmp_path: Path) -> None:
+    row = {"q": "What?", "tags": [], "gold": "so"}
+    said = {"references": "gold", "scorer": "em"}
+    with pytest.raises(SourceError, match=r"fields.domain gives an empty list") as caught:
+        queries(tmp_path, "x.jsonl", row, domain="tags", **said)
+    written = re.search(r'write domain: "(.*?)", or', str(caught.value))
+    assert written is not None
+    for tags, domain in (([], ""), (["law", "tax"], "tax")):
+        (query,) = queries(tmp_path, "x.jsonl", row | {"tags": tags}, domain=written[1], **said)
+        assert query["domain"] == domain
+
+
+def test_marked_up_text_is_plain() -> None:
+    read = compile_field("{{ name | e }}", where="here")
+    found = text_of(read({"name": "a < b"}), "name", "question", "here")
+    assert type(found) is str
+    assert found + " < c" == "a &lt; b < c"
 
 
 def test_numbers_are_texts_and_a_null_id_is_none(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ from pipelines.evaluate.matrix import codes, dense
 from pipelines.parquet.bounds import bounded
 from pipelines.routers.base import Examples, Floats, Queries
 
+#: Columns of names.
+_IDS = frozenset({"query_id", "model_id", "router"})
+
 
 def read_predictions(path: Path) -> pa.Table:
     """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
@@ -28,7 +31,12 @@ def read_predictions(path: Path) -> pa.Table:
     if not path.is_file():
         raise BadInput("there is no such predictions file", where=str(path))
     try:
-        table = pq.read_table(bounded(path)) if path.suffix == ".parquet" else csv.read_csv(path)
+        # As they are written: 0012 is no number, and NA may be a name.
+        told = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
+        parquet = path.suffix == ".parquet"
+        table = (
+            pq.read_table(bounded(path)) if parquet else csv.read_csv(path, convert_options=told)
+        )
     except pa.ArrowException as error:
         raise BadInput(f"this is no table: {error}", where=str(path)) from error
     names = Counter(table.column_names)
@@ -39,7 +47,7 @@ def read_predictions(path: Path) -> pa.Table:
                 where=str(path),
                 next_step="leave one of them",
             )
-    for name in {"query_id", "model_id"} & set(names):
+    for name in _IDS & set(names):
         try:
             ids = table.column(name).cast(pa.string())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
