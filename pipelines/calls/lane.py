@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -75,14 +74,26 @@ class LaneState:
     answered: bool = False
     single: bool = False
 
-    async def pass_gates(self, tokens: int) -> None:
-        """Wait for both rates, then for a place at the provider (left by the caller)."""
+    async def pass_gates(
+        self,
+        tokens: int,
+        sleep: Callable[[float], Awaitable[None]],
+        halted: Callable[[], bool],
+    ) -> bool:
+        """Wait for both rates, then for a place at the provider (left by the caller).
+
+        Returns:
+            False where there is no place to leave: the run was halted meanwhile.
+        """
         delay = max(self.gate.delay(tokens), self.provider.delay(tokens))
-        while delay > 0:
-            await asyncio.sleep(delay)
+        while delay > 0 and not halted():
+            await sleep(delay)
             # A Retry-After may have come while we waited.
             delay = max(self.gate.not_before, self.provider.not_before) - time.monotonic()
+        if halted():
+            return False
         await self.provider.window.enter()
+        return True
 
     def pause(self, why: str) -> None:
         """Ask this model nothing more; the first reason stands."""

@@ -101,17 +101,18 @@ class Run:
     async def _request(self, state: LaneState, request: Request) -> None:
         tally = state.tally
         tally.in_flight += 1
-        left = request
+        left, failed = request, False
         try:
             for number in itertools.count(1):
                 outcome = await self._attempt(state, left, last=number >= self.retry.attempts)
                 if outcome.left is None:
                     return
+                failed |= outcome.failed
                 left = replace(outcome.left, billed=outcome.left.billed + outcome.billed)
                 if not (self.stopped or tally.paused):
                     await self._sleep(outcome.wait(number, self._random.random()))
                 if self.stopped or tally.paused:
-                    tally.failed += len(left.samples) if outcome.failed else 0
+                    tally.failed += len(left.samples) if failed else 0
                     self.ledger.release(left.keys)
                     return
         except Exception as error:
@@ -136,8 +137,12 @@ class Run:
         spent: float | None = 0.0
         placed = False
         try:
-            await state.pass_gates(expected)
-            placed = True
+            placed = await state.pass_gates(expected, self._sleep, lambda: bool(self.stopped))
+            if self.stopped or tally.paused:
+                # While it waited. Who is still asked may have its share of the rates.
+                state.gate.correct(expected, 0)
+                state.provider.correct(expected, 0)
+                return Outcome(request)
             tally.asked += 1
             requested_at = datetime.now(UTC)
             sent_at = time.monotonic()

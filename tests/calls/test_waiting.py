@@ -1,0 +1,176 @@
+"""What waits for a place or a rate is not sent, nor paid, once nothing more is to be asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.calls.budget import Purse
+from pipelines.calls.client import Sent
+from pipelines.calls.lane import Lane, LaneState
+from pipelines.calls.limits import Gate
+from pipelines.calls.pricing import Price
+from pipelines.calls.progress import Tally
+from pipelines.calls.reply import Fault
+from pipelines.calls.request import Request, Settings
+from pipelines.calls.run import Run
+from pipelines.collect.collect import acollect, collect
+from pipelines.collect.plan import Plan, plan
+from pipelines.errors import DiskFull
+from pipelines.ledger.sqlite import SqliteLedger
+from schemas.recipe.collect import Budget, Collect, Limits, Retry
+from schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.collecting import queries
+from tests.calls.loopback import Do, Loopback, answer, completion
+
+PLACES = 2
+
+
+def planned(server: Loopback, ledger: SqliteLedger, usd: float | None = None) -> Plan:
+    """Four models of three calls at once, before a provider with two places."""
+    prices = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-11-01"}
+    limits = Limits(concurrency=PLACES)
+    made = Pool(
+        models=[Model(model_id=f"m{i}", **prices) for i in range(4)],
+        providers=[Provider(name="p", base_url=server.base_url, limits=limits)],
+    )
+    how = Collect(limits=Limits(concurrency=3), max_tokens=50, budget=Budget(usd=usd))
+    return plan(queries(12), made, how, ledger, benchmark="b")
+
+
+def test_a_full_disk_asks_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, asked = SqliteLedger._commit, []
+
+    def full(self: SqliteLedger, group: Any) -> None:
+        if server.requests > 16:
+            asked.append(server.requests)
+            raise DiskFull("the disk is full")
+        commit(self, group)
+
+    monkeypatch.setattr(SqliteLedger, "_commit", full)
+    ledger = SqliteLedger(tmp_path / "ledger.sqlite")
+    with Loopback(lambda body, seen: answer(completion("1"))) as server:
+        with pytest.raises(DiskFull):
+            collect(planned(server, ledger), ledger)
+        kept = sum(row["attempts"] for row in ledger.summary())
+        # Each answer that could not be kept let the next one through: all 48 were asked.
+        assert server.requests <= kept + PLACES
+        assert server.requests <= asked[0] + 1
+    with pytest.raises(DiskFull):
+        ledger.close()
+
+
+def test_ctrl_c_waits_for_what_was_asked_and_asks_nothing_more(tmp_path: Path) -> None:
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        # Both places are taken until after the interruption.
+        return answer(completion("1"), delay=0.2 if server.requests in (17, 18) else 0.0)
+
+    async def interrupted() -> int:
+        run = asyncio.ensure_future(acollect(made, ledger))
+        while server.requests < 16 + PLACES:
+            await asyncio.sleep(0.002)
+        asked = server.requests
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        return asked
+
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
+        made = planned(server, ledger, 1.0)
+        asked = asyncio.run(interrupted())
+        rows = ledger.summary()
+        assert server.requests == asked == sum(row["ok"] for row in rows) == 16 + PLACES
+        # What was set aside for calls that waited is free again, for this and every later run.
+        spent = sum(row["cost_usd"] for row in rows)
+        assert sum(ledger.charged("b").values()) == pytest.approx(spent)
+        # All that was not asked is missing, and free to be asked.
+        again = planned(server, ledger, 1.0)
+        assert sum(int(model.missing.sum()) for model in again.models) == 48 - asked
+        assert collect(again, ledger).complete
+        assert server.requests == 48
+
+
+class Unwell:
+    """A transport that fails, and counts."""
+
+    streams = False
+    asked = 0
+
+    async def complete(self, path: str, body: Mapping[str, Any]) -> Sent:
+        self.asked += 1
+        raise Fault("http_500", "no", status=500)
+
+    async def __aenter__(self) -> Unwell:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+REQUEST = Request("q", "m", Settings("p", "/c", "m", {}), [], (0, 1), "hash", 2500)
+
+
+def begun(ledger: SqliteLedger, purse: Purse) -> tuple[Run, LaneState, Unwell]:
+    """A run and a lane that holds its one place; 1000 tokens a second go to model and provider."""
+    run = Run(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), purse, None)
+    provider = Provider(name="p", base_url="http://127.0.0.1:1/v1")
+    lane = Lane("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
+    limits = Limits(concurrency=1, tokens_per_minute=60_000)
+    own, shared = Gate(limits, adaptive=True), Gate(limits, adaptive=False)
+    own.window.in_flight = 1
+    wire = Unwell()
+    return run, LaneState(lane, wire, own, shared, Tally(2)), wire
+
+
+@pytest.mark.parametrize("end", ["paused", "stopped", "stopped at a rate"])
+def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> None:
+    async def story() -> None:
+        purse = Purse(Budget(usd=1.0), ledger, "b")
+        run, state, wire = begun(ledger, purse)
+        await state.provider.window.enter()
+        if end == "stopped at a rate":
+            state.provider.hold(20.0)
+        call = asyncio.ensure_future(run._request(state, REQUEST))
+        while not ledger.charged("b"):
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.02)
+        state.pause("failed") if end == "paused" else run.stop("interrupted")
+        if end == "stopped at a rate":
+            await asyncio.wait_for(call, 1)  # it does not wait the 20 s
+        state.provider.window.leave()
+        await call
+        tally, gates = state.tally, (state.gate, state.provider)
+        assert (wire.asked, tally.asked, tally.in_flight) == (0, 0, 0)
+        assert (tally.failed, tally.missing, tally.left) == (0, 2, 2)
+        # Places and tokens are there for whoever is still asked.
+        assert [gate.window.in_flight for gate in gates] == [0, 0]
+        state.provider.not_before = 0.0
+        assert max(gate.delay(1000) for gate in gates) < 0.1
+        await purse.close()
+
+    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
+        asyncio.run(story())
+        assert sum(ledger.charged("b").values()) == 0.0
+
+
+def test_a_pair_that_failed_and_is_not_asked_again_counts_as_failed(tmp_path: Path) -> None:
+    # As it does when the run ends while the pair sleeps before its next attempt.
+    async def story() -> None:
+        run, state, wire = begun(ledger, Purse(Budget(), ledger))
+        one = replace(REQUEST, samples=(0,), tokens_expected=10)
+        call = asyncio.ensure_future(run._request(state, one))
+        while not state.tally.errors:
+            await asyncio.sleep(0)
+        await state.provider.window.enter()
+        await asyncio.sleep(0.1)
+        state.pause("failed")
+        state.provider.window.leave()
+        await call
+        assert (wire.asked, state.tally.failed, state.tally.left) == (1, 1, 2)
+
+    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
+        asyncio.run(story())
