@@ -58,7 +58,8 @@ async def ask(
         run: Name of this run, kept with each attempt.
         purse: Whose money is spent; unlimited by default.
         on_progress: Called five times a second and at the end, in the event loop.
-        on_stored: Called in the ledger's thread once attempts are durable.
+        on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
+            the run: nothing more is asked, what was is kept, and it is raised here.
 
     Raises:
         BadInput: a key is not set.

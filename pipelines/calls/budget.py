@@ -121,9 +121,8 @@ class Purse:
             self._writing = None
         if self._settled:
             settled, self._settled = self._settled, {}
-            await asyncio.wrap_future(
-                self._ledger.charge(self._account, Bounds(None, {}), [], settled)
-            )
+            writing = self._ledger.charge(self._account, Bounds(None, {}), [], settled)
+            await asyncio.shield(asyncio.wrap_future(writing))
 
     def full(self, model_id: str) -> str:
         """Why nothing more is asked of a model, and what to do."""
@@ -153,9 +152,14 @@ class Purse:
             if self._before is None:
                 self._before = await asyncio.to_thread(self._spent_before)
             settled, self._settled = self._settled, {}
-            answers = await asyncio.wrap_future(
-                self._ledger.charge(self._account, self._bounds(model_id), charges, settled)
-            )
+            asked = self._ledger.charge(self._account, self._bounds(model_id), charges, settled)
+            try:
+                # Cancelled with us, it would take along what is settled.
+                answers = await asyncio.shield(asyncio.wrap_future(asked))
+            except asyncio.CancelledError:
+                unused = dict.fromkeys((one.id for one in charges), 0.0)
+                self._ledger.charge(self._account, Bounds(None, {}), [], unused)
+                raise
         return [one.id for one in charges], list(answers)
 
     def _bounded(self, model_id: str) -> bool:

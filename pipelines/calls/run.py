@@ -59,7 +59,7 @@ class Run:
 
     def _fail(self, fault: BaseException) -> None:
         self.fault = self.fault or fault
-        self.stop(str(fault))
+        self.stop(str(fault) or type(fault).__name__)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, but no longer than the run lasts."""

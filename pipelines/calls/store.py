@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 
 from pipelines.calls.progress import Tally
@@ -17,7 +18,8 @@ class Keeping:
 
     Args:
         on_stored: Called in the ledger's thread once attempts are durable.
-        on_fault: Called in the event loop when the ledger can keep no more.
+        on_fault: Called in the event loop when the ledger can keep no more, or with what
+            `on_stored` raised.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class Keeping:
     async def keep(
         self, rows: Sequence[Attempt], tally: Tally, *, settles: bool
     ) -> BaseException | None:
-        """Return when rows are durable, and counted by `tally`; or why they cannot be kept.
+        """Return when rows are durable, and counted by `tally`; or what was raised instead.
 
         Who asked holds its place until then: a killed run has no more to pay twice than it has
         calls at once.
@@ -42,14 +44,20 @@ class Keeping:
         kept: asyncio.Future[BaseException | None] = self._loop.create_future()
 
         def stored(fault: BaseException | None) -> None:
-            if fault is None and self._on_stored:
-                self._on_stored(rows)
-            self._loop.call_soon_threadsafe(counted, fault)
+            durable = fault is None
+            if durable and self._on_stored:
+                try:
+                    self._on_stored(rows)
+                except BaseException as error:  # `SystemExit` too is for whoever called us
+                    fault = error
+            # A loop that is closed, after a second Ctrl-C, has nobody left who waits.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(counted, durable, fault)
 
-        def counted(fault: BaseException | None) -> None:
-            if fault is None:
+        def counted(durable: bool, fault: BaseException | None) -> None:
+            if durable:
                 tally.count(rows)
-            else:
+            if fault is not None:
                 self._on_fault(fault)
             if not kept.done():
                 kept.set_result(fault)

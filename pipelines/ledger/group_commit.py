@@ -40,6 +40,11 @@ class GroupCommit:
 
     After a fault nothing more is accepted, and every waiting caller is told:
     an answer that is not kept would be paid for twice.
+
+    Attributes:
+        failed: Why nothing more is kept.
+        untold: The first error of an `Acknowledge`. What it was to hear of is kept, and so
+            is what comes later; but whoever waits for it may wait in vain.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class GroupCommit:
         self._queue: queue.SimpleQueue[Appended | _Task | None] = queue.SimpleQueue()
         self._rested = time.monotonic()
         self.failed: BaseException | None = None
+        self.untold: BaseException | None = None
         self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
         self._thread.start()
 
@@ -63,7 +69,7 @@ class GroupCommit:
         self._queue.put(item)
 
     def submit(self, work: Callable[[Any], Any]) -> Future[Any]:
-        """Run after everything that was queued before it is durable."""
+        """Run after everything that was queued before it is durable, unless it was cancelled."""
         task = _Task(work, Future())
         self._queue.put(task)
         return task.future
@@ -99,7 +105,10 @@ class GroupCommit:
         if self.failed is None:
             self._guard(lambda: self._commit(waiting))
         for item in waiting:
-            item.done(self.failed)
+            try:
+                item.done(self.failed)
+            except BaseException as error:  # even `SystemExit` would end this thread in silence
+                self.untold = self.untold or error
         # Who answers steadily never waits in vain, and would be taken for silent.
         if time.monotonic() - self._rested >= self._idle_seconds:
             self._rest()
@@ -110,6 +119,8 @@ class GroupCommit:
         self._rested = time.monotonic()
 
     def _perform(self, task: _Task) -> None:
+        if not task.future.set_running_or_notify_cancel():
+            return  # nobody waits for it: what it claimed or charged would be held for nobody
         results: list[Any] = []
         if self.failed is None:
             self._guard(lambda: results.append(self._run(task.work)))

@@ -228,6 +228,8 @@ class SqlLedger(abc.ABC):
         self._disconnect()
         if self._group.failed is not None:
             raise self._group.failed
+        if self._group.untold is not None:
+            raise self._group.untold
 
     def _commit(self, group: Sequence[Appended]) -> None:
         ended = [(a.request_hash, a.sample) for i in group if i.settles for a in i.attempts]
