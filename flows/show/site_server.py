@@ -10,6 +10,9 @@ from urllib.parse import unquote
 
 from flows.show.loopback import asked_here
 
+#: What the standard library opens by itself where a folder is asked for.
+_PAGES = ("index.html", "index.htm")
+
 
 class SiteServer:
     """Serves `folder` on 127.0.0.1 until it is stopped; port 0 takes a free one."""
@@ -40,8 +43,13 @@ class _Handler(SimpleHTTPRequestHandler):
         return super().send_head()
 
     def _lies_here(self) -> bool:
-        """Whether it is a file or a folder of the site: a stranger's may hold links and pipes."""
-        found = Path(os.path.realpath(self.translate_path(self.path)))
+        """Whether what would be opened is of the site: a stranger's may hold links and pipes."""
+        asked = self.translate_path(self.path)
+        pages = (os.path.join(asked, name) for name in _PAGES)
+        return all(map(self._of_the_site, (asked, *filter(os.path.exists, pages))))
+
+    def _of_the_site(self, path: str) -> bool:
+        found = Path(os.path.realpath(path))
         within = found.is_relative_to(self.directory)
         return within and (found.is_dir() or found.is_file())
 

@@ -204,6 +204,9 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
     secret.write_text("a key")
     (site / "out").symlink_to(secret)  # pages of a stranger's site could read it
     os.mkfifo(site / "pipe")
+    for name, page in (("sub", "index.html"), ("old", "index.htm")):
+        (site / name).mkdir()
+        (site / name / page).symlink_to(secret)  # opened when the folder is asked for
     server = SiteServer(site)
     threading.Thread(target=server.serve, daemon=True).start()
     try:
@@ -213,6 +216,7 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
         for path, host, code in (
             ("", "evil.example", 403), ("inner/", None, 404), ("%00", None, 404),
             ("out", None, 404), ("pipe", None, 404), ("../secret", None, 404),
+            ("sub/", None, 404), ("sub/index.html", None, 404), ("old/", None, 404),
         ):  # fmt: skip
             asked = urllib.request.Request(server.address + path)
             if host:
