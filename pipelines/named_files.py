@@ -39,7 +39,11 @@ def expand(path: str, *, base: Path, where: str) -> list[Path]:
     filled = os.path.expanduser(expanded(path))
     full = filled if os.path.isabs(filled) else str(base / filled)
     found = [full] if os.path.exists(full) else sorted(glob.glob(full, recursive=True))
-    files = [Path(name) for name in found if os.path.isfile(name)]
+    # `**` goes round a link that leads back; each file is one, by the first of its names.
+    ways: dict[str, Path] = {}
+    for name in filter(os.path.isfile, found):
+        ways.setdefault(os.path.realpath(name), Path(name))
+    files = list(ways.values())
     if not files:
         # What a variable expands to is not shown.
         shown = path if names(path) else full

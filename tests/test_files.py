@@ -101,6 +101,14 @@ def test_two_stars_are_folders_of_any_depth(tmp_path: Path) -> None:
     ]
 
 
+def test_two_stars_read_each_file_once(tmp_path: Path) -> None:
+    # A link that leads back was followed 41 times.
+    (tmp_path / "a.csv").write_text("")
+    (tmp_path / "loop").symlink_to(".")
+    found = named_files.expand("**/*.csv", base=tmp_path, where="source 's'")
+    assert found == [tmp_path / "a.csv"]
+
+
 def _bomb(path: Path, first: bytes, piece: bytes) -> Path:
     with gzip.open(path, "wb") as stream:
         stream.write(first)
