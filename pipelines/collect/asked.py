@@ -50,7 +50,9 @@ class Asked:
         shown = {name: self._rows.column(name)[row].as_py() for name in self._rows.column_names}
         if isinstance(shown.get("metadata"), str):
             shown["metadata"] = json.loads(shown["metadata"])
-        found = text_of(self._frame(shown), self._words, "prompt", self._where, error=RecipeError)
+        found = text_of(
+            self._frame(shown), self._words, "prompt", self._where, within="", error=RecipeError
+        )
         if not found.strip():
             raise RecipeError(
                 f"the mapping {self._words!r} gives no prompt for the question "

@@ -23,7 +23,13 @@ _DEEPEST = 6
 
 
 def text_of(
-    value: Any, mapped: str, field: str, place: str, *, error: type[BadInput] = SourceError
+    value: Any,
+    mapped: str,
+    field: str,
+    place: str,
+    *,
+    within: str = "fields.",
+    error: type[BadInput] = SourceError,
 ) -> str:
     """The text of what a mapping gave; null is empty, a number is written out.
 
@@ -32,6 +38,7 @@ def text_of(
     Args:
         mapped: The mapping, and `field`, the key it stands under: for the error.
         place: File and row.
+        within: Where in the recipe the key stands.
         error: Raised where it is no text.
     """
     if value is None:
@@ -48,7 +55,8 @@ def text_of(
         kind, written = "an empty list", f"({read} or [''])[-1]"
     step = f'write {field}: "{{{{ {written} }}}}", or another expression that gives a text'
     step = BYTES if kind == "bytes" else step
-    raise error(f"fields.{field} gives {kind} where a text is needed", where=place, next_step=step)
+    says = f"{within}{field} gives {kind} where a text is needed"
+    raise error(says, where=place, next_step=step)
 
 
 def expression(mapped: str | Sequence[str]) -> str:

@@ -90,7 +90,7 @@ def test_a_recorded_answer_is_a_text(tmp_path: Path) -> None:
 def test_a_frame_gives_a_text() -> None:
     asked = asked_queries(2)
     for frame, what in (
-        ("{{ prompt.split() }}", "fields.prompt gives a list"),
+        ("{{ prompt.split() }}", "^prompt gives a list"),  # `pool.models` has no `fields`
         ("{{ none if prompt else prompt }}", "gives no prompt for the question 'What"),
     ):
         made = Asked(asked, Model(model_id="m", prompt=frame), Collect())
