@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from flows.show.console import counter, line
 from pipelines.errors import BadInput
 from pipelines.parquet.bounds import RELEASED, bounded
-from pipelines.release.inside import sealed
+from pipelines.release.inside import outside_releases, sealed
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.yank import yanked
 from pipelines.tuning.choices import TUNED
@@ -196,7 +196,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
 
 
 def out_folder(release: Path, out: Path) -> Path:
-    """The folder to write to, made if need be; never the release or a folder in it."""
+    """The folder to write to, made if need be; never a release or a folder in one."""
     here, there = out.resolve(), release.resolve()
     if here == there or there in here.parents:
         raise BadInput(
@@ -204,6 +204,7 @@ def out_folder(release: Path, out: Path) -> Path:
             where=str(out),
             next_step="choose an --out outside the release directory",
         )
+    outside_releases(out)
     out.mkdir(parents=True, exist_ok=True)
     return out
 
@@ -236,6 +237,7 @@ def with_embeddings(
     if "embeddings" not in tables and embed:
         from pipelines.embed import embed as compute
 
+        outside_releases(cache)
         with counter("embed", "questions") as advance:
             found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
         return tables.also("embeddings", found)

@@ -15,6 +15,7 @@ from flows.show.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, PROFILES_SCHEMA
 from pipelines.evaluate.run.written import metrics_table, results_table, told
+from pipelines.release.inside import outside_releases
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
@@ -45,7 +46,7 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
     from pipelines.release import open_release
 
     found = releases(places)
-    _check_out(out, found)
+    _check_out(out)
     looked = list(_result_folders([*results, *_workspaces(found)]))
     with ExitStack() as stack:
         books: list[Book] = []
@@ -79,15 +80,8 @@ def releases(places: Sequence[Path]) -> list[Path]:
     return list(found)
 
 
-def _check_out(out: Path, found: Sequence[Path]) -> None:
-    where = out.resolve()
-    for release in found:
-        if where == release or release in where.parents:
-            raise BadInput(
-                "the site would lie inside the release and break its manifest",
-                where=str(out),
-                next_step="give another --out",
-            )
+def _check_out(out: Path) -> None:
+    outside_releases(out)
     if out.exists() and not out.is_dir():
         raise BadInput(
             "the site's folder is a file", where=str(out), next_step="give another --out"

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     workspace: Annotated[
-        Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
+        Path,
+        typer.Option(callback=sealed_off, help="Folder of ledger, stage outputs and releases."),
     ] = Path("yard"),
     real: Annotated[
         bool, typer.Option("--real", help="Ask a real model, on this machine: SmolLM2-135M.")

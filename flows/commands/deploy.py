@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
     workspace: Annotated[
-        Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
+        Path,
+        typer.Option(callback=sealed_off, help="Folder of ledger, stage outputs and releases."),
     ] = Path("yard"),
     cron: Annotated[
         str | None, typer.Option(help="Cron schedule in UTC; '0 6 * * 1' is every Monday at six.")

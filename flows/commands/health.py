@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     workspace_or_release: Annotated[
         Path, typer.Argument(help="A workspace (its last build is read) or a release directory.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the report; never inside the release.")],
+    out: Annotated[
+        Path,
+        typer.Option(callback=sealed_off, help="Folder for the report; never inside a release."),
+    ],
     benchmark: Annotated[
         str | None, typer.Option(help="Which benchmark of a workspace that holds several.")
     ] = None,

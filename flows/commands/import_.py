@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     format: Annotated[str, typer.Argument(help="Format; `list` names all.")],
     path: Annotated[Path | None, typer.Argument(help="File or folder of that format.")] = None,
-    workspace: Annotated[Path, typer.Option(help="Workspace folder.")] = Path("yard"),
+    workspace: Annotated[Path, typer.Option(callback=sealed_off, help="Workspace folder.")] = Path(
+        "yard"
+    ),
     name: Annotated[str | None, typer.Option(help="Name of the benchmark.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
-    recipe: Annotated[Path, typer.Argument(help="Recipe to write; must be new.")],
+    recipe: Annotated[
+        Path, typer.Argument(callback=sealed_off, help="Recipe to write; must be new.")
+    ],
     origin: Annotated[
         str | None,
         typer.Option("--from", help="Your questions: a file, a folder, or a hub dataset's id."),

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     source: Annotated[Path, typer.Argument(help="File: .csv, .jsonl or .parquet, plain or .gz.")],
-    out: Annotated[Path, typer.Argument(help="Parquet file to write.")],
+    out: Annotated[Path, typer.Argument(callback=sealed_off, help="Parquet file to write.")],
     as_json: Json = False,
 ) -> None:
     """Read arena-style preference records, check them and write a `preferences` table.

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe whose pool has `price_list` providers.")],
-    out: Annotated[Path, typer.Option(help="File to write (YAML); must be new.")],
+    out: Annotated[
+        Path, typer.Option(callback=sealed_off, help="File to write (YAML); must be new.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Write today's prices of the providers' own lists to a dated file.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
@@ -16,7 +16,9 @@ def command(
         typer.Option("--page", help="A page for people, with what a mapping may say."),
     ] = False,
     pool: Annotated[bool, typer.Option("--pool", help="The schema of a pool file.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Write it to this file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the JSON Schema of a recipe: every key, what it means, its default and limits.

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 
 def command(
     recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
     workspace: Annotated[
-        Path, typer.Option(help="Folder of ledger, stage outputs and releases.")
+        Path,
+        typer.Option(callback=sealed_off, help="Folder of ledger, stage outputs and releases."),
     ] = Path("yard"),
     copies: Annotated[int, typer.Option(min=1, help="Variants asked of each fixture row.")] = 3,
     as_json: Json = False,

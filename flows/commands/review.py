@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json
+from flows.show.options import Json, sealed_off
 
 #: Bytes of a filled-in queue.
 _MOST = 100_000_000
@@ -15,8 +15,12 @@ _MOST = 100_000_000
 
 def command(
     benchmark: Annotated[str, typer.Argument(help="Name of a built benchmark, or its recipe.")],
-    workspace: Annotated[Path, typer.Option(help="Workspace of the build.")] = Path("yard"),
-    csv: Annotated[Path | None, typer.Option(help="Write the queue to this file.")] = None,
+    workspace: Annotated[
+        Path, typer.Option(callback=sealed_off, help="Workspace of the build.")
+    ] = Path("yard"),
+    csv: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Write the queue to this file.")
+    ] = None,
     take: Annotated[Path | None, typer.Option(help="Read decisions from a filled-in file.")] = None,
     by: Annotated[str | None, typer.Option(help="Your name, for `--take` and the page.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Answers in the queue at most.")] = 200,

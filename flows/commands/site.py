@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from flows.show.options import sealed_off
+
 
 def command(
     places: Annotated[
         list[Path],
         typer.Argument(metavar="RELEASE|WORKSPACE...", help="Release directories or workspaces."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for the site; `index.html` lies inside.")],
+    out: Annotated[
+        Path,
+        typer.Option(callback=sealed_off, help="Folder for the site; `index.html` lies inside."),
+    ],
     results: Annotated[
         list[Path] | None,
         typer.Option(help="Folder with evaluations, zoo tables or studies; again for more."),

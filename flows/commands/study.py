@@ -16,7 +16,6 @@ from flows.show.options import (
     Embeddings,
     Encoder,
     Json,
-    Out,
     Pair,
     Resamples,
     Scheme,
@@ -27,7 +26,9 @@ from flows.show.options import (
 def command(
     name: Annotated[str, typer.Argument(help="Study; `list` names them, `all` runs what applies.")],
     release: Annotated[Path | None, typer.Argument(help="A release directory.")] = None,
-    out: Out = Path("studies"),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; never inside a release.")
+    ] = Path("studies"),
     router: Annotated[
         list[str] | None, typer.Option(help="Router instead of the study's own; again for more.")
     ] = None,

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Also, Json
+from flows.show.options import Also, Json, Out
 
 
 def command(
     release: Annotated[Path, typer.Argument(help="A release directory.")],
-    out: Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")],
+    out: Out,
     routers: Annotated[str, typer.Option(help="Names with commas between, or `all`.")] = "all",
     encoders: Annotated[
         str, typer.Option(help="tfidf, minilm, a name, a folder or a hub id; commas between.")

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from flows.show.options import Json, Scheme
+from flows.show.options import Json, Out, Scheme
 
 
 def command(
     release: Annotated[Path, typer.Argument(help="A release directory.")],
-    out: Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")],
+    out: Out,
     routers: Annotated[
         str, typer.Option(help="Of the eight trainable heads, commas between, or `all`.")
     ] = "all",

@@ -24,7 +24,9 @@ def sealed_off(out: Path | None) -> Path | None:
 #: On every command that prints a result; `flows.show.results.print_result` prints it.
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Release = Annotated[Path, typer.Argument(help="A release directory.")]
-Out = Annotated[Path, typer.Option(help="Folder for the results; never inside the release.")]
+Out = Annotated[
+    Path, typer.Option(callback=sealed_off, help="Folder for the results; never inside a release.")
+]
 Embeddings = Annotated[Path | None, typer.Option(help="Parquet with query_id and vector.")]
 Also = Annotated[
     list[Path] | None,

@@ -188,7 +188,7 @@ def test_bad_places_are_told(write: Any, tmp_path: Path) -> None:
     release = write().path
     with pytest.raises(BadInput, match="neither a release"):
         write_site([tmp_path / "nothing"], tmp_path / "site")
-    with pytest.raises(BadInput, match="inside the release"):
+    with pytest.raises(BadInput, match="inside a release"):
         write_site([release], release / "site")
     full = tmp_path / "full"
     full.mkdir()

@@ -20,6 +20,7 @@ from pipelines.errors import BadInput, did_you_mean
 from pipelines.evaluate.columns.vectors import encoder_vectors
 from pipelines.evaluate.core import Core
 from pipelines.lexical import NAME as TFIDF
+from pipelines.release.inside import outside_releases
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
 from pipelines.zoo.bench import Bench, read, write
@@ -75,6 +76,7 @@ def vectors(
                     next_step=did_you_mean(name, every)
                     + "; or name a folder of weights or a hub id (owner/name)",
                 )
+            outside_releases(cache)
             with counter("embed", "questions") as advance:
                 table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
             loaded = encoder_vectors(table, ids, f"{full}:float32")
