@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from datacards.site.book import Book
 from datacards.site.evaluation import Measured
 from flows.show.console import line
 from pipelines.errors import BadInput
-from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, PROFILES_SCHEMA
+from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, OOD_SCHEMA, PROFILES_SCHEMA
 from pipelines.evaluate.run.written import metrics_table, results_table, told
 from pipelines.release.inside import outside_releases
 
@@ -28,7 +28,7 @@ _REST = {
     "curves": CURVES_SCHEMA,
     "profiles": PROFILES_SCHEMA,
     "comparisons": COMPARISONS_SCHEMA,
-    "ood": pa.schema([]),
+    "ood": OOD_SCHEMA,
 }
 
 
@@ -233,8 +233,21 @@ def _evaluation(
             for name, schema in _REST.items()
             if (folder / f"{name}.parquet").is_file()
         }
+        _known(folder, rest, "profiles", "model_id", models)
+        _known(folder, rest, "ood", "router", set(metrics.column("router").to_pylist()))
         rest |= {key: said[key] for key in ("facts", "ranking") if key in said}
         yield Measured(title=f"Evaluation of routers ({folder.name})", metrics=metrics, **rest)
+
+
+def _known(folder: Path, rest: Mapping[str, Any], name: str, column: str, known: set[str]) -> None:
+    """Stop at a name that has no colour among those of the page."""
+    found = set(rest[name].column(column).to_pylist()) if name in rest else set()
+    if odd := sorted(found - known):
+        raise BadInput(
+            f"{name}.parquet names {column} {odd[0]!r}, which no other table does",
+            where=str(folder),
+            next_step="`routeyard evaluate RELEASE --out FOLDER` writes it",
+        )
 
 
 def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, str]]:

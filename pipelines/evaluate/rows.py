@@ -82,6 +82,19 @@ EXCHANGES_SCHEMA = pa.schema(
         ("signed_given_disagreement", pa.float64()),
     ]
 )
+OOD_SCHEMA = pa.schema(
+    [
+        ("router", pa.string()),
+        ("group", pa.string()),
+        ("n", pa.int64()),
+        ("id_accuracy", pa.float64()),
+        ("ood_accuracy", pa.float64()),
+        ("change", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("agreement", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True)

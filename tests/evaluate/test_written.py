@@ -8,17 +8,28 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from datacards.site.evaluation import content
 from flows.actions.site import _evaluations
 from flows.cli import run
 from pipelines.errors import BadInput
-from pipelines.evaluate.rows import METRICS_SCHEMA
+from pipelines.evaluate.rows import (
+    COMPARISONS_SCHEMA,
+    CURVES_SCHEMA,
+    METRICS_SCHEMA,
+    OOD_SCHEMA,
+)
 from pipelines.evaluate.run.written import metrics_table, told
 
+RELEASE = SimpleNamespace(
+    sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),
+    manifest=SimpleNamespace(fingerprint="f"),
+)
 ROW = {"router": "mine", "metric": "accuracy", "split": "test", "value": 0.9}
 
 
@@ -28,8 +39,8 @@ def results(folder: Path, **changes: object) -> Path:
     columns = {name: [row[name] for row in rows] for name in METRICS_SCHEMA.names}
     pq.write_table(pa.table(columns), folder / "metrics.parquet")
     pq.write_table(pa.table({"query_id": ["q"], "model_id": ["m"]}), folder / "choices.parquet")
-    said = {"release": {"fingerprint": "f"}, "facts": {}, "ranking": []}
-    (folder / "evaluation.json").write_text(json.dumps(said))
+    told_of = {"release": {"fingerprint": "f"}, "facts": {}, "ranking": []}
+    (folder / "evaluation.json").write_text(json.dumps(told_of))
     return folder
 
 
@@ -48,6 +59,25 @@ def pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
+def table(**columns: Any) -> Callable[[Path], object]:
+    return lambda path: pq.write_table(pa.table(columns), path)
+
+
+def said(**changes: object) -> Callable[[Path], object]:
+    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+FACTS = {"n_test": 9, "n_train": 9, "n_validation": 0, "n_models": 2, "scheme": "dense"}
+FACTS |= {"coverage": 1.0, "resamples": 100, "best_single": "m"}  # all that the first ones said
+OOD: dict[str, Any] = {key: [0.5] for key in OOD_SCHEMA.names} | {
+    "router": ["mine"],
+    "group": ["g"],
+    "n": [3],
+}
+SHARES: dict[str, Any] = {"router": ["mine"], "split": ["test"], "model_id": ["m"], "share": [1.0]}
+EMPTY: dict[str, Any] = {key: [None] for key in CURVES_SCHEMA.names}
+EMPTY |= {"router": ["mine"], "curve": ["deferral"], "measure": ["usd"], "split": ["test"]}
+
 LAID: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a name that is none": ("metrics.parquet", lambda path: results(path.parent, router=None)),
     "a value that is a text": ("metrics.parquet", lambda path: results(path.parent, value="x")),
@@ -57,6 +87,22 @@ LAID: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a list": ("evaluation.json", lambda path: path.write_text("[]")),
     "half a sign": ("evaluation.json", lambda path: path.write_text('{"facts": "\\ud800"}')),
     "a pipe": ("evaluation.json", pipe),
+    "choices of no model": ("choices.parquet", table(query_id=["q"])),
+    "curves of nothing": ("curves.parquet", table(router=["mine"])),
+    "a place that is none": ("curves.parquet", table(**EMPTY)),
+    "transfer of nobody": ("ood.parquet", table(split=[1], x=[None])),
+    "transfer of another": ("ood.parquet", table(**OOD | {"router": ["yours"]})),
+    "a change that is none": ("ood.parquet", table(**OOD | {"change": [None]})),
+    "another model": ("profiles.parquet", table(**SHARES | {"model_id": ["odd"]})),
+    "a share that is none": ("profiles.parquet", table(**SHARES | {"share": [None]})),
+    "facts in a list": ("evaluation.json", said(facts=[1, 2])),
+    "a fact that lacks": ("evaluation.json", said(facts={"n_test": 9})),
+    "a count that is a text": ("evaluation.json", said(facts=FACTS | {"n_test": "9"})),
+    "two bands": ("evaluation.json", said(facts=FACTS | {"bands": [0.1, 0.2]})),
+    "lacking in numbers": ("evaluation.json", said(facts=FACTS | {"costs_lacking": {"usd": [1]}})),
+    "missing in words": ("evaluation.json", said(facts=FACTS | {"missing": "a word"})),
+    "a ranking by name": ("evaluation.json", said(ranking={"mine": 1})),
+    "a rank without a place": ("evaluation.json", said(ranking=[{"router": "mine"}])),
 }
 
 
@@ -68,17 +114,33 @@ def test_what_is_broken_is_said_and_stops_no_other(
     good, odd = results(tmp_path / "good"), results(tmp_path / "odd")
     name, lay = LAID[case]
     lay(odd / name)
-    release = SimpleNamespace(
-        sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),
-        manifest=SimpleNamespace(fingerprint="f"),
-    )
-    (found,) = _evaluations(release, [odd, good])
+    (found,) = _evaluations(RELEASE, [odd, good])
     assert found.title == "Evaluation of routers (good)"
     assert f"left out: {name}" in capsys.readouterr().err
-    if name != "curves.parquet":
+    if name in ("metrics.parquet", "evaluation.json"):
         assert run(["leaderboard", str(odd)]) == 2
         with pytest.raises(BadInput):
             metrics_table(odd / name) if name.startswith("metrics") else told(odd)
+
+
+def test_evaluations_of_earlier_versions_are_shown(tmp_path: Path) -> None:
+    old = results(tmp_path / "old")
+    rank = {"router": "mine", "value": 0.9, "best_place": 1, "worst_place": 1}
+    said(facts=FACTS | {"clustered_by": None}, ranking=[rank])(old / "evaluation.json")
+    pq.write_table(pq.read_table(old / "metrics.parquet").drop(["n"]), old / "metrics.parquet")
+    table(**SHARES)(old / "profiles.parquet")  # without `hard_share`
+    late = ("n10", "n01")
+    pairs = {name: [None] for name in COMPARISONS_SCHEMA.names if name not in late}
+    table(**pairs | {"metric": ["accuracy"], "split": ["test"], "first": ["a"], "second": ["b"]})(
+        old / "comparisons.parquet"
+    )
+    table()(old / "ood.parquet")  # where no group could be held out
+    (found,) = _evaluations(RELEASE, [old])
+    shown = content(found, "e0", ["m"])
+    assert shown["ranking"][0]["place"] == (1, 1)
+    assert shown["facts"][0] == "9 test, 9 train, 0 validation questions"
+    assert shown["transfer"] is None
+    assert len(shown["pairs"]) == 1
 
 
 def test_a_leaderboard_as_csv_holds_no_formula(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_every_path_that_is_written_refuses_a_release(release: Path, tmp_path: P
 
 
 def test_another_release_than_the_one_that_is_read_is_as_safe(
-    write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, other = write(root=tmp_path / "one").path, write(root=tmp_path / "other").path
     before = sorted(other.rglob("*"))

@@ -21,6 +21,7 @@ from pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
     METRICS_SCHEMA,
+    OOD_SCHEMA,
     Metric,
     counted,
     table,
@@ -167,7 +168,7 @@ def evaluate(
         comparisons=table(compared, COMPARISONS_SCHEMA),
         profiles=profiles(ground, [*measured, *references]),
         exchanges=exchanges(ground, measured),
-        ood=None if found_ood is None else pa.Table.from_pylist(found_ood),
+        ood=None if found_ood is None else table(found_ood, OOD_SCHEMA),
         choices=choices(ground, [*measured, *references]),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={
