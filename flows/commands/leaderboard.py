@@ -65,8 +65,13 @@ def command(
                 next_step=did_you_mean(name, board.column_names),
             )
     if out is not None:
-        cells = [{k: spreadsheet(v) for k, v in row.items()} for row in board.to_pylist()]
-        csv.write_csv(pa.Table.from_pylist(cells, board.schema), out)
+        columns = [
+            pa.array([spreadsheet(value) for value in column.to_pylist()], column.type)
+            for column in board.columns
+        ]
+        # By place: two names may be written alike.
+        header = [spreadsheet(name) for name in board.column_names]
+        csv.write_csv(pa.Table.from_arrays(columns, header), out)
     if print_result(board, as_json):
         return
     width = max([7, *map(len, releases.values())])

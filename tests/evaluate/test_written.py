@@ -150,3 +150,18 @@ def test_a_leaderboard_as_csv_holds_no_formula(tmp_path: Path) -> None:
         (row,) = csv.DictReader(stream)
     assert row["router"] == "'=HYPERLINK(0)\ufffd[2J"
     assert float(row["accuracy"]) == 0.9
+
+
+def test_the_names_of_a_leaderboard_are_no_formulas_and_keep_their_place(tmp_path: Path) -> None:
+    # A metric is named by whoever made the results; two names may be written alike.
+    names = ["'=1+1", "=1+1", "accuracy", "router"]
+    for name in names:
+        results(tmp_path / name, metric=name, value=float(names.index(name)))
+    found = [str(tmp_path / name) for name in names]
+    assert run(["leaderboard", *found, "--out", str(tmp_path / "board.csv")]) == 0
+    with (tmp_path / "board.csv").open(encoding="utf-8", newline="") as stream:
+        header, *rows = csv.reader(stream)
+    assert header[:6] == ["result", "release", "router", "'=1+1", "'=1+1", "accuracy"]
+    assert {row[2] for row in rows} == {"mine"}
+    assert {row[3] for row in rows} == {"0", ""}
+    assert {row[4] for row in rows} == {"1", ""}

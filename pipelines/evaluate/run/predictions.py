@@ -159,6 +159,7 @@ def leaderboard(
             .column("metric")
             .to_pylist()
         }
+        - {"result", "release", "router"}  # which say what a row is of
     )
     rows: list[dict[str, object]] = []
     for result in sorted(results):
