@@ -308,7 +308,7 @@ def test_bad_input_exits_2_with_the_next_step(release, tmp_path, capsys) -> None
     assert "no table 'queries'" in capsys.readouterr().err
     # Beside, never into: a release stays what its manifest says.
     assert run(["evaluate", str(release), "--out", str(release / "results")]) == 2
-    assert "inside a release and break its seal" in capsys.readouterr().err
+    assert "beside a release" in capsys.readouterr().err
     assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--router", "k-nn"]) == 2
     assert "did you mean 'knn'" in capsys.readouterr().err
     assert run(["evaluate", str(release), "--out", str(tmp_path / "x"), "--pair", "left"]) == 2
