@@ -135,6 +135,14 @@ def test_lists_within_lists_without_end_are_a_damaged_file(tmp_path: Path) -> No
         list(files.rows(path))
 
 
+def test_a_column_that_has_two_names_is_a_damaged_file(tmp_path: Path) -> None:
+    # Who looked it up by the one found nothing under the other: a traceback of `verify`.
+    path = written(tmp_path / "rows.parquet", {"text": ["a", "b"]}, store_schema=False)
+    in_footer(path, lambda data: data[::-1].replace(b"txet", b"txes", 1)[::-1])
+    with pytest.raises(SourceError, match="not those of the schema"):
+        list(files.rows(path))
+
+
 def test_whatever_a_footer_holds_is_read_or_an_error_with_a_name(tmp_path: Path) -> None:
     chance = random.Random(0)
     path = written(tmp_path / "rows.parquet")

@@ -59,8 +59,8 @@ def _fits(path: Path, file: pq.ParquetFile, most: int) -> bool:
         return False
     at_least: int = rows
     columns = [_Column(file.schema.column(number), number) for number in range(count)]
-    kinds = [column.schema.physical_type for column in columns]
-    if any([TYPES[chunk.kind] for chunk in group.chunks] != kinds for group in groups):
+    known = [(column.schema.physical_type, column.schema.path) for column in columns]
+    if any([(TYPES[c.kind], c.name) for c in group.chunks] != known for group in groups):
         raise WrongPage("row groups whose columns are not those of the schema")
     with path.open("rb") as stream:
         for number, column in enumerate(columns):
