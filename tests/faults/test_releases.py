@@ -182,6 +182,14 @@ def indexed(release: Path) -> None:
     register(release, "data/splits.parquet")
 
 
+def for_arrow_alone(release: Path) -> None:
+    """A kind of page that there is none of, in what the footer counts; DuckDB reads it all."""
+    path = release / "data/queries.parquet"
+    one, other = (b"\x19\x1c\x15" + kind + b"\x15\x00\x15\x02" for kind in (b"\x00", b"\x01"))
+    in_footer(path, swapped(one, other))
+    register(release, "data/queries.parquet")
+
+
 def other_code(change: Corrupt) -> Corrupt:
     def corrupt(release: Path) -> None:
         change(release)
@@ -435,6 +443,7 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
     "metadata that are none": ("active content", written("croissant.json", "[" * 50_000)),
     "statistics that hide rows": ("statistics", hiding),
     "an index of pages": ("statistics", indexed),
+    "a table that Arrow reads and DuckDB does not": ("parquet", for_arrow_alone),
 }
 
 #: Corruption → what is found, neither more nor less: check and place of each finding.
