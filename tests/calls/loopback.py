@@ -87,6 +87,7 @@ class Loopback:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._ready = threading.Event()
+        self.open: set[Any] = set()
         self.port = 0
 
     @property
@@ -116,6 +117,9 @@ class Loopback:
             self._ready.set()
             await self._stop.wait()
             server.close()
+            for transport in list(self.open):
+                transport.abort()
+            await asyncio.sleep(0)  # each closes its socket
 
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(main())
@@ -139,6 +143,10 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
+        self.server.open.add(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server.open.discard(self.transport)
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data
