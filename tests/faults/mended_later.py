@@ -103,7 +103,7 @@ SMALLER: dict[str, Fault] = {
         "pipelines/mapping/limits.py",
         "        return node.name in _PLAIN_FILTERS and _fixed(node)",
         "        return node.name in _PLAIN_FILTERS",
-        "tests/test_jinja.py::test_only_what_cannot_grow_runs_beside_us",
+        "tests/mapping/test_jinja.py::test_only_what_cannot_grow_runs_beside_us",
     ),
     "stopped": Fault(
         "smaller",
@@ -182,7 +182,7 @@ LATER: dict[str, Fault] = {
         "pipelines/parquet/bounds.py",
         "    if not fits:",
         "    if fits is None:",
-        "tests/test_parquet_bounds.py::test_what_unfolds_to_more_than_a_person_writes_is_refused",
+        "tests/parquet/test_bounds.py::test_what_unfolds_to_more_than_a_person_writes_is_refused",
     ),
     "footer": Fault(
         "9",
@@ -191,7 +191,7 @@ LATER: dict[str, Fault] = {
         "    groups, count = list(footer(path)), len(file.schema)\n",
         "    groups, count = list(footer(path)), len(file.schema)\n"
         "    [file.metadata.row_group(0).column(at) for at in range(count) if groups]\n",
-        "tests/test_parquet_footer.py::test_a_footer_that_contradicts_itself_ends_no_process",
+        "tests/parquet/test_footer.py::test_a_footer_that_contradicts_itself_ends_no_process",
     ),
     "statistics": Fault(
         "9",
@@ -199,7 +199,7 @@ LATER: dict[str, Fault] = {
         "pipelines/parquet/statistics.py",
         "    if low is None:\n",
         "    if low is None or said.low is not None:\n",
-        "tests/test_parquet_footer.py::test_statistics_that_hide_rows_are_told",
+        "tests/parquet/test_footer.py::test_statistics_that_hide_rows_are_told",
     ),
     "texts": Fault(
         "smaller",

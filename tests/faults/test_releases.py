@@ -24,7 +24,7 @@ from pipelines.parquet.footer import footer
 from pipelines.release import open_release, verify_release, write_release
 from pipelines.release.asking.query import query_release
 from schemas.manifest import Manifest
-from tests.test_parquet_footer import in_footer, swapped
+from tests.parquet.test_footer import in_footer, swapped
 
 ROOT = Path(__file__).parents[2]
 _SPEC = importlib.util.spec_from_file_location("small", ROOT / "tests/release/conftest.py")

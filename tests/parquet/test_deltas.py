@@ -17,7 +17,7 @@ from pipelines.parquet.deltas import LENGTHS, TEXTS, length
 from pipelines.parquet.footer import footer
 from pipelines.parquet.pages import pages
 from pipelines.parquet.thrift import WrongPage
-from tests.test_parquet_bounds import plain, varint
+from tests.parquet.test_bounds import plain, varint
 
 ENCODINGS = {"DELTA_BYTE_ARRAY": TEXTS, "DELTA_LENGTH_BYTE_ARRAY": LENGTHS}
 
