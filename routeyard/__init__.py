@@ -41,7 +41,12 @@ if TYPE_CHECKING:
         VersionExists,
     )
     from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed, Swept
-    from pipelines.ingest.importers.found import Importer
+    from pipelines.ingest.importers.importer import (
+        ImportedAnswer,
+        ImportedQuestion,
+        Importer,
+        ImportResult,
+    )
     from pipelines.registry import Names
     from pipelines.release import open_release
     from pipelines.routers.base import Examples, Queries, Router, Traits, model_means, usable
@@ -83,7 +88,10 @@ _WHERE = {
     "Found": "pipelines.evaluate.metrics.spec:Found",
     "Routed": "pipelines.evaluate.metrics.spec:Routed",
     "Swept": "pipelines.evaluate.metrics.spec:Swept",
-    "Importer": "pipelines.ingest.importers.found:Importer",
+    "Importer": "pipelines.ingest.importers.importer:Importer",
+    "ImportResult": "pipelines.ingest.importers.importer:ImportResult",
+    "ImportedQuestion": "pipelines.ingest.importers.importer:ImportedQuestion",
+    "ImportedAnswer": "pipelines.ingest.importers.importer:ImportedAnswer",
     "RouteyardError": "pipelines.errors:RouteyardError",
     "BadInput": "pipelines.errors:BadInput",
     "ContractError": "pipelines.errors:ContractError",
@@ -111,6 +119,9 @@ __all__ = [
     "Examples",
     "Found",
     "GateFailed",
+    "ImportResult",
+    "ImportedAnswer",
+    "ImportedQuestion",
     "Importer",
     "MetricSpec",
     "Permanent",

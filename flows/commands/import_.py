@@ -60,7 +60,7 @@ def command(
         print(f"left out: {reason}: {count:,}")
     if done.lacks:
         print(f"not recorded by the source: {', '.join(done.lacks)}")
-    if rule := done.read_as:
+    if rule := done.scorer_agreement:
         print(
             f"grades are the source's own; `{rule.scorer}` agrees on {rule.agrees:,} of "
             f"{rule.tried:,} answers"

@@ -63,7 +63,7 @@ def command(
     """
     import sys
 
-    from flows.actions.start.recipe import start_recipe
+    from flows.new_recipe.write import start_recipe
     from flows.show.results import print_result
     from pipelines.errors import BadInput
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.ingest.filters import Filtered
-from pipelines.ingest.row import Row, RowReader, place_of
+from pipelines.ingest.row import Row, SourceRowReader, place_of
 from pipelines.mapping.jinja import letter
 from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
@@ -79,7 +79,7 @@ def to_queries(
         RecipeError: a mapping names a column that does not exist.
         UnknownName: there is no scorer of that name.
     """
-    reader = RowReader(source, where)
+    reader = SourceRowReader(source, where)
     filtered = Filtered(source, where)
     out: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []

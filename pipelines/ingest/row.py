@@ -25,7 +25,7 @@ _SHOWN = 3
 _NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
 
 
-class RowReader:
+class SourceRowReader:
     """Reads the rows of one source; ids are unique in it.
 
     Raises:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.start.recipe import start_recipe
 from flows.cli import run
+from flows.new_recipe.write import start_recipe
 from flows.recipe import load
 from flows.recipe_check import faults
 from pipelines.errors import BadInput

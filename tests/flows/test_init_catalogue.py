@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from flows.actions.start.recipe import Started, start_recipe
 from flows.cli import run
+from flows.new_recipe.write import NewRecipe, start_recipe
 from flows.recipe import load
 from flows.recipe_check import faults
 from pipelines.ingest import ingest
@@ -25,7 +25,7 @@ from schemas.recipe import Source
 NAMES = [name for name in names() if entry(name).rows]
 
 
-def started(name: str, folder: Path) -> Started:
+def started(name: str, folder: Path) -> NewRecipe:
     """A recipe from the dataset's own rows, without what the catalogue knows of them."""
     rows = [
         {key: value for key, value in row.items() if key not in ("_config", "_split")}

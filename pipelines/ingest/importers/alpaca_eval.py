@@ -6,7 +6,12 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     found_files,
     load_json,
@@ -22,14 +27,14 @@ _COLUMNS = ("instruction", "output_1", "generator_1", "output_2", "generator_2",
 _LAYOUT = "results/<model>/<annotator>/annotations.json"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Score = preference - 1: 0 when the reference is preferred, 1 when the model is."""
-    found = Found()
+    found = ImportResult()
     found.answers = _answers(found, found_files(path, ["**/annotations.json"], _LAYOUT))
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         for position, row in enumerate(objects(load_json(path), str(path))):
             where = f"{path.parent.parent.name}/{path.parent.name}, record {position}"
@@ -37,7 +42,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             instruction = text(row["instruction"])
             query = hashlib.sha256(instruction.encode()).hexdigest()[:12]
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=query,
                     question=instruction,
                     prompt=instruction,
@@ -51,7 +56,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             if number(preferred, where) is None:
                 found.left_out["annotations without a preference"] += 1
                 continue
-            yield Answer(
+            yield ImportedAnswer(
                 query=query,
                 model=str(row["generator_2"]),
                 text=output_text(row["output_2"]),

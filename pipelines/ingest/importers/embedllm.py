@@ -13,7 +13,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import csv_rows, found_files, score
 
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
@@ -21,21 +26,21 @@ _LAYOUT = f"train.csv, val.csv, test.csv with the columns {', '.join(_COLUMNS)}"
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Repeats of (model, prompt), conflicting or not, are kept as samples."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, [f"**/{name}.csv" for name in _SPLITS], _LAYOUT)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
         for number, row in enumerate(csv_rows(path, _COLUMNS)):
             where = f"{path.name}, row {number}"
             query, model = row["prompt_id"], row["model_name"]
-            question = Question(
+            question = ImportedQuestion(
                 id=query,
                 question=row["prompt"],
                 prompt=row["prompt"],
@@ -49,7 +54,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                 continue
             sample = samples[query, model]
             samples[query, model] += 1
-            yield Answer(query=query, model=model, sample=sample, score=label)
+            yield ImportedAnswer(query=query, model=model, sample=sample, score=label)
     repeats = sum(n - 1 for n in samples.values())
     if repeats:
         found.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats

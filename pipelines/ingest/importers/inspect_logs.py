@@ -14,7 +14,12 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
@@ -37,19 +42,19 @@ _SAMPLE = ("id", "epoch", "input", "target", "output")
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
     A task that was retried, or run once more with the same arguments, has several logs;
     the newest counts (of a retry it holds what the older ones had finished).
     """
-    found = Found()
+    found = ImportResult()
     paths = newest_first(found_files(path, ["**/*.eval", "**/*.json"], _LAYOUT), _STAMP)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: set[str] = set()
     tried: set[tuple[str, str, str]] = set()
     for path in paths:
@@ -76,7 +81,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             query = f"{task}/{sample['id']}"
             prompt = _prompt(sample["input"])
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=query,
                     question=prompt,
                     prompt=prompt,
@@ -92,12 +97,12 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             yield _answer(query, model, sample, where)
 
 
-def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> Answer:
+def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> ImportedAnswer:
     output = obj(sample["output"], where)
     choices = output.get("choices") or []
     first = choices[0] if choices else {}
     usage = output.get("usage") or {}
-    return Answer(
+    return ImportedAnswer(
         query=query,
         model=model,
         sample=int(sample["epoch"]) - 1,

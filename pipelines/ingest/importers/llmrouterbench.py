@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
@@ -40,15 +45,15 @@ _FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
-    found = Found()
+    found = ImportResult()
     paths = newest_first(found_files(path, ["**/*.json"], _LAYOUT), _STAMP)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: set[tuple[str, ...]] = set()
     for path in paths:
         content = load_json(path)
@@ -68,8 +73,8 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
 
 
 def _run(
-    found: Found, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
-) -> Iterator[Answer]:
+    found: ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
+) -> Iterator[ImportedAnswer]:
     model, dataset, split = identity
     for where, record in records(rows, _RECORD, name):
         output = output_text(record.get("raw_output"))
@@ -83,7 +88,7 @@ def _run(
             continue
         query = f"{dataset}/{split}/{record['index']}"
         found.ask(
-            Question(
+            ImportedQuestion(
                 id=query,
                 question=text(record["origin_query"]) or text(record["prompt"]),
                 prompt=text(record["prompt"]),
@@ -94,7 +99,7 @@ def _run(
             where,
         )
         tokens = count(record.get("completion_tokens"), where)
-        yield Answer(
+        yield ImportedAnswer(
             query=query,
             model=model,
             text=output,

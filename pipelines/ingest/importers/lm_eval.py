@@ -15,7 +15,12 @@ from typing import Any
 
 from pipelines import files
 from pipelines.errors import SourceError
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     found_files,
     inside,
@@ -49,15 +54,15 @@ _METRICS = (
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """One folder per model, the newest run of a task; of several filters the first known one."""
-    found = Found()
+    found = ImportResult()
     paths = newest_first(found_files(path, ["**/samples_*.jsonl"], _LAYOUT), _STAMP)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
     for path in paths:
@@ -77,8 +82,8 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
 
 
 def _run(
-    found: Found, path: Path, rows: list[dict[str, Any]], task: str, model: str
-) -> Iterator[Answer]:
+    found: ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
+) -> Iterator[ImportedAnswer]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
     for line, row in enumerate(rows, start=1):
@@ -90,7 +95,7 @@ def _run(
         prompt, generates = _request(row["arguments"], where)
         query = f"{task}/{row['doc_id']}"
         found.ask(
-            Question(
+            ImportedQuestion(
                 id=query,
                 question=prompt,
                 prompt=prompt,
@@ -104,7 +109,7 @@ def _run(
         if graded is None and generated is None:
             found.left_out["rows without text and without a metric in [0, 1]"] += 1
             continue
-        yield Answer(query=query, model=model, text=generated, score=graded)
+        yield ImportedAnswer(query=query, model=model, text=generated, score=graded)
 
 
 def _model(folder: Path) -> str:

@@ -14,7 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     found_files,
     json_rows,
@@ -55,16 +60,16 @@ def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
 Graded = Callable[[dict[str, Any], str], float | None]
 
 
-def read(path: Path, graded: Graded = by_bertscore) -> Found:
+def read(path: Path, graded: Graded = by_bertscore) -> ImportResult:
     """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
-    found = Found()
+    found = ImportResult()
     # The dataset's own folder holds each split once; revisions of it hold JSON beside JSONL.
     paths = found_files(path, ["**/*_data_prepared.jsonl", "**/*_data_prepared.json"], _LAYOUT)
     found.answers = _answers(found, paths, graded)
     return found
 
 
-def _answers(found: Found, paths: list[Path], graded: Graded) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path], graded: Graded) -> Iterator[ImportedAnswer]:
     for path in paths:
         split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
         for where, row in records(json_rows(path), _COLUMNS, path.name, found):
@@ -72,12 +77,12 @@ def _answers(found: Found, paths: list[Path], graded: Graded) -> Iterator[Answer
 
 
 def _candidates(
-    found: Found, row: dict[str, Any], split: str | None, where: str, graded: Graded
-) -> Iterator[Answer]:
+    found: ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
+) -> Iterator[ImportedAnswer]:
     query = str(row["id"])
     asked = "\n".join(part for part in (text(row["instruction"]), text(row["input"])) if part)
     found.ask(
-        Question(
+        ImportedQuestion(
             id=query,
             question=asked,
             prompt=asked,
@@ -90,7 +95,7 @@ def _candidates(
     for candidate in objects(row["candidates"], where):
         need(candidate, ("model", "text", "scores"), where)
         scores = obj(candidate["scores"], where)
-        yield Answer(
+        yield ImportedAnswer(
             query=query,
             model=str(candidate["model"]),
             text=output_text(candidate["text"]),

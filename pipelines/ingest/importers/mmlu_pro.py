@@ -10,7 +10,12 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     found_files,
     need,
@@ -26,17 +31,17 @@ _OUTPUTS = ("model_outputs", "generated_text")
 _LAYOUT = "eval_results/model_outputs_<model>_<n>shots.zip"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
     used is the question, and a run of another variant keeps its own gold letter.
     """
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/model_outputs_*.zip", "**/model_outputs_*.json"], _LAYOUT)
-    variants: dict[str, Counter[Question]] = {}
+    variants: dict[str, Counter[ImportedQuestion]] = {}
     for file in paths:
-        for question, _ in _records(file, Found()):
+        for question, _ in _records(file, ImportResult()):
             variants.setdefault(question.id, Counter())[question] += 1
     for versions in variants.values():
         # The most used variant; the text decides between equally used ones.
@@ -46,7 +51,7 @@ def read(path: Path) -> Found:
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for file in paths:
         for question, answer in _records(file, found):
             asked = found.questions[question.id]
@@ -56,7 +61,9 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             yield replace(answer, graded_against=question.references) if other else answer
 
 
-def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None]]:
+def _records(
+    path: Path, found: ImportResult
+) -> Iterator[tuple[ImportedQuestion, ImportedAnswer | None]]:
     model = path.stem.removeprefix("model_outputs_")
     for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
         model = model.removesuffix(end)
@@ -69,7 +76,7 @@ def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None
             if not isinstance(row, dict):
                 raise SourceError("a record is no object", where=place)
             need(row, _COLUMNS, place)
-            question = Question(
+            question = ImportedQuestion(
                 id=str(row["question_id"]),
                 question=text(row["question"]),
                 task=text(row["category"]),
@@ -83,7 +90,7 @@ def _records(path: Path, found: Found) -> Iterator[tuple[Question, Answer | None
                 found.left_out["records without output"] += 1
                 yield question, None
                 continue
-            yield question, Answer(query=question.id, model=model, text=text(output))
+            yield question, ImportedAnswer(query=question.id, model=model, text=text(output))
 
 
 def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines import files
 from pipelines.errors import SourceError, did_you_mean
-from pipelines.ingest.importers.found import Found
+from pipelines.ingest.importers.importer import ImportResult
 
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
@@ -64,7 +64,7 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
         )
 
 
-def stray(found: Found, content: Any, columns: Sequence[str], name: str) -> bool:
+def stray(found: ImportResult, content: Any, columns: Sequence[str], name: str) -> bool:
     """Whether a file among others is none of the format; it is named and left out.
 
     A file that has half of the format's columns is a damaged one of it, and no stray:
@@ -85,7 +85,7 @@ def records(
     rows: Iterable[dict[str, Any]],
     columns: Sequence[str],
     name: str,
-    found: Found | None = None,
+    found: ImportResult | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(where, record) of each record, which has at least `columns`; `name` is the file's.
 

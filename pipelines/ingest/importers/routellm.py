@@ -6,21 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import SourceError
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import csv_rows, found_files, score
 
 _LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Every column besides `prompt` and `<model>_response` is a model."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/mmlu_*.csv", "**/gsm8k_*.csv"], _LAYOUT)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
         models: list[str] = []
@@ -29,13 +34,13 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             models = models or _models(row, where)
             query = f"{task}-{number}"
             prompt = row["prompt"]
-            found.ask(Question(id=query, question=prompt, prompt=prompt, task=task), where)
+            found.ask(ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where)
             for model in models:
                 graded = score(row[model], f"{where}, {model}")
                 if graded is None:
                     found.left_out["pairs without label"] += 1
                     continue
-                yield Answer(
+                yield ImportedAnswer(
                     query=query, model=model, text=row.get(f"{model}_response"), score=graded
                 )
 

@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
@@ -32,9 +37,9 @@ _LAYOUT = "router prediction files (*.json): a list of global index, prompt, pre
 _REWORDED = "-robustness"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Robustness files, placeholders and failed calls are counted, not imported."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/*.json", "**/*.jsonl"], _LAYOUT)
     if path.is_dir():
         reworded = {p for p in paths if p.stem.endswith(_REWORDED)}
@@ -45,13 +50,13 @@ def read(path: Path) -> Found:
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: dict[tuple[str, str], str] = {}
     for path in paths:
         for where, row in records(json_rows(path), _COLUMNS, path.name, found):
             index, model = str(row["global index"]), str(row["prediction"])
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=index,
                     question=text(row["prompt"]),
                     prompt=text(row["prompt"]),
@@ -72,7 +77,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             seen[index, model] = output
             usage = obj(result.get("token_usage") or {}, where)
             tokens = count(usage.get("output_tokens", usage.get("completion_tokens")), where)
-            yield Answer(
+            yield ImportedAnswer(
                 query=index,
                 model=model,
                 text=output,

@@ -17,15 +17,20 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.ingest import pickles
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import found_files, need, score, spent
 
 _LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, prompt, eval_name, …)"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
-    found = Found()
+    found = ImportResult()
     frames = []
     for file in found_files(path, ["*shot*.pkl"], _LAYOUT):
         frame = pickles.load(file)
@@ -38,7 +43,9 @@ def read(path: Path) -> Found:
     return found
 
 
-def _answers(found: Found, frames: list[tuple[Path, pickles.Frame, list[str]]]) -> Iterator[Answer]:
+def _answers(
+    found: ImportResult, frames: list[tuple[Path, pickles.Frame, list[str]]]
+) -> Iterator[ImportedAnswer]:
     several = len(frames) > 1
     for file, frame, columns in frames:
         models = [name for name in columns if f"{name}|total_cost" in columns]
@@ -58,35 +65,35 @@ def _answers(found: Found, frames: list[tuple[Path, pickles.Frame, list[str]]]) 
 
 def _apart(
     called: str, repeats: list[tuple[str, dict[str, Any]]]
-) -> dict[Question, list[tuple[str, dict[str, Any]]]]:
+) -> dict[ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
     """The questions that share a sample_id, each with its rows.
 
     The file repeats some ids: with another prompt, which is another question
     (`id#2`), or with the same one, each row holding the cells the other lacks.
     """
-    apart: dict[Question, list[tuple[str, dict[str, Any]]]] = {}
+    apart: dict[ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
     numbers: dict[tuple[str, str], str] = {}
     for where, row in repeats:
         prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
         number = len(numbers) + 1
         name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
-        question = Question(id=name, question=prompt, prompt=prompt, task=task)
+        question = ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
         apart.setdefault(question, []).append((where, row))
     return apart
 
 
 def _cells(
-    found: Found, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
-) -> Iterator[Answer]:
+    found: ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+) -> Iterator[ImportedAnswer]:
     """One answer per model; halves are put together, a second graded answer is a sample."""
-    answers: list[Answer] = []
+    answers: list[ImportedAnswer] = []
     for where, row in rows:
         graded = score(row[model], f"{where}, {model}")
         text = _unwrapped(row.get(f"{model}|model_response")) or None
         if graded is None and text is None:
             continue
         cost = spent(row[f"{model}|total_cost"], None, where)
-        new = Answer(query=query, model=model, text=text, score=graded, cost_usd=cost)
+        new = ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
         half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
         if half is None:
             answers.append(new)
@@ -99,13 +106,13 @@ def _cells(
     yield from (replace(one, sample=at) for at, one in enumerate(answers))
 
 
-def _complete(one: Answer, other: Answer) -> bool:
+def _complete(one: ImportedAnswer, other: ImportedAnswer) -> bool:
     """Whether two cells do not contradict each other: what both know is the same."""
     pairs = ((one.text, other.text), (one.score, other.score), (one.cost_usd, other.cost_usd))
     return all(a is None or b is None or a == b for a, b in pairs)
 
 
-def _together(one: Answer, other: Answer) -> Answer:
+def _together(one: ImportedAnswer, other: ImportedAnswer) -> ImportedAnswer:
     return replace(
         one,
         text=other.text if one.text is None else one.text,

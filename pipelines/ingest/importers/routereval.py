@@ -15,22 +15,27 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.ingest import pickles
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import found_files, need, score, text
 
 _LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → data, model; prompt on top"
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """The union of all pools; a model that stands in several has one score per question."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/*.pkl"], _LAYOUT)
     found.answers = _answers(found, paths)
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         content = pickles.load(path)
         pools = list(_pools(content, (), 0))
@@ -72,7 +77,9 @@ def _pools(
             yield from _pools({**shared, **inner}, (*name, str(key)), depth + 1)
 
 
-def _pool(found: Found, task: str, pool: Mapping[str, Any], where: str) -> Iterator[Answer]:
+def _pool(
+    found: ImportResult, task: str, pool: Mapping[str, Any], where: str
+) -> Iterator[ImportedAnswer]:
     models = [str(name) for name in pool["model"]]
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
@@ -95,14 +102,15 @@ def _pool(found: Found, task: str, pool: Mapping[str, Any], where: str) -> Itera
             if not prompt.strip():
                 prompt = f"[question {query}: its text is not in the file]"
             found.ask(
-                Question(id=query, question=prompt, prompt=prompt, task=task, split=split), place
+                ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task, split=split),
+                place,
             )
             for model, value in zip(models, row, strict=True):
                 graded = score(value, place)
                 if graded is None:
                     found.left_out["pairs without score"] += 1
                     continue
-                yield Answer(query=query, model=model, score=graded)
+                yield ImportedAnswer(query=query, model=model, score=graded)
 
 
 IMPORTER = Importer(

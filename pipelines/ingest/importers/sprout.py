@@ -17,7 +17,12 @@ import pyarrow.parquet as pq
 
 from pipelines import files
 from pipelines.errors import SourceError
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
@@ -34,14 +39,14 @@ _LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Tokens are given, dollars are not: costs stay unknown."""
-    found = Found()
+    found = ImportResult()
     found.answers = _answers(found, found_files(path, ["**/*.parquet"], _LAYOUT))
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         models = _models(path)
         split = next((s for s in ("train", "validation", "test") if path.name.startswith(s)), None)
@@ -52,7 +57,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             need(row, _COLUMNS, where)
             query = f"{row['dataset']}/{row['key']}"
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=query,
                     question=text(row["prompt"]),
                     prompt=text(row["prompt"]),
@@ -73,7 +78,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                 if graded is None and output is None:
                     found.left_out["pairs without score"] += 1
                     continue
-                yield Answer(
+                yield ImportedAnswer(
                     query=query,
                     model=model,
                     text=output_text(output),

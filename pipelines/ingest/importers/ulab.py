@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines import files
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     count,
     found_files,
@@ -32,9 +37,9 @@ _LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"
 _FAILED = ("API Error", "ERROR: ")
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Error texts that stand in place of a response are missing answers."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/*.jsonl"], _LAYOUT)
     if path.is_dir():
         # The queries alone lie in files of the same ending beside the routed answers.
@@ -43,7 +48,7 @@ def read(path: Path) -> Found:
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     ids: dict[tuple[str, ...], str] = {}
     samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
@@ -53,7 +58,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
             there = found.questions.get(query)
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=query,
                     question=asked,
                     prompt=asked,
@@ -72,7 +77,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             model = str(row["model_name"])
             sample = samples[query, model]
             samples[query, model] += 1
-            yield Answer(
+            yield ImportedAnswer(
                 query=query,
                 model=model,
                 sample=sample,

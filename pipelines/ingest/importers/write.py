@@ -14,8 +14,13 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, RouteyardError, SourceError
 from pipelines.files import sha256, too_large
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
-from pipelines.ingest.importers.suggested import ReadAs, read_as
+from pipelines.ingest.guessing.agreement import ScorerAgreement, scorer_agreement
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.staging import place, staging
 
 _BATCH = 50_000
@@ -27,7 +32,10 @@ _SURPRISES = (
 _STRINGS = pa.list_(pa.string())
 
 QUESTIONS = pa.schema(
-    [(f.name, _STRINGS if "tuple" in str(f.type) else pa.string()) for f in fields(Question)]
+    [
+        (f.name, _STRINGS if "tuple" in str(f.type) else pa.string())
+        for f in fields(ImportedQuestion)
+    ]
 )
 _ANSWER_TYPES = {
     "sample": pa.int32(),
@@ -38,7 +46,9 @@ _ANSWER_TYPES = {
     "cost_usd": pa.float64(),
     "latency_s": pa.float64(),
 }
-ANSWERS = pa.schema([(f.name, _ANSWER_TYPES.get(f.name, pa.string())) for f in fields(Answer)])
+ANSWERS = pa.schema(
+    [(f.name, _ANSWER_TYPES.get(f.name, pa.string())) for f in fields(ImportedAnswer)]
+)
 
 
 class ImportExists(BadInput):
@@ -46,7 +56,7 @@ class ImportExists(BadInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportReport:
     """What an import wrote, and what the source did not give."""
 
     folder: Path
@@ -58,12 +68,12 @@ class Imported:
     left_out: dict[str, int]
     lacks: tuple[str, ...]
     #: The rule that would read graded answers with text; None where there are none.
-    read_as: ReadAs | None = None
+    scorer_agreement: ScorerAgreement | None = None
 
 
 def run_import(
     importer: Importer, path: Path, target: Path, *, name: str | None = None
-) -> Imported:
+) -> ImportReport:
     """Read `path` and write `target` with questions, answers and a recipe.
 
     Args:
@@ -95,7 +105,7 @@ def run_import(
         except FileExistsError:  # it was there, or another import made it just now
             status = _same(folder, target)
     given = any(question.scorer == "given" for question in found.questions.values())
-    return Imported(
+    return ImportReport(
         folder=target,
         recipe=target / "recipe.yaml",
         status=status,
@@ -104,7 +114,7 @@ def run_import(
         answers=answers,
         left_out=found.reasons(),
         lacks=importer.lacks,
-        read_as=read_as(target / "queries.parquet", target / "responses.parquet")
+        scorer_agreement=scorer_agreement(target / "queries.parquet", target / "responses.parquet")
         if given
         else None,
     )
@@ -131,7 +141,7 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
         ) from e
 
 
-def _write_answers(found: Found, path: Path) -> tuple[set[str], int, set[str]]:
+def _write_answers(found: ImportResult, path: Path) -> tuple[set[str], int, set[str]]:
     """Models, number of answers, and which optional fields are known at least once."""
     models: set[str] = set()
     known: set[str] = set()
@@ -153,7 +163,9 @@ def _write_answers(found: Found, path: Path) -> tuple[set[str], int, set[str]]:
     return models, len(seen), known
 
 
-def _checked(answers: Iterable[Answer], seen: set[tuple[str, str, int]]) -> Iterable[Answer]:
+def _checked(
+    answers: Iterable[ImportedAnswer], seen: set[tuple[str, str, int]]
+) -> Iterable[ImportedAnswer]:
     for answer in answers:
         key = (answer.query, answer.model, answer.sample)
         if key in seen:
@@ -165,8 +177,8 @@ def _checked(answers: Iterable[Answer], seen: set[tuple[str, str, int]]) -> Iter
         yield answer
 
 
-def _batches(answers: Iterable[Answer]) -> Iterable[list[Answer]]:
-    batch: list[Answer] = []
+def _batches(answers: Iterable[ImportedAnswer]) -> Iterable[list[ImportedAnswer]]:
+    batch: list[ImportedAnswer] = []
     for answer in answers:
         batch.append(answer)
         if len(batch) == _BATCH:
@@ -176,12 +188,12 @@ def _batches(answers: Iterable[Answer]) -> Iterable[list[Answer]]:
         yield batch
 
 
-def _row(item: Answer | Question) -> dict[str, Any]:
+def _row(item: ImportedAnswer | ImportedQuestion) -> dict[str, Any]:
     row = {f.name: getattr(item, f.name) for f in fields(item)}
     return {k: list(v) if isinstance(v, tuple) else v for k, v in row.items()}
 
 
-def _write_questions(found: Found, path: Path) -> None:
+def _write_questions(found: ImportResult, path: Path) -> None:
     rows = [_row(question) for question in found.questions.values()]
     pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), path, compression="zstd")
 
@@ -203,7 +215,7 @@ def pool_of(importer: Importer, models: list[str]) -> dict[str, Any]:
 
 
 def recipe_of(
-    importer: Importer, name: str, found: Found, models: list[str], known: set[str]
+    importer: Importer, name: str, found: ImportResult, models: list[str], known: set[str]
 ) -> dict[str, Any]:
     """The recipe that builds a release from the two files beside it."""
     scorers = sorted({question.scorer for question in found.questions.values()})
@@ -233,7 +245,7 @@ def recipe_of(
     fields_ = {"query": "query", "model": "model"}
     fields_ |= {n: n for n in ANSWERS.names if n in known and n not in ("query", "model")}
     metered = {"prompt_tokens", "completion_tokens", "cost_usd"} <= known
-    reason = f"Imported as recorded upstream ({importer.title}); usage or price is not stated."
+    reason = f"ImportReport as recorded upstream ({importer.title}); usage or price is not stated."
     left_out = [f"{reason}: {n:,}" for reason, n in found.reasons().items()]
     return {
         "name": name,
@@ -248,7 +260,7 @@ def recipe_of(
         **({"label": {"default": {"unreadable": "null"}}} if "given" in scorers else {}),
         "release": {
             "title": importer.title,
-            "description": f"Imported from {importer.url} in the format {importer.name}.",
+            "description": f"ImportReport from {importer.url} in the format {importer.name}.",
             "license": importer.license,
             "known_issues": [
                 *(f"The source does not record {what}." for what in importer.lacks),
@@ -262,7 +274,7 @@ def recipe_of(
 def _write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None:
     import yaml
 
-    class Plain(yaml.SafeDumper):
+    class RecipeDumper(yaml.SafeDumper):
         def ignore_aliases(self, data: Any) -> bool:
             return True  # recipes are read without aliases
 
@@ -271,7 +283,7 @@ def _write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None
         f"# Upstream: {importer.url} (licence as stated there: {importer.license}).\n"
         "# queries.parquet and responses.parquet lie beside this file.\n"
     )
-    text = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=100)
+    text = yaml.dump(content, Dumper=RecipeDumper, sort_keys=False, allow_unicode=True, width=100)
     path.write_text(head + text, encoding="utf-8", newline="\n")
 
 

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers.found import Answer, Found, Importer, Question
+from pipelines.ingest.importers.importer import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 from pipelines.ingest.importers.reading import (
     found_files,
     load_json,
@@ -27,15 +32,15 @@ _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", 
 _BY_SHAPE = "auto"
 
 
-def read(path: Path) -> Found:
+def read(path: Path) -> ImportResult:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
-    found = Found()
+    found = ImportResult()
     paths = found_files(path, ["**/*.json"], _LAYOUT)
     found.answers = _answers(found, [p for p in paths if not p.name.endswith(".summary.json")])
     return found
 
 
-def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
+def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         task, model = path.parent.name, path.stem
         scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), _BY_SHAPE)
@@ -50,7 +55,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
             asked = text(row.get("question")) or prompt or ""
             query = f"{task}/{row['id']}"
             found.ask(
-                Question(
+                ImportedQuestion(
                     id=query,
                     question=asked,
                     prompt=prompt,
@@ -68,7 +73,7 @@ def _answers(found: Found, paths: list[Path]) -> Iterator[Answer]:
                     found.left_out["absent outputs"] += 1
                     continue
                 generator = row.get("generator")
-                yield Answer(
+                yield ImportedAnswer(
                     query=query,
                     model=model,
                     sample=sample,

@@ -19,14 +19,14 @@ import pytest
 from flows.recipe import load
 from pipelines.errors import SourceError, UnknownName
 from pipelines.ingest import ingest
+from pipelines.ingest.guessing.agreement import ScorerAgreement
 from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.suggested import ReadAs
-from pipelines.ingest.importers.write import Imported, ImportExists, run_import
+from pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import Asked
 
 
-def _import(name: str, path: Path, tmp_path: Path) -> tuple[Imported, list[dict], list[dict]]:
+def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:
     done = run_import(IMPORTERS.get(name), path, tmp_path / "yard" / "imports" / name)
     questions = pq.read_table(done.folder / "queries.parquet").to_pylist()
     answers = pq.read_table(done.folder / "responses.parquet").to_pylist()
@@ -365,7 +365,7 @@ def test_zeroeval_reads_program_output_and_other_tasks(tmp_path, task, answer, o
     assert questions[0]["scorer"] == scorer
     asked = Asked("Q?", tuple(questions[0]["references"]))
     assert SCORERS.get(scorer).read(asked, output).outcome == "correct"
-    assert done.read_as is None  # nothing is graded
+    assert done.scorer_agreement is None  # nothing is graded
 
 
 def test_an_import_says_which_rule_reads_its_graded_answers_as_the_source_does(tmp_path):
@@ -385,7 +385,7 @@ def test_an_import_says_which_rule_reads_its_graded_answers_as_the_source_does(t
     _jsonl(tmp_path / "m/samples_bbh_2026-01-01T00-00-00.0.jsonl", rows)
     done, questions, _ = _import("lm_eval", tmp_path / "m", tmp_path)
     assert {one["scorer"] for one in questions} == {"given"}
-    assert done.read_as == ReadAs("auto", 3, 3)
+    assert done.scorer_agreement == ScorerAgreement("auto", 3, 3)
 
 
 def _mmlu_pro_zip(folder: Path, model: str, field: str, answer: str) -> None:

@@ -22,10 +22,10 @@ import pytest
 from pipelines.errors import SourceError, Unsafe
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.write import Imported, run_import
+from pipelines.ingest.importers.write import ImportReport, run_import
 
 
-def _import(name: str, path: Path, tmp_path: Path) -> tuple[Imported, list[dict], list[dict]]:
+def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:
     done = run_import(IMPORTERS.get(name), path, tmp_path / "yard" / "imports" / name)
     questions = pq.read_table(done.folder / "queries.parquet").to_pylist()
     return done, questions, pq.read_table(done.folder / "responses.parquet").to_pylist()

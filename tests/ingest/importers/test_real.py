@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import Imported, run_import
+from pipelines.ingest.importers.write import ImportReport, run_import
 
 pytestmark = pytest.mark.data
 
 
-def _import(name: str, path: Path, tmp_path: Path) -> tuple[Imported, list[dict]]:
+def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict]]:
     done = run_import(IMPORTERS.get(name), path, tmp_path / "imports" / name)
     return done, pq.read_table(done.folder / "responses.parquet").to_pylist()
 

@@ -11,10 +11,10 @@ import pytest
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import Imported, run_import
+from pipelines.ingest.importers.write import ImportReport, run_import
 
 
-def _import(name: str, path: Path, tmp_path: Path) -> Imported:
+def _import(name: str, path: Path, tmp_path: Path) -> ImportReport:
     return run_import(IMPORTERS.get(name), path, tmp_path / "yard" / "imports" / name)
 
 

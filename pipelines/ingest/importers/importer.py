@@ -11,7 +11,7 @@ from pipelines.errors import SourceError
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ImportedQuestion:
     """One question; `id` is its name inside the source."""
 
     id: str
@@ -26,7 +26,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ImportedAnswer:
     """One answer of one model; None is not known, never zero."""
 
     query: str
@@ -44,7 +44,7 @@ class Answer:
 
 
 @dataclass
-class Found:
+class ImportResult:
     """Everything one import found; filled while the source is read.
 
     `answers` may be an iterator: the writer drains it before it writes the
@@ -52,8 +52,8 @@ class Found:
     that were not.
     """
 
-    answers: Iterable[Answer] = ()
-    questions: dict[str, Question] = field(default_factory=dict)
+    answers: Iterable[ImportedAnswer] = ()
+    questions: dict[str, ImportedQuestion] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, list[str]] = field(default_factory=dict)
 
@@ -69,7 +69,7 @@ class Found:
             named[f"{why} ({', '.join(sorted(files)[:5])}{more})"] = len(files)
         return dict(sorted((self.left_out + Counter(named)).items()))
 
-    def ask(self, question: Question, where: str) -> None:
+    def ask(self, question: ImportedQuestion, where: str) -> None:
         """Add a question.
 
         Raises:
@@ -102,5 +102,5 @@ class Importer:
     license: str
     layout: str
     lacks: tuple[str, ...]
-    read: Callable[[Path], Found]
+    read: Callable[[Path], ImportResult]
     sizes_in_names: bool = False

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any
 
-from pipelines.ingest.guess_options import is_object, stored
+from pipelines.ingest.guessing.options import is_object, stored
 
 Row = Mapping[str, Any]
 #: Parts of a nested column that hold the answers' texts.

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from pipelines.ingest.guess_nested import (
+from pipelines.ingest.guessing.nested import (
     settle_absent,
     settle_classes,
     settle_marked,
@@ -22,8 +22,8 @@ from pipelines.ingest.guess_nested import (
     turns_column,
     wrong_options,
 )
-from pipelines.ingest.guess_recorded import scores
-from pipelines.ingest.guess_values import (
+from pipelines.ingest.guessing.recordings import scores
+from pipelines.ingest.guessing.values import (
     Guess,
     Row,
     reach,

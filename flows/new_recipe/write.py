@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.actions.start.look import look, one_kind
-from flows.actions.start.pool import asked_of
-from flows.actions.start.recorded import from_recording, from_scores, refuse_answers
-from flows.actions.start.text import recipe_text
+from flows.new_recipe.first_rows import look, one_kind
+from flows.new_recipe.pool import asked_of
+from flows.new_recipe.recorded import from_recording, from_scores, refuse_answers
+from flows.new_recipe.text import recipe_text
 from pipelines.errors import BadInput
-from pipelines.ingest.guess import guess_columns
-from pipelines.ingest.guess_recorded import score_columns
-from pipelines.ingest.guess_values import Guess, values
-from pipelines.ingest.suggest import Suggested, suggest
+from pipelines.ingest.guessing.columns import guess_columns
+from pipelines.ingest.guessing.recordings import score_columns
+from pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
+from pipelines.ingest.guessing.values import Guess, values
 
 
 @dataclass(frozen=True)
-class Started:
+class NewRecipe:
     """What was guessed and written; `lacks` says what a person has to add before it builds, and
     `unread` which files of the folder were left aside."""
 
     recipe: Path
     rows: int
     guess: Guess
-    scorer: Suggested
+    scorer: ScorerSuggestion
     pool: str
     lacks: list[str]
     unread: list[str]
@@ -45,7 +45,7 @@ def start_recipe(
     config: str | None = None,
     split: str | None = None,
     recording: str | None = None,
-) -> Started:
+) -> NewRecipe:
     """Look at the questions, guess, and write the recipe.
 
     Args:
@@ -85,7 +85,7 @@ def start_recipe(
     else:
         answers = asked_of(provider, key_env, models)
     if answers.graded and scorer is None:
-        suggested = Suggested("given", "the answers are grades that come with the data")
+        suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
     else:
         suggested = _scorer(guess, rows, scorer)
     lacks = [*answers.lacks, *_lacks(guess, suggested, known)]
@@ -98,7 +98,7 @@ def start_recipe(
     text = recipe_text(name, source, answers, guess, suggested, lacks, empty, len(rows))
     recipe.parent.mkdir(parents=True, exist_ok=True)
     recipe.write_text(text, encoding="utf-8", newline="\n")
-    return Started(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
+    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
 
 
 def _reached(column: str, known: set[str]) -> str:
@@ -107,15 +107,15 @@ def _reached(column: str, known: set[str]) -> str:
     return f"{{{{ {column} }}}}" if inside and re.fullmatch(r"\w+(\.\w+)+", column) else column
 
 
-def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> Suggested:
+def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> ScorerSuggestion:
     if named is not None:
         from pipelines.scorers import SCORERS
 
         if named != "none":
             SCORERS.get(named, where="--scorer")
-        return Suggested(named, "as given")
+        return ScorerSuggestion(named, "as given")
     if "references" not in guess.fields:
-        return Suggested("none", "no column holds the answers")
+        return ScorerSuggestion("none", "no column holds the answers")
     asked = guess.fields.get("question")
     questions = [str(v or "") for v in values(asked, rows)] if asked else [""] * len(rows)
     references = [_texts(v) for v in values(guess.fields["references"], rows)]
@@ -146,14 +146,14 @@ def _options(value: Any) -> list[str]:
     return found
 
 
-def _without_reference(guess: Guess, scorer: Suggested, rows: list[dict[str, Any]]) -> int:
+def _without_reference(guess: Guess, scorer: ScorerSuggestion, rows: list[dict[str, Any]]) -> int:
     if scorer.scorer in ("none", "given") or "references" not in guess.fields:
         return 0
     found = [_texts(v) for v in values(guess.fields["references"], rows)]
     return sum(not any(text.strip() for text in texts) for texts in found)
 
 
-def _lacks(guess: Guess, scorer: Suggested, columns: set[str]) -> list[str]:
+def _lacks(guess: Guess, scorer: ScorerSuggestion, columns: set[str]) -> list[str]:
     told = ", ".join(sorted(columns))
     found = [f"a look at {doubt}" for doubt in guess.doubts]
     if "question" in guess.lacks:

@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from flows.actions.start.look import LOOKED_AT, relative
+from flows.new_recipe.first_rows import LOOKED_AT, relative
 from pipelines.errors import BadInput
-from pipelines.ingest.guess_recorded import answers_of, as_flow, holds_answers
-from pipelines.ingest.guess_values import Guess, Row, reach, values
+from pipelines.ingest.guessing.recordings import answers_of, as_flow, holds_answers
+from pipelines.ingest.guessing.values import Guess, Row, reach, values
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.ingest.guess_values import Guess, Row, reach
+from pipelines.ingest.guessing.values import Guess, Row, reach
 
 #: Columns that a question needs to be answered, in any case and however words are divided.
 CONTEXT = (

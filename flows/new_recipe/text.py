@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows.actions.start.recorded import Answers
-from pipelines.ingest.guess_values import Guess
-from pipelines.ingest.suggest import Suggested
+from flows.new_recipe.recorded import Answers
+from pipelines.ingest.guessing.scorers import ScorerSuggestion
+from pipelines.ingest.guessing.values import Guess
 
 
 def recipe_text(
@@ -16,7 +16,7 @@ def recipe_text(
     source: Mapping[str, Any],
     answers: Answers,
     guess: Guess,
-    scorer: Suggested,
+    scorer: ScorerSuggestion,
     lacks: Sequence[str],
     empty: int,
     rows: int,

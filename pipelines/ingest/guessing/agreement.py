@@ -19,7 +19,7 @@ _LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAs:
+class ScorerAgreement:
     """A rule scorer, and on how many of the tried answers it says what the source says."""
 
     scorer: str
@@ -27,7 +27,7 @@ class ReadAs:
     tried: int
 
 
-def read_as(questions: Path, answers: Path) -> ReadAs | None:
+def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     """The rule for answers that carry a grade; None where they have no text or no reference.
 
     Tried are `auto`, which goes by the shape of each reference, and what the references as
@@ -37,7 +37,7 @@ def read_as(questions: Path, answers: Path) -> ReadAs | None:
         questions: `queries.parquet` of an import.
         answers: `responses.parquet` of an import.
     """
-    from pipelines.ingest.suggest import suggest
+    from pipelines.ingest.guessing.scorers import suggest
 
     asked = {row["id"]: row for row in pq.read_table(questions).to_pylist() if row["references"]}
     rows = [row for row in _graded(answers) if row["query"] in asked]
@@ -67,7 +67,9 @@ def _graded(answers: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["text"].strip()]
 
 
-def _tried(name: str, rows: list[dict[str, Any]], asked: dict[str, dict[str, Any]]) -> ReadAs:
+def _tried(
+    name: str, rows: list[dict[str, Any]], asked: dict[str, dict[str, Any]]
+) -> ScorerAgreement:
     from pipelines.scorers import SCORERS
     from pipelines.scorers.scorer import Asked
 
@@ -80,4 +82,4 @@ def _tried(name: str, rows: list[dict[str, Any]], asked: dict[str, dict[str, Any
             row["text"],
         )
         agrees += (reading.outcome == "correct") == (row["score"] >= 0.5)
-    return ReadAs(name, agrees, len(rows))
+    return ScorerAgreement(name, agrees, len(rows))

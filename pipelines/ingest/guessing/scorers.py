@@ -23,7 +23,7 @@ TRIED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class ScorerSuggestion:
     """A scorer, why, and how often it read answers as it should.
 
     Attributes:
@@ -41,7 +41,7 @@ class Suggested:
 
 def suggest(
     questions: Sequence[str], references: Sequence[Sequence[str]], choices: Sequence[Sequence[str]]
-) -> Suggested:
+) -> ScorerSuggestion:
     """The scorer for these rows.
 
     A scorer is tried on answers that are known to be right (the reference itself, as a model
@@ -52,9 +52,9 @@ def suggest(
 
     flat = [text for texts in references for text in texts if text.strip()]
     if not flat:
-        return Suggested("none", "there is no reference: a judge has to decide")
+        return ScorerSuggestion("none", "there is no reference: a judge has to decide")
     if any(_CODE.search(text) for text in flat):
-        return Suggested("code", "the references are tests in Python; they are not run here")
+        return ScorerSuggestion("code", "the references are tests in Python; they are not run here")
     if any(choices):
         return _tried("mcq", "the rows have options", questions, references, choices)
     shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
@@ -85,7 +85,7 @@ def _tried(
     questions: Sequence[str],
     references: Sequence[Sequence[str]],
     choices: Sequence[Sequence[str]],
-) -> Suggested:
+) -> ScorerSuggestion:
     from pipelines.scorers import SCORERS
 
     scorer = SCORERS.get(name)
@@ -99,7 +99,7 @@ def _tried(
             t.casefold().strip() for t in references[i]
         }
         wrong += differs and scorer.read(asked, _said(name, other[0])).outcome == "correct"
-    return Suggested(name, why, right, wrong, len(rows))
+    return ScorerSuggestion(name, why, right, wrong, len(rows))
 
 
 def _bare(reference: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.actions.start.recorded import Answers
+from flows.new_recipe.recorded import Answers
 from pipelines.errors import BadInput
 
 #: Models taken from a provider's list when nobody names some.

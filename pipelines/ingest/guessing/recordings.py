@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.ingest.guess_values import Guess, Row, reach
+from pipelines.ingest.guessing.values import Guess, Row, reach
 
 #: Names of a column of models; compared without case and signs.
 _MODEL = frozenset(

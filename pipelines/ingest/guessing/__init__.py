@@ -1,0 +1,1 @@
+"""Guesses for a stranger's table: which column holds what, and which scorer reads its answers."""
