@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.agreement_more import MORE
 from pipelines.errors import SourceError
-from pipelines.named_files import DATA_HINT
+from pipelines.io.named_files import DATA_HINT
 from pipelines.scorers import SCORERS
 from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked

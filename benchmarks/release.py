@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from datacards.card import render
     from pipelines.release import open_release, write_release
-    from pipelines.release.asking.saved import SAVED
+    from pipelines.release.query.saved import SAVED
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
     try:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import SourceError
-from pipelines.named_files import DATA_HINT
+from pipelines.io.named_files import DATA_HINT
 from pipelines.scorers import SCORERS
 from pipelines.scorers.answers.commitment import TRUST
 from pipelines.scorers.answers.forms import symbolic

@@ -23,7 +23,7 @@ from flows.tracking.log import log, stops_in_words
 from flows.tracking.run import call, publish_markdown, start, tracked
 from flows.workspace.stage_folders import PROBING, Done
 from flows.workspace.surroundings import surroundings
-from pipelines.staging import write_json
+from pipelines.io.staging import write_json
 from schemas.recipe import Recipe
 
 #: The stages a build can stop after, in order.

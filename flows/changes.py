@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import BadInput, RecipeError
-from pipelines.staging import write_json
+from pipelines.io.staging import write_json
 from schemas.recipe import Pool, Recipe
 
 #: provider → names it listed.

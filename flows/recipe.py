@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.environment import expanded
 from pipelines.errors import RecipeError, did_you_mean
-from pipelines.plain_yaml import read_text
+from pipelines.io.environment import expanded
+from pipelines.io.plain_yaml import read_text
 from schemas.recipe import Collect, Pool, Recipe
 
 _MAX_BYTES = 5_000_000
@@ -132,7 +132,7 @@ def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """One YAML mapping, read as a stranger's (`pipelines.plain_yaml`)."""
+    """One YAML mapping, read as a stranger's (`pipelines.io.plain_yaml`)."""
     if path.stat().st_size > _MAX_BYTES:
         raise RecipeError("the file is larger than a recipe can be", where=str(path))
     try:

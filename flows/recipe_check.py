@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from flows.recipe import find, load, merged_pool, read_yaml
 from flows.recipe_faults import Fault, line_of, of_validation, words_of
 from pipelines.collect.settings import provider_of
-from pipelines.environment import expanded
 from pipelines.errors import BadInput
+from pipelines.io.environment import expanded
 from schemas.recipe import Pool, Recipe, Recorded, Source
 
 

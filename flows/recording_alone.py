@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines import files, named_files
 from pipelines.collect.recorded_file import not_in_the_pool
 from pipelines.collect.recorded_row import NEEDED
 from pipelines.errors import BadInput
+from pipelines.io import files, named_files
 from pipelines.mapping.jinja import Field, NoColumn, compile_field
 from schemas.recipe import Recorded
 

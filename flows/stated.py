@@ -16,7 +16,7 @@ from typing import Any
 from flows.workspace.surroundings import MAKERS
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
-from pipelines.environment import expanded
+from pipelines.io.environment import expanded
 from schemas.recipe import Model, Recipe, Source
 
 #: Tokens a prompt is taken to have where no question can be read.

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines import encoders
-from pipelines.files import sha256
-from pipelines.staging import replacing
+from pipelines.io.files import sha256
+from pipelines.io.staging import replacing
 from schemas import EMBEDDINGS
 
 #: Texts per cache file: what an interrupted run embeds again at most.

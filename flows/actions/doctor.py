@@ -156,7 +156,7 @@ def _disk(workspace: Path) -> list[Row]:
 
 
 def _sandbox(workspace: Path) -> list[Row]:
-    from pipelines.scorers.sandbox import host
+    from pipelines.isolation.jail import host
 
     job: dict[str, object] = {"kind": "asserts", "program": "def f():\n    return 1\n"}
     job |= {"tests": ["assert f() == 1"], "entry_point": "f", "setup": ""}

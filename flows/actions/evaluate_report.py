@@ -27,8 +27,8 @@ def write_evaluation(
     from datacards.report_lookup import lookup
     from datacards.report_plots import plot_all
     from datacards.site.evaluation import Measured
+    from pipelines.io.staging import write_json
     from pipelines.release.manifest import MANIFEST, read_manifest
-    from pipelines.staging import write_json
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
     told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pipelines.errors import BadInput, GateFailed
-from pipelines.staging import write_json
+from pipelines.io.staging import write_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from flows.workspace.stage_folders import write_table
 from pipelines.errors import BadInput, VersionExists
-from pipelines.staging import place, staging, write_json
+from pipelines.io.staging import place, staging, write_json
 
 
 def reprice_target(

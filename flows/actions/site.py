@@ -128,7 +128,7 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _book(release: Any, looked: Sequence[Path]) -> Book:
-    from pipelines.release.asking.saved import SAVED
+    from pipelines.release.query.saved import SAVED
     from pipelines.release.yank import yanked
 
     manifest = release.manifest

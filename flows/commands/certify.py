@@ -80,7 +80,7 @@ def command(
     from flows.actions.released import out_folder
     from flows.show.results import print_result
     from pipelines.errors import GateFailed
-    from pipelines.staging import write_json
+    from pipelines.io.staging import write_json
 
     folder = out_folder(release, out)
     found = certify(

@@ -27,8 +27,8 @@ def command(
     """
     from flows.show.console import line
     from flows.show.results import print_result
-    from pipelines.release.asking.answers import to_text
     from pipelines.release.diff import diff_releases, write_diff
+    from pipelines.release.query.answers import to_text
     from pipelines.release.storage import local_copy
 
     with local_copy(before) as one, local_copy(after) as two:

@@ -121,7 +121,7 @@ def command(
     from flows.show.results import print_result
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.reading import core_of
-    from pipelines.staging import write_json
+    from pipelines.io.staging import write_json
 
     tables = with_beside(read_release(release), also or [])
     folder = out_folder(release, out)

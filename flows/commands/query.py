@@ -43,10 +43,10 @@ def command(
     """
     from flows.actions.released import say_if_yanked
     from flows.show.results import print_result
-    from pipelines.release.asking.answers import ending, to_text, write_answer
-    from pipelines.release.asking.process import SqlProcess
-    from pipelines.release.asking.query import query_release
-    from pipelines.release.asking.saved import SAVED, saved
+    from pipelines.release.query.answers import ending, to_text, write_answer
+    from pipelines.release.query.process import SqlProcess
+    from pipelines.release.query.query import query_release
+    from pipelines.release.query.saved import SAVED, saved
 
     if not sql:
         if print_result({name: query.asks for name, query in SAVED.items()}, as_json):

@@ -49,7 +49,7 @@ def command(
     from flows.actions.review import built, keep_review, reviews
     from flows.show.results import print_result
     from pipelines.errors import BadInput
-    from pipelines.files import short_text
+    from pipelines.io.files import short_text
     from pipelines.label.audit.audit import audit
     from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
     from pipelines.label.escalate import add

@@ -56,9 +56,9 @@ def command(
 def _run(opened: object, text: str, timeout: float) -> None:
     import sys
 
-    from pipelines.release.asking.answers import to_text
-    from pipelines.release.asking.saved import SAVED, saved
     from pipelines.release.opened import OpenRelease
+    from pipelines.release.query.answers import to_text
+    from pipelines.release.query.saved import SAVED, saved
     from schemas.errors import RouteyardError
     from schemas.shown import visible
 

@@ -32,7 +32,7 @@ def look(
     Raises:
         SourceError: there is no file, folder or dataset of questions.
     """
-    from pipelines import files
+    from pipelines.io import files
 
     path = Path(origin).expanduser()
     if path.is_dir():

@@ -65,7 +65,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
     Raises:
         BadInput: the file cannot be read, or its columns say neither model nor answer.
     """
-    from pipelines import files, named_files
+    from pipelines.io import files, named_files
 
     place = Path(recording).expanduser()
     paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
@@ -102,7 +102,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, rows: Sequence[Ro
 
 def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str], list[str]]:
     """Models and questions that all rows of a recording name, and what rows lack of them."""
-    from pipelines import files
+    from pipelines.io import files
     from pipelines.mapping.jinja import compile_field
 
     read = {name: compile_field(found[name], where="--recording") for name in ("model", "query")}

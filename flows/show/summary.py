@@ -45,7 +45,7 @@ def figures(release: Path) -> dict[str, Any]:
     Every figure is counted over labels that exist; `unlabelled` pairs are said
     apart, never counted as wrong.
     """
-    from pipelines.release.asking.connection import connect
+    from pipelines.release.query.connection import connect
 
     with connect(release) as connection:
 

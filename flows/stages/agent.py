@@ -28,10 +28,10 @@ def agent_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) 
     """
     from flows.show.progress import collecting
     from flows.stages.collect import answers_fingerprint, check_answered
-    from pipelines import files, named_files
     from pipelines.collect.agent.rounds import Walked, walk
     from pipelines.collect.agent.search import corpus_of
     from pipelines.collect.agent.tables import tables_of
+    from pipelines.io import files, named_files
 
     agent = recipe.collect.agent
     assert agent is not None

@@ -19,9 +19,9 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 @task(name="ingest", persist_result=True, timeout_seconds=6 * 3600.0, **ATTEMPTS)
 def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
     """Sources → queries."""
-    from pipelines import named_files
     from pipelines.curate.result import removals
     from pipelines.ingest import compared, ingest, pin
+    from pipelines.io import named_files
 
     sources = [pin(source) for source in recipe.sources]
     others = [pin(source) for source in recipe.compared_with]

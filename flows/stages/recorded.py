@@ -19,8 +19,8 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 @task(name="import recorded", **_OPTIONS)
 def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) -> Done:
     """Recorded files → responses, one file per model."""
-    from pipelines import named_files
     from pipelines.collect.recorded import import_recorded
+    from pipelines.io import named_files
 
     inputs = {"queries": queries.fingerprint, "pool": pool.fingerprint}
     for number, entry in enumerate(recipe.collect.recorded):

@@ -13,7 +13,7 @@ from flows.stages.curate import curated_tables
 from flows.workspace.stage_folders import Done, run_stage
 from flows.workspace.tables import read
 from pipelines.errors import GateFailed
-from pipelines.staging import write_json
+from pipelines.io.staging import write_json
 from schemas.recipe import Recipe
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).

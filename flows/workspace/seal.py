@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.files import sha256
-from pipelines.staging import beside
+from pipelines.io.files import sha256
+from pipelines.io.staging import beside
 
 RECORD = "stage.json"
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict
 from flows.tracking.log import counts, log
 from flows.workspace.code import made_by
 from flows.workspace.seal import RECORD, clear, intact, sealed
-from pipelines.staging import place, staging, write_json
+from pipelines.io.staging import place, staging, write_json
 
 #: True while `routeyard status` asks what a build would do: nothing is made.
 PROBING: ContextVar[bool] = ContextVar("probing", default=False)

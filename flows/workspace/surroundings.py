@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pipelines.environment import names
+from pipelines.io.environment import names
 from pipelines.registry import Registry
 from schemas.recipe import Recipe
 

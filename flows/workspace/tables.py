@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.workspace.stage_folders import Done, digest
-from pipelines.files import sha256
+from pipelines.io.files import sha256
 from schemas import CONTRACTS
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines import files, named_files
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_file import FileReader, few
 from pipelines.collect.recorded_row import Question
 from pipelines.collect.repeated import Key, Repeats
 from pipelines.errors import RecordedError, did_you_mean
+from pipelines.io import files, named_files
 from pipelines.mapping.jinja import Sparse
 from schemas import RESPONSES
 from schemas.recipe import Recorded

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_row import (
     Question,
@@ -20,6 +19,7 @@ from pipelines.collect.recorded_row import (
 )
 from pipelines.collect.repeated import Repeats
 from pipelines.errors import RecordedError, did_you_mean
+from pipelines.io import files
 from pipelines.mapping.jinja import Sparse
 from pipelines.mapping.texts import expression
 from schemas.recipe import Recorded

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines import files, named_files
 from pipelines.errors import RouteyardError
 from pipelines.ingest import hub
 from pipelines.ingest.catalog import Entry
 from pipelines.ingest.queries import to_queries
 from pipelines.ingest.row import each_item
+from pipelines.io import files, named_files
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import NO_RULE, Asked, Scorer
 from schemas.recipe import Source

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import files, named_files
 from pipelines.ingest import hub
 from pipelines.ingest.catalog import from_catalog
 from pipelines.ingest.queries import Ingested, to_queries, to_table
 from pipelines.ingest.row import each_item
+from pipelines.io import files, named_files
 from schemas.recipe import Source
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import SourceError
-from pipelines.files import Line
 from pipelines.ingest.listed import options
 from pipelines.ingest.listed import references as listed_references
+from pipelines.io.files import Line
 from pipelines.mapping.jinja import Sparse, compile_field, letter
 from pipelines.mapping.texts import text_of
 from pipelines.scorers import SCORERS

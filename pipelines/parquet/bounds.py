@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.files import MAX_RATIO, damaged, regular, too_large
+from pipelines.io.files import MAX_RATIO, damaged, regular, too_large
 from pipelines.parquet.deltas import LENGTHS, TEXTS, length
 from pipelines.parquet.footer import RLE_DICTIONARY, TYPES, Group, footer
 from pipelines.parquet.pages import Page, pages

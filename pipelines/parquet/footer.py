@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.files import damaged
+from pipelines.io.files import damaged
 from pipelines.parquet.thrift import BINARY, I32, I64, LIST, STRUCT, Compact, Fields, WrongPage
 
 #: Physical types, by their numbers.

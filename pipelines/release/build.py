@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from pipelines.errors import VersionExists
-from pipelines.files import sha256
+from pipelines.io.files import sha256
+from pipelines.io.staging import place, staging
 from pipelines.release.database import checksum_of, write_checksum, write_database
 from pipelines.release.derived.derive import derive
 from pipelines.release.fingerprint import combine
@@ -20,7 +21,6 @@ from pipelines.release.tables import IN_DATABASE, contract_of, released_names
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import Withheld
 from pipelines.release.written import Streamed, write_table
-from pipelines.staging import place, staging
 from schemas import Stored
 from schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 

@@ -53,7 +53,7 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
         says = f"has {found.st_size:,} bytes, the manifest says {entry.size:,}"
         raise _refused(release, f"{name} {says}")
     if not resolved.is_relative_to(release.resolve()) or path.is_symlink():
-        from pipelines.files import sha256
+        from pipelines.io.files import sha256
 
         if sha256(resolved) != entry.sha256:
             raise _refused(release, f"{name} is a link to something else than was sealed")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import BadInput, GateFailed, SourceError
-from pipelines.files import short_text
+from pipelines.io.files import short_text
+from pipelines.io.staging import replacing
 from pipelines.release.checks.finding import Finding
 from pipelines.release.manifest import read_manifest
-from pipelines.staging import replacing
 from schemas.recipe.base import Strict
 
 MARK = "YANKED.json"

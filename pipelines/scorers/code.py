@@ -11,7 +11,7 @@ What a query carries:
   for either, and `test_kind` (`check`, `asserts`, `functional`,
   `stdio`), which otherwise follows from the tests.
 
-The program and its tests run in two processes of a jail (`sandbox`): nothing the
+The program and its tests run in two processes of a jail (`isolation.jail`): nothing the
 program prints, patches, returns or exits with can stand in for a result. Where
 the kernel offers no isolation, this refuses unless the run's option
 `run_code_without_isolation` accepts the risk.
@@ -25,7 +25,7 @@ import re
 from typing import Any
 
 from pipelines.errors import BadInput, Unsafe
-from pipelines.scorers.sandbox.host import Limits, NoIsolation, run
+from pipelines.isolation.jail.host import Limits, NoIsolation, run
 from pipelines.scorers.scorer import Asked, Reading, Scorer
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).

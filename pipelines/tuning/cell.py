@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from pipelines import encoders
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.selection import best
+from pipelines.io.staging import replacing
 from pipelines.large.texts import some
 from pipelines.routers import ROUTERS, saved
 from pipelines.routers.base import Examples
-from pipelines.staging import replacing
 from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import head_of, registered
 from pipelines.tuning.loop import tune

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.files import short_text
+from pipelines.io.files import short_text
 from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
 from schemas.shown import markdown as shown
 

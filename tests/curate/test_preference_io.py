@@ -51,7 +51,7 @@ def test_round_trip_of_the_published_form(tmp_path, ending):
     again = import_preferences(out)
     assert again.equals(table)
 
-    from pipelines.files import rows
+    from pipelines.io.files import rows
 
     written = list(rows(out))
     assert [list(row) for row in written] == [list(COLUMNS)] * 2

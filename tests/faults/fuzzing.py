@@ -35,9 +35,9 @@ LONGEST = 10
 
 
 def importer(name: str, folder: Path) -> Callable[[int], None]:
-    from pipelines import staging
     from pipelines.ingest.importers import IMPORTERS, write
     from pipelines.ingest.importers.write import run_import
+    from pipelines.io import staging
 
     staging._flush = lambda path: None  # no power cut comes here, and 10,000 flushes take long
     found = IMPORTERS.get(name)
@@ -142,7 +142,7 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
         code.run = lambda *given, **named: code_result()
 
     def code_result() -> Any:
-        from pipelines.scorers.sandbox.host import Result
+        from pipelines.isolation.jail.host import Result
 
         return Result(True, "")
 

@@ -27,10 +27,10 @@ FAULTS: dict[str, Fault] = {
     "pickles": Fault(
         "1",
         "a pickle was read by Python's own reader with a list of allowed names",
-        "pipelines/ingest/pickles/load.py",
+        "pipelines/pickles/load.py",
         "return plain(run(view))",
         "return _allowed(view)",
-        "tests/ingest/pickles/test_refused.py::test_bytes_of_the_file_are_never_followed_as_pointers",
+        "tests/pickles/test_refused.py::test_bytes_of_the_file_are_never_followed_as_pointers",
     ),
     "database": Fault(
         "2",
@@ -83,7 +83,7 @@ FAULTS: dict[str, Fault] = {
     "deaf queries": Fault(
         "7",
         "a query ended when DuckDB heard of its time-out, if it did",
-        "pipelines/release/asking/process.py",
+        "pipelines/release/query/process.py",
         "        return max(0.0, self.limit - self.spent)",
         "        return 3_600.0",
         "tests/release/test_query_limits.py::test_an_expression_that_hears_no_interrupt_is_ended",
@@ -91,7 +91,7 @@ FAULTS: dict[str, Fault] = {
     "sockets": Fault(
         "8",
         "the jail let programs make sockets of every family",
-        "pipelines/scorers/sandbox/calls.py",
+        "pipelines/isolation/jail/calls.py",
         "            line(_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),",
         "            line(_RETURN, 0, 0, _ALLOW),",
         "tests/scorers/test_sandbox.py::test_no_hostile_program_is_marked_correct",
@@ -99,7 +99,7 @@ FAULTS: dict[str, Fault] = {
     "assertions": Fault(
         "8",
         "a test passed whose assertions were never reached",
-        "pipelines/scorers/sandbox/examiner.py",
+        "pipelines/isolation/jail/examiner.py",
         "    if missed := reached.missed():",
         "    if missed := ():",
         "tests/scorers/test_vacuous.py::test_a_check_that_nothing_reached_does_not_hold",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.faults.mended import Fault
 
 _SHOWN = "tests/schemas/test_shown.py"
-_YAML = "tests/test_plain_yaml.py::test_what_is_refused"
+_YAML = "tests/io/test_plain_yaml.py::test_what_is_refused"
 _STRANGERS = "tests/ingest/importers/test_strangers_folders.py"
 #: The "Smaller" list.
 SMALLER: dict[str, Fault] = {
     "infinity": Fault(
         "smaller",
         "a budget of `.inf` was none",
-        "pipelines/plain_yaml.py",
+        "pipelines/io/plain_yaml.py",
         "    if isinstance(value, float) and not math.isfinite(value):",
         "    if value == 'never':",
         _YAML,
@@ -31,7 +31,7 @@ SMALLER: dict[str, Fault] = {
         "schemas/recipe/base.py",
         "    if size > LONGEST_NAME:",
         "    if size < 0:",
-        "tests/test_plain_yaml.py::test_a_strangers_recipe_is_answered_in_words",
+        "tests/io/test_plain_yaml.py::test_a_strangers_recipe_is_answered_in_words",
     ),
     "flipped pages": Fault(
         "smaller",
@@ -84,7 +84,7 @@ SMALLER: dict[str, Fault] = {
     "keys twice": Fault(
         "smaller",
         "of two equal keys in a recipe the last counted",
-        "pipelines/plain_yaml.py",
+        "pipelines/io/plain_yaml.py",
         "                if key in seen:",
         "                if key is seen:",
         _YAML,
@@ -92,7 +92,7 @@ SMALLER: dict[str, Fault] = {
     "brackets": Fault(
         "smaller",
         "50,000 brackets were a traceback",
-        "pipelines/plain_yaml.py",
+        "pipelines/io/plain_yaml.py",
         "        if depth > DEEPEST:",
         "        if depth < 0 and not token:",
         _YAML,
@@ -127,7 +127,7 @@ LATER: dict[str, Fault] = {
     "emptied": Fault(
         "8",
         "a program that emptied its arguments and returned nothing passed",
-        "pipelines/scorers/sandbox/examiner.py",
+        "pipelines/isolation/jail/examiner.py",
         "            self.changed = self.changed or used",
         '            self.changed = self.changed or reply.get("value") is not None',
         "tests/scorers/test_vacuous.py::"
@@ -136,7 +136,7 @@ LATER: dict[str, Fault] = {
     "emptied before": Fault(
         "8",
         "a program that emptied an argument when nothing was asked passed when it was given again",
-        "pipelines/scorers/sandbox/examiner.py",
+        "pipelines/isolation/jail/examiner.py",
         "                self.left.meets(name, given)",
         "                pass",
         "tests/scorers/test_vacuous.py::"
@@ -145,7 +145,7 @@ LATER: dict[str, Fault] = {
     "inexact": Fault(
         "7",
         "intervals and the largest numbers left a query as others",
-        "pipelines/release/asking/worker.py",
+        "pipelines/release/query/worker.py",
         "            check_types(relation.columns, relation.types)\n",
         "",
         "tests/release/test_query.py::"
@@ -171,10 +171,10 @@ LATER: dict[str, Fault] = {
     "gzip": Fault(
         "6",
         "a source of a few megabytes unfolded to gigabytes",
-        "pipelines/files.py",
+        "pipelines/io/files.py",
         "        if self._unfolded > self._most:",
         "        if self._unfolded < 0:",
-        "tests/test_files.py::test_a_gzip_file_that_unfolds_to_more_than_text_would_is_refused",
+        "tests/io/test_files.py::test_a_gzip_file_that_unfolds_to_more_than_text_would_is_refused",
     ),
     "parquet": Fault(
         "6",

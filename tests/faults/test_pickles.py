@@ -18,7 +18,7 @@ import json, sys, time
 import encodings.raw_unicode_escape  # Python's own, for a text of protocol 0
 from pathlib import Path
 from pipelines.errors import RouteyardError
-from pipelines.ingest.pickles import load
+from pipelines.pickles import load
 
 def watch(event, arguments):
     # Whatever a pickle could ask for goes through one of these.
@@ -52,7 +52,7 @@ def _frame() -> pd.DataFrame:
 
 def test_mutated_pickles(tmp_path, row, size, mutants):
     """None crashes the process that reads it, and none reaches outside of it."""
-    written = sorted((ROOT / "tests/ingest/pickles/written").glob("*.pkl"))
+    written = sorted((ROOT / "tests/pickles/written").glob("*.pkl"))
     seeds = [path.read_bytes() for path in written]
     seeds += [pickle.dumps(_frame(), protocol) for protocol in (2, 4, 5)]
     seeds += [pickle.dumps({"data": {"train_score": np.eye(3)}, "model": np.array(["m"])})]

@@ -22,7 +22,7 @@ from datacards.files import render as render_files
 from pipelines.errors import RouteyardError
 from pipelines.parquet.footer import footer
 from pipelines.release import open_release, verify_release, write_release
-from pipelines.release.asking.query import query_release
+from pipelines.release.query.query import query_release
 from schemas.manifest import Manifest
 from tests.parquet.test_footer import in_footer, swapped
 

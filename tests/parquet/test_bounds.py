@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import files
 from pipelines.errors import SourceError
+from pipelines.io import files
 from pipelines.parquet import bounds
 from pipelines.parquet.bounds import RELEASED, bounded
 

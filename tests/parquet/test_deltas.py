@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import files
 from pipelines.errors import SourceError
+from pipelines.io import files
 from pipelines.parquet.bounds import bounded
 from pipelines.parquet.deltas import LENGTHS, TEXTS, length
 from pipelines.parquet.footer import footer

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import files
 from pipelines.errors import SourceError
+from pipelines.io import files
 from pipelines.parquet.footer import TYPES, footer
 from pipelines.parquet.statistics import false_statistics
 from pipelines.parquet.thrift import WrongPage
@@ -84,7 +84,7 @@ def test_a_footer_says_what_pyarrow_reads_in_it(tmp_path: Path, how: dict[str, A
 _READ = """
 import sys
 from pathlib import Path
-from pipelines import files
+from pipelines.io import files
 from pipelines.errors import SourceError
 try:
     list(files.rows(Path(sys.argv[1])))

@@ -8,8 +8,8 @@ import pytest
 from flows.actions.released import read_release
 from pipelines.errors import SourceError, UnknownName
 from pipelines.release import open_release
-from pipelines.release.asking.saved import SAVED, saved
 from pipelines.release.matrix import scatter
+from pipelines.release.query.saved import SAVED, saved
 
 
 def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, monkeypatch):

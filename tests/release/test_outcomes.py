@@ -18,10 +18,10 @@ from flows.actions.released import read_release
 from pipelines.errors import SourceError
 from pipelines.evaluate.reading import core_of
 from pipelines.release import open_release, verify_release, write_release
-from pipelines.release.asking.saved import SAVED
 from pipelines.release.derived import outcomes as made
 from pipelines.release.derived.summaries import SQL
 from pipelines.release.diff import diff_releases
+from pipelines.release.query.saved import SAVED
 from pipelines.release.written import Streamed, by_model
 from schemas import LABELS, OUTCOMES, RESPONSES
 from schemas.errors import ContractError

@@ -10,9 +10,9 @@ import pytest
 
 from pipelines.errors import BadInput, SourceError, Unsafe
 from pipelines.release import open_release
-from pipelines.release.asking.answers import to_text
-from pipelines.release.asking.process import SqlProcess
-from pipelines.release.asking.query import QueryError, QueryLimit, query_release
+from pipelines.release.query.answers import to_text
+from pipelines.release.query.process import SqlProcess
+from pipelines.release.query.query import QueryError, QueryLimit, query_release
 
 PER_TASK = (
     "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"

@@ -17,9 +17,9 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.release.asking.answers import write_answer
-from pipelines.release.asking.process import QueryLimit, SqlProcess
-from pipelines.release.asking.query import query_release
+from pipelines.release.query.answers import write_answer
+from pipelines.release.query.process import QueryLimit, SqlProcess
+from pipelines.release.query.query import query_release
 
 #: What the asking process may take beyond what it has when it starts to ask.
 SPARE = 400 << 20
@@ -29,8 +29,8 @@ import resource, sys
 from pathlib import Path
 import pyarrow.ipc
 from pipelines.errors import RouteyardError
-from pipelines.release.asking.process import SqlProcess
-from pipelines.release.asking.query import query_release
+from pipelines.release.query.process import SqlProcess
+from pipelines.release.query.query import query_release
 
 query_release(Path(sys.argv[1]), "SELECT 1")
 with open("/proc/self/statm") as stream:
@@ -163,7 +163,7 @@ def test_the_process_leaves_with_the_one_that_asks(release) -> None:
     question = json.dumps({"sql": DEAF}).encode() + b"\n"
     code = (
         "import os, sys, signal\nfrom pathlib import Path\n"
-        "from pipelines.release.asking.process import SqlProcess\n"
+        "from pipelines.release.query.process import SqlProcess\n"
         "p = SqlProcess(Path(sys.argv[1]))\np.table('SELECT 1', timeout_s=60)\n"
         "print(p._process.pid, flush=True)\n"
         f"p._process.stdin.write({question!r})\n"

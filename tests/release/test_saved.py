@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipelines.release import open_release
-from pipelines.release.asking.saved import SAVED
+from pipelines.release.query.saved import SAVED
 from schemas import LABELS, RESPONSES, SPLITS
 
 #: The question as one would write it down: join everything, then count.

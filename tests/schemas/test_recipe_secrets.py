@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from flows.recipe import find, shipped
 from pipelines.errors import SourceError
-from pipelines.named_files import expand
+from pipelines.io.named_files import expand
 from schemas.recipe import Recipe
 from schemas.recipe.pool import Pool, Provider
 from schemas.recipe.secrets import secrets_in

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pipelines.errors import Unsafe
+from pipelines.isolation.jail import host
 from pipelines.scorers import code
-from pipelines.scorers.sandbox import host
 from pipelines.scorers.scorer import Asked
 
 PROMPT = 'from typing import List\n\ndef total(xs: List[int]) -> int:\n    """Sum of xs."""\n'

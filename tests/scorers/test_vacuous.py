@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.sandbox import host
+from pipelines.isolation.jail import host
 
 HONEST = "def f(n):\n    return [n, n]\n"
 LIMITS = host.Limits(cpu_s=5, wall_s=60.0)

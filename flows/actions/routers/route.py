@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput, Unsafe
 from pipelines.evaluate.core import MEASURES
-from pipelines.files import regular
+from pipelines.io.files import regular
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
 from pipelines.routers.base import GIVEN

@@ -15,7 +15,7 @@ from flows.actions.routers.zoo import write_parquet, write_text
 from flows.show.console import counter, hours, line
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
-from pipelines.staging import replacing
+from pipelines.io.staging import replacing
 from pipelines.tuning.cell import (
     REFERENCE,
     Bench,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from pipelines.environment import expanded, missing
 from pipelines.errors import RecipeError
+from pipelines.io.environment import expanded, missing
 from schemas.recipe.pool import Provider
 
 

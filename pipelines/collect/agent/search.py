@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import files, named_files
 from pipelines.errors import BadInput, RecipeError
+from pipelines.io import files, named_files
 from pipelines.mapping.jinja import compile_field
 from schemas.recipe.agent import Search
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
-from pipelines.files import format_of, rows
+from pipelines.io.files import format_of, rows
 from schemas import PREFERENCES
 
 TEXTS = ("prompt", "response_a", "response_b")

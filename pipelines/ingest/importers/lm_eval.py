@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
@@ -32,6 +31,7 @@ from pipelines.ingest.importers.reading import (
     stray,
     text,
 )
+from pipelines.io import files
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 _LAYOUT = "<model>/samples_<task>_<time>.jsonl, as `lm_eval --log_samples` writes them"

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import files
 from pipelines.errors import SourceError, did_you_mean
 from pipelines.ingest.importers.importer import ImportResult
+from pipelines.io import files
 
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipelines import pickles
 from pipelines.errors import SourceError
-from pipelines.ingest import pickles
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipelines import pickles
 from pipelines.errors import SourceError
-from pipelines.ingest import pickles
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,

@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import files
 from pipelines.errors import SourceError
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
@@ -33,6 +32,7 @@ from pipelines.ingest.importers.reading import (
     text,
     texts,
 )
+from pipelines.io import files
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
 _LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct per model"

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines import files
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
@@ -30,6 +29,7 @@ from pipelines.ingest.importers.reading import (
     text,
     texts,
 )
+from pipelines.io import files
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
 _LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, RouteyardError, SourceError
-from pipelines.files import sha256, too_large
 from pipelines.ingest.guessing.agreement import ScorerAgreement, scorer_agreement
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
@@ -21,7 +20,8 @@ from pipelines.ingest.importers.importer import (
     Importer,
     ImportResult,
 )
-from pipelines.staging import place, staging
+from pipelines.io.files import sha256, too_large
+from pipelines.io.staging import place, staging
 
 _BATCH = 50_000
 #: What a value of another kind raises where the format's was expected.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.files import sha256
+from pipelines.io.files import sha256
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import (
     LOCKED,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines.errors import SourceError
-from pipelines.files import sha256
+from pipelines.io.files import sha256
 from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.parquet.statistics import false_statistics
 from pipelines.release.checks.active import active

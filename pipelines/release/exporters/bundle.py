@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import BadInput
+from pipelines.io.staging import place, staging
 from pipelines.release.opened import OpenRelease
-from pipelines.staging import place, staging
 
 #: Query, its split in the release's first scheme, its label by one model, and the answer.
 PAIRS = """

@@ -57,11 +57,11 @@ def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
     from flows.workspace.code import module_hash, reach
 
     # The jail's programs are read as files and started; no import shows them.
-    assert "pipelines.scorers.sandbox.host" in reach(frozenset({"pipelines.scorers.code"}))
+    assert "pipelines.isolation.jail.host" in reach(frozenset({"pipelines.scorers.code"}))
     assert "pipelines.scorers.answers.forms.symbolic_worker" in reach(
         frozenset({"pipelines.scorers.math"})
     )
-    assert module_hash("pipelines.scorers.sandbox.host")
+    assert module_hash("pipelines.isolation.jail.host")
 
 
 STAGES = """
@@ -97,7 +97,7 @@ def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     # What only plans, keeps and shows is loaded too, and so is what reads the recipe, whose
     # values are parameters of the fingerprint: none of it makes a table.
-    beside = ("pipelines.ledger", "pipelines.calls", "pipelines.staging", "pipelines.meaning")
-    beside += ("pipelines.plain_yaml",)
+    beside = ("pipelines.ledger", "pipelines.calls", "pipelines.io.staging", "pipelines.meaning")
+    beside += ("pipelines.io.plain_yaml",)
     missed = [n for n in done.stdout.split() if not n.startswith(beside)]
     assert missed == []

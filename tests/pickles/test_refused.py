@@ -18,7 +18,7 @@ import pytest
 from pipelines.errors import SourceError, Unsafe
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
-from pipelines.ingest.pickles import load
+from pipelines.pickles import load
 
 
 class _Runs:
@@ -100,12 +100,12 @@ def _in_a_process_of_its_own(path: Path) -> subprocess.CompletedProcess[str]:
     code = (
         "import sys; from pathlib import Path\n"
         "from pipelines.errors import RouteyardError\n"
-        "from pipelines.ingest.pickles import load\n"
+        "from pipelines.pickles import load\n"
         "try: print(repr(load(Path(sys.argv[1]))))\n"
         "except RouteyardError as error: print('refused:', type(error).__name__)\n"
     )
     words = [sys.executable, "-c", code, str(path)]
-    return subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[3])
+    return subprocess.run(words, capture_output=True, text=True, cwd=Path(__file__).parents[2])
 
 
 def _record_with_a_pointer() -> bytes:
@@ -186,6 +186,6 @@ def test_columns_that_share_their_bytes_cannot_fill_memory(tmp_path, monkeypatch
     path = tmp_path / "x.pkl"
     column = pd.Series(shared)
     path.write_bytes(pickle.dumps([pd.Series(column.array, copy=False) for _ in range(30)]))
-    monkeypatch.setattr("pipelines.ingest.pickles.plain.MAX_CELLS", 100_000)
+    monkeypatch.setattr("pipelines.pickles.plain.MAX_CELLS", 100_000)
     with pytest.raises(SourceError, match="more than 100,000 cells"):
         load(path)

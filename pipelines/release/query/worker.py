@@ -29,7 +29,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is no frame
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
-    from pipelines.release.asking.connection import connect
+    from pipelines.release.query.connection import connect
     from schemas.errors import RouteyardError
 
     try:
@@ -56,8 +56,8 @@ def main() -> None:
 def _answer(connection: Any, sql: str, out: BinaryIO) -> None:
     import pyarrow as pa
 
-    from pipelines.release.asking.exact import check_types, check_values
-    from pipelines.release.asking.query import checked, told
+    from pipelines.release.query.exact import check_types, check_values
+    from pipelines.release.query.query import checked, told
 
     checked(connection, sql)
     with told(connection):
@@ -109,7 +109,7 @@ def _error(out: BinaryIO, error: Exception) -> None:
 
 
 def _too_much() -> Exception:
-    from pipelines.release.asking.query import too_much
+    from pipelines.release.query.query import too_much
 
     return too_much()
 

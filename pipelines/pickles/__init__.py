@@ -6,7 +6,7 @@ arrays of them from checked buffers, `frames.py` the columns of a data frame.
 
 from __future__ import annotations
 
-from pipelines.ingest.pickles.frames import Frame
-from pipelines.ingest.pickles.load import load
+from pipelines.pickles.frames import Frame
+from pipelines.pickles.load import load
 
 __all__ = ["Frame", "load"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError, Unsafe
-from pipelines.ingest.pickles.machine import Refused, run
-from pipelines.ingest.pickles.plain import plain
+from pipelines.pickles.machine import Refused, run
+from pipelines.pickles.plain import plain
 
 MAX_BYTES = 8_000_000_000
 

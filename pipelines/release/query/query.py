@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import Unsafe
-from pipelines.release.asking.process import QueryError, QueryLimit, SqlProcess, too_much
+from pipelines.release.query.process import QueryError, QueryLimit, SqlProcess, too_much
 
 __all__ = ["QueryError", "QueryLimit", "checked", "query_release", "told", "too_much"]
 

@@ -137,7 +137,7 @@ class SqlProcess:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
-        words = [sys.executable, "-m", "pipelines.release.asking.worker"]
+        words = [sys.executable, "-m", "pipelines.release.query.worker"]
         words += [str(self._release), self._memory, str(self._most)]
         environment = {
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),

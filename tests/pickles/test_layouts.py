@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
-from pipelines.ingest.pickles import Frame, load
+from pipelines.pickles import Frame, load
 
 WRITTEN = Path(__file__).parent / "written"
 

@@ -9,7 +9,7 @@ import pytest
 
 from flows.cli import run
 from pipelines.errors import RecipeError
-from pipelines.plain_yaml import DEEPEST, read_text
+from pipelines.io.plain_yaml import DEEPEST, read_text
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pipelines.ingest.pickles import frames
-from pipelines.ingest.pickles.machine import Made, Name, Refused
+from pipelines.pickles import frames
+from pipelines.pickles.machine import Made, Name, Refused
 
 if TYPE_CHECKING:
     import numpy as np

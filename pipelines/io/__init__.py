@@ -1,0 +1,1 @@
+"""Files: reading, writing in one step, YAML, and the files that a recipe names."""
