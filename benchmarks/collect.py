@@ -136,7 +136,7 @@ def _plan(url: str, queries: int, models: int, concurrency: int, ledger: Any) ->
     import pyarrow as pa
 
     from pipelines.collect.plan import plan
-    from schemas.recipe.collect import Collect, Limits
+    from schemas.recipe.collect import Collect, RateLimits
     from schemas.recipe.pool import Model, Pool, Provider
 
     table = pa.table(
@@ -150,7 +150,7 @@ def _plan(url: str, queries: int, models: int, concurrency: int, ledger: Any) ->
         models=[Model(model_id=f"m{i}") for i in range(models)],
         providers=[Provider(name="loopback", base_url=url)],
     )
-    settings = Collect(max_tokens=256, limits=Limits(concurrency=concurrency))
+    settings = Collect(max_tokens=256, limits=RateLimits(concurrency=concurrency))
     return plan(table, pool, settings, ledger)
 
 

@@ -18,14 +18,14 @@ from datacards.sections.informative import informative_section
 from datacards.sections.injected import injected
 from datacards.sections.preference import preference_sections
 from datacards.sections.recorded import recorded_words
-from schemas import Stored
+from schemas import StoredTable
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
-from schemas.shown import markdown, prose, visible
+from schemas.untrusted_text import markdown, prose, visible
 
 
-def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
+def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
     """The card: front matter for the hub, then Markdown for people.
 
     Args:
@@ -61,7 +61,7 @@ def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) ->
 
 
 def _leaks(
-    tables: Mapping[str, pa.Table | Stored], recipe: Mapping[str, Any]
+    tables: Mapping[str, pa.Table | StoredTable], recipe: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Rows of `schemas.leaks.LEAKS_SCHEMA`, from the released tables themselves."""
     if "queries" not in tables or "splits" not in tables:
@@ -84,8 +84,8 @@ def _zoo(text: str | None) -> dict[str, Any] | None:
     return {**found, "rows": said, "references": references}
 
 
-def _columns(table: pa.Table | Stored, *names: str) -> pa.Table:
-    return table.read(names) if isinstance(table, Stored) else table.select(names)
+def _columns(table: pa.Table | StoredTable, *names: str) -> pa.Table:
+    return table.read(names) if isinstance(table, StoredTable) else table.select(names)
 
 
 def _sources(

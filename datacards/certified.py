@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FigureSentence:
     """One figure: a short name, its value and interval as text, and a sentence."""
 
     name: str
@@ -84,7 +84,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 
-def sentences(certificate: Mapping[str, Any]) -> list[Said]:
+def sentences(certificate: Mapping[str, Any]) -> list[FigureSentence]:
     """The figures of a certificate in the order in which they are read, unknown ones last."""
     figures: Mapping[str, Mapping[str, Any]] = certificate.get("figures") or {}
     order = [name for name in FIGURES if name in figures]
@@ -92,7 +92,7 @@ def sentences(certificate: Mapping[str, Any]) -> list[Said]:
     return [_said(name, figures[name]) for name in order]
 
 
-def _said(name: str, figure: Mapping[str, Any]) -> Said:
+def _said(name: str, figure: Mapping[str, Any]) -> FigureSentence:
     short, kind, sentence = FIGURES.get(name, (name.replace("_", " "), "number", ""))
     value, low, high = figure.get("value"), figure.get("low"), figure.get("high")
     interval = ""
@@ -102,7 +102,9 @@ def _said(name: str, figure: Mapping[str, Any]) -> Said:
         sentence = f"{sentence} Not known: {figure.get('reason') or 'no reason given'}."
     elif kind == "points" and low is not None and high is not None and low <= 0 <= high:
         sentence += " The interval holds zero: there may be nothing to gain."
-    return Said(short, "–" if value is None else number(value, kind), interval, sentence.strip())
+    return FigureSentence(
+        short, "–" if value is None else number(value, kind), interval, sentence.strip()
+    )
 
 
 def number(value: float, kind: str) -> str:

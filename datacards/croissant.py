@@ -15,7 +15,7 @@ import pyarrow as pa
 from datacards.cite import bibtex
 from datacards.front_matter import hub_license
 from datacards.responsible import last_answer, responsible
-from schemas import Stored
+from schemas import StoredTable
 from schemas.recipe.release import Release
 
 CROISSANT = "croissant.json"
@@ -62,7 +62,7 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def croissant(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
+def croissant(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
     """`croissant.json`: the text of the metadata, keys in a fixed order."""
     words = Release.model_validate(facts["recipe"].get("release") or {})
     licence, name = hub_license(words.license, [s.get("license") for s in facts["sources"]])

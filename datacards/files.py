@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from datacards.croissant import CROISSANT, croissant
 from datacards.plots import plots
-from schemas import Stored
+from schemas import StoredTable
 
 
-def render(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> dict[str, bytes]:
+def render(
+    tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
+) -> dict[str, bytes]:
     """Files by path inside the release; the same tables give the same bytes."""
     return {CROISSANT: croissant(tables, facts).encode(), **plots(tables)}

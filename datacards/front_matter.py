@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from schemas.shown import visible
-from schemas.stored import Stored, register
+from schemas.stored import StoredTable, register
+from schemas.untrusted_text import visible
 
 #: Upper bound of rows → the hub's size category.
 _SIZES = (
@@ -31,7 +31,7 @@ _HUB_LICENSES = frozenset(
 _HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
 
 
-def front_matter(tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]) -> str:
+def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
     """YAML between two `---` lines.
 
     `configs` names one configuration per table, so that
@@ -84,7 +84,7 @@ def _visible(value: Any) -> Any:
     return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def annotators(tables: Mapping[str, pa.Table | Stored]) -> list[str]:
+def annotators(tables: Mapping[str, pa.Table | StoredTable]) -> list[str]:
     """Who made the labels, in the hub's words: `machine-generated`, and `expert-generated`
     where people decided some by hand."""
     if "labels" not in tables:
@@ -132,7 +132,7 @@ def size_category(rows: int) -> str:
     return next((name for limit, name in _SIZES if rows < limit), "n>1B")
 
 
-def _info(name: str, table: pa.Table | Stored) -> dict[str, Any]:
+def _info(name: str, table: pa.Table | StoredTable) -> dict[str, Any]:
     # No byte sizes: those of a table with measured times differ between equal runs.
     return {
         "config_name": name,

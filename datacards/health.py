@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from datacards.charts.draw import PAGE
 from datacards.health_plots import plot_all
-from schemas.shown import one_line
+from schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
 MOST_ROWS = 200

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.stored import Stored, register
+from schemas.stored import StoredTable, register
 
 #: One row per cause: cause, scorer, questions, models, pairs, example.
 #: A scorer's error comes before an abstention: it is what there is to mend.
@@ -75,7 +75,7 @@ _NEXT = {
 }
 
 
-def causes(tables: Mapping[str, pa.Table | Stored]) -> list[dict[str, Any]]:
+def causes(tables: Mapping[str, pa.Table | StoredTable]) -> list[dict[str, Any]]:
     """Why pairs of a question and a real model have no label, the most frequent cause first.
 
     Args:
@@ -104,7 +104,7 @@ def causes(tables: Mapping[str, pa.Table | Stored]) -> list[dict[str, Any]]:
     return found
 
 
-def _recorded(connection: Any, responses: pa.Table | Stored) -> bool:
+def _recorded(connection: Any, responses: pa.Table | StoredTable) -> bool:
     """Whether no response was ever requested: they were recorded elsewhere."""
     if not responses.num_rows or "request_hash" not in responses.column_names:
         return False

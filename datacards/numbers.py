@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.stored import Stored, register
+from schemas.stored import StoredTable, register
 
 _COUNTS = """
 SELECT count(score) AS labelled, count(*) FILTER (score NOT IN (0, 1)) AS graded,
@@ -105,7 +105,7 @@ _QUERIES = {
 _ONE_ROW = {"counts", "oracle", "cost", "best_single"}
 
 
-def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
+def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]:
     """Counts, accuracies, costs, splits, duplicates and removals of a release.
 
     A table the release does not hold gives an empty list, or None where one
@@ -134,7 +134,7 @@ def card_numbers(tables: Mapping[str, pa.Table | Stored]) -> dict[str, Any]:
     return found
 
 
-def _count(connection: Any, tables: Mapping[str, pa.Table | Stored]) -> None:
+def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> None:
     """`of_question` and `of_model`, over labels under whatever names a question and a model."""
     if "labels" not in tables:
         connection.execute(

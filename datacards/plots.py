@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from datacards.charts.models import accuracy_bars, cost_accuracy
 from datacards.numbers import card_numbers
-from schemas.stored import Stored, register
+from schemas.stored import StoredTable, register
 
 
-def plots(tables: Mapping[str, pa.Table | Stored]) -> dict[str, bytes]:
+def plots(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, bytes]:
     """`plots/accuracy.svg`, and `plots/cost.svg` when two models or more have a cost."""
     numbers = card_numbers(tables)
     costs = _mean_costs(tables)
@@ -31,7 +31,7 @@ def plots(tables: Mapping[str, pa.Table | Stored]) -> dict[str, bytes]:
     return {path: text.encode() for path, text in out.items()}
 
 
-def _mean_costs(tables: Mapping[str, pa.Table | Stored]) -> dict[str, float | None]:
+def _mean_costs(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, float | None]:
     """USD per response of models whose every cost is known."""
     if "responses" not in tables:
         return {}

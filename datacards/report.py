@@ -13,13 +13,13 @@ from typing import Any
 
 from datacards.certified import sentences
 from datacards.site import evaluation
-from datacards.site.evaluation import Measured
+from datacards.site.evaluation import EvaluationTables
 from datacards.site.language import inline, page_environment
 from datacards.site.shards import packed
 
 
 def report(
-    one: Measured,
+    one: EvaluationTables,
     *,
     models: Sequence[str],
     certificate: Mapping[str, Any] | None,

@@ -8,10 +8,10 @@ from pathlib import Path
 from datacards.charts.bars import changes, shares
 from datacards.charts.draw import png
 from datacards.charts.lines import curves
-from datacards.site.evaluation import MEASURES, Measured, bands, selections
+from datacards.site.evaluation import MEASURES, EvaluationTables, bands, selections
 
 
-def plot_all(folder: Path, one: Measured, models: Sequence[str]) -> list[Path]:
+def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list[Path]:
     """Write every plot there is data for; returns the files.
 
     Args:

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from datacards.numbers import card_numbers
 from schemas.recipe.release import Release
-from schemas.stored import Stored, register
+from schemas.stored import StoredTable, register
 
 
 def responsible(
-    facts: Mapping[str, Any], words: Release, tables: Mapping[str, pa.Table | Stored]
+    facts: Mapping[str, Any], words: Release, tables: Mapping[str, pa.Table | StoredTable]
 ) -> dict[str, Any]:
     """Properties `rai:…` → text or list of texts; nothing that the release cannot know."""
     n = card_numbers(tables)
@@ -61,7 +61,7 @@ def responsible(
     return {f"rai:{name}": value for name, value in found.items()}
 
 
-def last_answer(tables: Mapping[str, pa.Table | Stored]) -> str | None:
+def last_answer(tables: Mapping[str, pa.Table | StoredTable]) -> str | None:
     """The day of the newest answer (YYYY-MM-DD), or of the newest price; None without either.
 
     A release holds no time of its own: equal data give the same day.

@@ -16,7 +16,7 @@ from typing import Any
 
 from flows.show.visible import Visible
 from schemas.errors import RouteyardError
-from schemas.shown import visible
+from schemas.untrusted_text import visible
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -22,7 +22,7 @@ from flows.tracking.run import publish_markdown, start
 from flows.tracking.runners import Runner, on
 from pipelines.errors import GateFailed, RouteyardError, VersionExists
 from schemas.recipe import Recipe
-from schemas.shown import fenced
+from schemas.untrusted_text import fenced
 
 _HOUR = 3600.0
 

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.parquet.footer import RLE_DICTIONARY, TYPES, Group, groups_of
-from schemas import Stored
+from schemas import StoredTable
 
 #: Rows of a table in memory that are looked at together.
 _ROWS = 1 << 17
 
 
-def parts(table: pa.Table | Stored, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def parts(table: pa.Table | StoredTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Some columns of a table in its order; no more than a row group of a file is in memory."""
     if isinstance(table, pa.Table):
         yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)

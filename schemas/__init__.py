@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 from schemas.descriptors import DESCRIPTORS
 from schemas.duplicates import DUPLICATES
 from schemas.embeddings import EMBEDDINGS
@@ -17,7 +17,7 @@ from schemas.removals import REMOVALS
 from schemas.responses import RESPONSES, STEPS
 from schemas.signals import SIGNALS
 from schemas.splits import MODEL_SPLITS, SPLITS
-from schemas.stored import Stored
+from schemas.stored import StoredTable
 from schemas.verdicts import VERDICTS
 
 #: Every table a release can hold, by name.
@@ -65,6 +65,6 @@ __all__ = [
     "VERDICTS",
     "Column",
     "Contract",
-    "Rule",
-    "Stored",
+    "RowRule",
+    "StoredTable",
 ]

@@ -19,7 +19,7 @@ from schemas.errors import ContractError
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RowRule:
     """A named SQL predicate; a row for which it is not true breaks the rule."""
 
     name: str
@@ -49,13 +49,13 @@ class Column:
         allowed = ", ".join(f"`{value}` ({means})" for value, means in self.values.items())
         return f"{self.description}: {allowed}" + (", or null" if self.nullable else "")
 
-    def known(self) -> Rule | None:
+    def known(self) -> RowRule | None:
         """The rule that no other value stands in it."""
         if not self.values:
             return None
         listed = ", ".join(f"'{value}'" for value in self.values)
         null = f"{self.name} IS NULL OR " if self.nullable else ""
-        return Rule(f"{self.name}_known", f"{null}{self.name} IN ({listed})")
+        return RowRule(f"{self.name}_known", f"{null}{self.name} IN ({listed})")
 
     def to_field(self) -> pa.Field:
         metadata = {"description": self.says}
@@ -72,7 +72,7 @@ class Contract:
     says: str
     columns: Sequence[Column]
     key: Sequence[str]
-    rules: Sequence[Rule] = field(default=())
+    rules: Sequence[RowRule] = field(default=())
     #: Counted up when columns change meaning, come or go; a release's manifest names it.
     version: int = 1
 
@@ -149,7 +149,7 @@ class Contract:
         return table
 
     @cached_property
-    def _checks(self) -> list[Rule]:
+    def _checks(self) -> list[RowRule]:
         known = (column.known() for column in self.columns)
         return [*(rule for rule in known if rule), *self.rules]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 DUPLICATES = Contract(
     name="duplicates",
@@ -23,5 +23,5 @@ DUPLICATES = Contract(
             "label_conflict", pa.bool_(), "some model is right on one member and wrong on another"
         ),
     ),
-    rules=(Rule("similarity_range", "similarity BETWEEN -1.000001 AND 1.000001"),),
+    rules=(RowRule("similarity_range", "similarity BETWEEN -1.000001 AND 1.000001"),),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 EMBEDDINGS = Contract(
     name="embeddings",
@@ -23,6 +23,8 @@ EMBEDDINGS = Contract(
         Column("vector", pa.list_(pa.float32()), "unit-norm embedding"),
     ),
     rules=(
-        Rule("unit_norm", "abs(list_dot_product(vector::DOUBLE[], vector::DOUBLE[]) - 1) < 1e-3"),
+        RowRule(
+            "unit_norm", "abs(list_dot_product(vector::DOUBLE[], vector::DOUBLE[]) - 1) < 1e-3"
+        ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 ENTROPIES = Contract(
     name="entropies",
@@ -32,5 +32,5 @@ ENTROPIES = Contract(
             nullable=True,
         ),
     ),
-    rules=(Rule("counts", "n_samples >= 0 AND n_clusters BETWEEN 0 AND n_samples"),),
+    rules=(RowRule("counts", "n_samples >= 0 AND n_clusters BETWEEN 0 AND n_samples"),),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from schemas.shown import visible
+from schemas.untrusted_text import visible
 
 
 class RouteyardError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 HIDDEN_STATES = Contract(
     name="hidden_states",
@@ -16,5 +16,5 @@ HIDDEN_STATES = Contract(
         Column("layer", pa.int32(), "0 is the embedding layer"),
         Column("vector", pa.list_(pa.float32()), "mean over the prompt's tokens"),
     ),
-    rules=(Rule("layer_not_negative", "layer >= 0"),),
+    rules=(RowRule("layer_not_negative", "layer >= 0"),),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 LABELS = Contract(
     name="labels",
@@ -40,8 +40,8 @@ LABELS = Contract(
         Column("n_samples", pa.int32(), "responses that exist and entered the label"),
     ),
     rules=(
-        Rule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
-        Rule(
+        RowRule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
+        RowRule(
             "decided_whole",
             "(score IS NULL) = (correct IS NULL) AND (score IS NULL OR decided_by IS NOT NULL)",
         ),

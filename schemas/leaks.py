@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.stored import Stored
+from schemas.stored import StoredTable
 
 #: What Python's `\\s` and `str.strip` take as space in ASCII text.
 _ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
@@ -87,7 +87,7 @@ def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def leaked_tests(
-    queries: pa.Table | Stored, splits: pa.Table, groups: Mapping[str, str] | None
+    queries: pa.Table | StoredTable, splits: pa.Table, groups: Mapping[str, str] | None
 ) -> list[dict[str, Any]]:
     """Per scheme: test questions, and how many of them also stand in train.
 
@@ -100,10 +100,10 @@ def leaked_tests(
         Rows of `LEAKS_SCHEMA`. `verbatim` counts test questions with the same
         words as a train question; `near_duplicates` those in a group with one.
     """
-    named = queries.read(["query_id"]) if isinstance(queries, Stored) else queries
+    named = queries.read(["query_id"]) if isinstance(queries, StoredTable) else queries
     ids = _whole(named.column("query_id"))
-    asks = queries if isinstance(queries, Stored) else queries.select(["prompt"])
-    parts = asks.batches(["prompt"]) if isinstance(asks, Stored) else asks.to_batches()
+    asks = queries if isinstance(queries, StoredTable) else queries.select(["prompt"])
+    parts = asks.batches(["prompt"]) if isinstance(asks, StoredTable) else asks.to_batches()
     marks = pa.concat_arrays([marks_of(pa.nulls(0, pa.string())), *map(_marked, parts)])
     asked = splits.column("query_id").cast(ids.type)
     at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()

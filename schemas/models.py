@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 MODELS = Contract(
     name="models",
@@ -51,8 +51,10 @@ MODELS = Contract(
         Column("simulated", pa.bool_(), "true when a program stands in for the model"),
     ),
     rules=(
-        Rule("prices_not_negative", "coalesce(price_in, 0) >= 0 AND coalesce(price_out, 0) >= 0"),
-        Rule(
+        RowRule(
+            "prices_not_negative", "coalesce(price_in, 0) >= 0 AND coalesce(price_out, 0) >= 0"
+        ),
+        RowRule(
             "price_has_date", "(price_in IS NULL AND price_out IS NULL) OR price_date IS NOT NULL"
         ),
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 from schemas.labels import LABELS
 
 _OF_THIS = "of this release only: another release numbers anew"
@@ -81,9 +81,9 @@ OUTCOMES = Contract(
         ),
     ),
     rules=(
-        Rule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
-        Rule("label_whole", "(n_samples IS NULL) = (contested IS NULL)"),
-        Rule("numbers_not_negative", "query_no >= 0 AND model_no >= 0 AND n_responses >= 0"),
-        Rule("costs_of_responses", "n_responses > 0 OR cost_usd IS NULL"),
+        RowRule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
+        RowRule("label_whole", "(n_samples IS NULL) = (contested IS NULL)"),
+        RowRule("numbers_not_negative", "query_no >= 0 AND model_no >= 0 AND n_responses >= 0"),
+        RowRule("costs_of_responses", "n_responses > 0 OR cost_usd IS NULL"),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 PREFERENCES = Contract(
     name="preferences",
@@ -47,12 +47,12 @@ PREFERENCES = Contract(
         ),
     ),
     rules=(
-        Rule(
+        RowRule(
             "one_winner",
             "winner_model_a + winner_model_b + winner_tie = 1 "
             "AND least(winner_model_a, winner_model_b, winner_tie) = 0",
         ),
-        Rule("two_models", "model_a <> model_b"),
-        Rule("has_turns", "n_turns >= 1"),
+        RowRule("two_models", "model_a <> model_b"),
+        RowRule("has_turns", "n_turns >= 1"),
     ),
 )

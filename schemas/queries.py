@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 QUERIES = Contract(
     name="queries",
@@ -38,7 +38,7 @@ QUERIES = Contract(
         Column("metadata", pa.string(), "JSON object of further source fields, keys sorted"),
     ),
     rules=(
-        Rule("id_form", "regexp_full_match(query_id, 'q[0-9a-f]{20}')"),
-        Rule("asks_something", "length(trim(question)) > 0 AND length(trim(prompt)) > 0"),
+        RowRule("id_form", "regexp_full_match(query_id, 'q[0-9a-f]{20}')"),
+        RowRule("asks_something", "length(trim(question)) > 0 AND length(trim(prompt)) > 0"),
     ),
 )

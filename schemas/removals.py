@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 REMOVALS = Contract(
     name="removals",
@@ -17,5 +17,5 @@ REMOVALS = Contract(
         Column("reason", pa.string(), "short machine-readable reason"),
         Column("detail", pa.string(), "one sentence for a person"),
     ),
-    rules=(Rule("says_why", "length(reason) > 0"),),
+    rules=(RowRule("says_why", "length(reason) > 0"),),
 )

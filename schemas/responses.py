@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 #: Statuses of pairs without an answer: not reached, or (`unanswered`) given up after it
 #: was billed as often as the recipe allows. Neither is wrong.
@@ -103,12 +103,14 @@ RESPONSES = Contract(
         ),
     ),
     rules=(
-        Rule("error_has_no_text", "status NOT IN ('error', 'unanswered') OR text IS NULL"),
-        Rule("ok_says_something", "status <> 'ok' OR text IS NOT NULL OR given_score IS NOT NULL"),
-        Rule("sample_not_negative", "sample >= 0"),
-        Rule("given_score_range", "given_score IS NULL OR given_score BETWEEN 0 AND 1"),
-        Rule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
-        Rule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
+        RowRule("error_has_no_text", "status NOT IN ('error', 'unanswered') OR text IS NULL"),
+        RowRule(
+            "ok_says_something", "status <> 'ok' OR text IS NOT NULL OR given_score IS NOT NULL"
+        ),
+        RowRule("sample_not_negative", "sample >= 0"),
+        RowRule("given_score_range", "given_score IS NULL OR given_score BETWEEN 0 AND 1"),
+        RowRule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
+        RowRule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
     ),
 )
 
@@ -171,10 +173,10 @@ STEPS = Contract(
         _ANSWERED["error"],
     ),
     rules=(
-        Rule("a_search_finds", "(action = 'search') = (len(found) > 0)"),
-        Rule("found_for_each_query", "len(found) = 0 OR len(found) = len(queries)"),
-        Rule("step_not_negative", "step >= 0 AND sample >= 0"),
-        Rule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
-        Rule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
+        RowRule("a_search_finds", "(action = 'search') = (len(found) > 0)"),
+        RowRule("found_for_each_query", "len(found) = 0 OR len(found) = len(queries)"),
+        RowRule("step_not_negative", "step >= 0 AND sample >= 0"),
+        RowRule("cost_has_source", "(cost_usd IS NULL) = (cost_source IS NULL)"),
+        RowRule("cost_not_negative", "cost_usd IS NULL OR cost_usd >= 0"),
     ),
 )

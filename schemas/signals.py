@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 SIGNALS = Contract(
     name="signals",
@@ -58,8 +58,10 @@ SIGNALS = Contract(
         ),
     ),
     rules=(
-        Rule("tokens_not_negative", "n_tokens >= 0"),
-        Rule("margin_range", "margin IS NULL OR margin BETWEEN 0 AND 1 + 1e-6"),
-        Rule("self_assessment_range", "self_assessment IS NULL OR self_assessment BETWEEN 0 AND 1"),
+        RowRule("tokens_not_negative", "n_tokens >= 0"),
+        RowRule("margin_range", "margin IS NULL OR margin BETWEEN 0 AND 1 + 1e-6"),
+        RowRule(
+            "self_assessment_range", "self_assessment IS NULL OR self_assessment BETWEEN 0 AND 1"
+        ),
     ),
 )

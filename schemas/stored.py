@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTable:
     """A Parquet file in contract form. `schema`, `num_rows` and `column_names` are free."""
 
     path: Path
@@ -41,15 +41,15 @@ class Stored:
 
 
 @runtime_checkable
-class Stores(Protocol):
+class TableStore(Protocol):
     """Tables by name, some of which can be had as where they lie."""
 
-    def stored(self, name: str) -> Stored | None: ...
+    def stored(self, name: str) -> StoredTable | None: ...
 
 
-def register(connection: Any, name: str, table: pa.Table | Stored) -> None:
+def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
     """Give a DuckDB connection a table by name; one on disk is read when it is asked."""
-    if isinstance(table, Stored):
+    if isinstance(table, StoredTable):
         connection.from_parquet(str(table.path)).create_view(name, replace=True)
     else:
         connection.register(name, table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 VERDICTS = Contract(
     name="verdicts",
@@ -58,8 +58,8 @@ VERDICTS = Contract(
         ),
     ),
     rules=(
-        Rule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
-        Rule("score_iff_decided", "(score IS NOT NULL) = (outcome IN ('correct', 'incorrect'))"),
-        Rule("span_whole", "(span_start IS NULL) = (span_end IS NULL)"),
+        RowRule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
+        RowRule("score_iff_decided", "(score IS NOT NULL) = (outcome IN ('correct', 'incorrect'))"),
+        RowRule("span_whole", "(span_start IS NULL) = (span_end IS NULL)"),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from schemas.shown import markdown
+from schemas.untrusted_text import markdown
 
 
 def preference_sections(figures: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.evaluation import Measured
+from datacards.site.evaluation import EvaluationTables
 from schemas.manifest import Manifest
 
 #: Answers one SQL statement over the release's tables.
@@ -17,7 +17,7 @@ Ask = Callable[[str], pa.Table]
 
 
 @dataclass(frozen=True)
-class Book:
+class SiteRelease:
     """One release, as the pages need it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Book:
     manifest: Manifest
     ask: Ask
     health: Mapping[str, pa.Table] = field(default_factory=dict)
-    evaluations: Sequence[Measured] = ()
+    evaluations: Sequence[EvaluationTables] = ()
     saved: Sequence[tuple[str, str, str]] = ()
     beside: Sequence[tuple[str, str]] = ()
     changes: Sequence[str] = ()

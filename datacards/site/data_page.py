@@ -6,11 +6,11 @@ from typing import Any
 
 from datacards.cite import bibtex
 from datacards.sections.recorded import recorded_words
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 from schemas import CONTRACTS
 
 
-def content(book: Book) -> dict[str, Any]:
+def content(book: SiteRelease) -> dict[str, Any]:
     """What `data.html.jinja` shows."""
     manifest = book.manifest
     words = manifest.recipe.get("release") or {}

@@ -41,7 +41,7 @@ _CURVES = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class EvaluationTables:
     """One evaluation of routers, as its files have it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Measured:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def content(one: Measured, name: str, models: Sequence[str]) -> dict[str, Any]:
+def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str, Any]:
     """What the template `evaluation.html.jinja` shows.
 
     Args:
@@ -184,7 +184,9 @@ def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> 
     return found
 
 
-def _tradeoff(points: list[Row], one: Measured, name: str, pool: Sequence[str]) -> list[Row]:
+def _tradeoff(
+    points: list[Row], one: EvaluationTables, name: str, pool: Sequence[str]
+) -> list[Row]:
     own = [p for p in points if p["curve"] == "tradeoff"]
     if not own:
         return []
@@ -206,7 +208,7 @@ def _tradeoff(points: list[Row], one: Measured, name: str, pool: Sequence[str]) 
     return [{"title": title, "first": False, "log": None, "linear": _svg(text)}]
 
 
-def bands(one: Measured) -> tuple[list[Zone], tuple[float, float] | None]:
+def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:
     """Scenarios of a two-model plot, and the accuracies of its ends, where both are known."""
     lpm, mpm, low, high = one.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
     zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]

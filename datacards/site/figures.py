@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from datacards.charts.models import frontier
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 
 _MODELS = """
 WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (
@@ -35,7 +35,7 @@ FROM queries GROUP BY task ORDER BY task
 """
 
 
-def models(book: Book) -> list[dict[str, Any]]:
+def models(book: SiteRelease) -> list[dict[str, Any]]:
     """Leaderboard rows, best first: accuracy with an interval, cost, latency, tokens.
 
     The interval is the certificate's bootstrap where it has one, else Wilson's. `cost` is USD
@@ -64,7 +64,7 @@ def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(one row per task, one cell per task and model)."""
     cells = book.rows(_TASKS)
     rows = book.rows(_QUERIES)
@@ -81,13 +81,13 @@ def tasks(book: Book) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return rows, cells
 
 
-def of_health(book: Book, table: str) -> list[dict[str, Any]]:
+def of_health(book: SiteRelease, table: str) -> list[dict[str, Any]]:
     """Rows of a table of the health report; none where it was not made."""
     found = book.health.get(table)
     return [] if found is None else found.to_pylist()
 
 
-def counts(book: Book) -> dict[str, Any]:
+def counts(book: SiteRelease) -> dict[str, Any]:
     """Counts of the page's head."""
     found = book.rows(
         "SELECT count(score) AS labelled, count(*) FILTER (contested) AS contested, "
@@ -98,12 +98,12 @@ def counts(book: Book) -> dict[str, Any]:
     return {**found, "queries": queries, "models": models, "pairs": queries * models}
 
 
-def contested(book: Book) -> int:
+def contested(book: SiteRelease) -> int:
     """How many labels are in doubt."""
     return int(book.rows("SELECT count(*) FILTER (contested) AS n FROM outcomes")[0]["n"])
 
 
-def duplicates(book: Book) -> list[dict[str, Any]]:
+def duplicates(book: SiteRelease) -> list[dict[str, Any]]:
     if "duplicates" not in book.manifest.tables:
         return []
     return book.rows(
@@ -113,7 +113,9 @@ def duplicates(book: Book) -> list[dict[str, Any]]:
     )
 
 
-def removals(book: Book, most: int = 500) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def removals(
+    book: SiteRelease, most: int = 500
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(counts per stage and reason, the first `most` rows)."""
     if "removals" not in book.manifest.tables:
         return [], []
@@ -126,7 +128,7 @@ def removals(book: Book, most: int = 500) -> tuple[list[dict[str, Any]], list[di
     )
 
 
-def decided(book: Book) -> list[dict[str, Any]]:
+def decided(book: SiteRelease) -> list[dict[str, Any]]:
     return book.rows(
         "SELECT coalesce(decided_by, 'no label') AS decided_by, count(*) AS n, "
         "count(*) FILTER (contested) AS contested FROM outcomes GROUP BY 1 ORDER BY n DESC, 1"

@@ -13,12 +13,12 @@ from datacards.charts.draw import PAGE
 from datacards.charts.grids import MOST_CELLS, heatmap
 from datacards.charts.models import accuracy_bars, cost_accuracy
 from datacards.site import figures
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 
 
-def content(book: Book) -> dict[str, Any]:
+def content(book: SiteRelease) -> dict[str, Any]:
     """What `release.html.jinja` shows."""
     models = figures.models(book)
     tasks, cells = figures.tasks(book)
@@ -40,7 +40,7 @@ def content(book: Book) -> dict[str, Any]:
 
 
 def _charts(
-    book: Book,
+    book: SiteRelease,
     models: list[dict[str, Any]],
     tasks: list[dict[str, Any]],
     cells: list[dict[str, Any]],

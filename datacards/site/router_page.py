@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from datacards.site import evaluation
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 
 
-def content(book: Book) -> dict[str, Any]:
+def content(book: SiteRelease) -> dict[str, Any]:
     """What `routers.html.jinja` shows."""
     models = [row["model_id"] for row in book.rows("SELECT model_id FROM models ORDER BY 1")]
     return {

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 
 #: Questions per index shard and per answers shard; questions put together at once.
 INDEXED, ANSWERED, AT_ONCE = 5_000, 40, 2_000
@@ -45,7 +45,7 @@ ORDER BY q.query_id
 """
 
 
-def write_shards(book: Book, out: Path) -> dict[str, Any]:
+def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
     """Write `index-K.js` and `answers-K.js` into `out`; what the page must know of them."""
     out.mkdir(parents=True, exist_ok=True)
     models = [row["model_id"] for row in book.rows("SELECT model_id FROM models ORDER BY 1")]
@@ -97,7 +97,7 @@ def write_shards(book: Book, out: Path) -> dict[str, Any]:
     }
 
 
-def _index(book: Book) -> list[dict[str, Any]]:
+def _index(book: SiteRelease) -> list[dict[str, Any]]:
     group, join = "NULL", ""
     if "duplicates" in book.manifest.tables:
         group = "d.group_id"
@@ -109,7 +109,7 @@ def _index(book: Book) -> list[dict[str, Any]]:
 
 
 def _questions(
-    book: Book, ids: Sequence[str], place: dict[str, int], longest: int
+    book: SiteRelease, ids: Sequence[str], place: dict[str, int], longest: int
 ) -> Iterator[dict[str, Any]]:
     for first in range(0, len(ids), READ):
         near = ids[first : first + READ]
@@ -119,7 +119,7 @@ def _questions(
 
 
 def _together(
-    book: Book,
+    book: SiteRelease,
     ids: Sequence[str],
     answers: pa.Table | None,
     place: dict[str, int],
@@ -175,7 +175,7 @@ def _first(pair: tuple[int, dict[str, Any]]) -> int:
     return pair[0]
 
 
-def _verdicts(book: Book, within: str) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+def _verdicts(book: SiteRelease, within: str) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
     found: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     if "verdicts" in book.manifest.tables:
         for row in book.rows(
@@ -188,7 +188,7 @@ def _verdicts(book: Book, within: str) -> dict[tuple[str, str, int], list[dict[s
     return found
 
 
-def _answers(book: Book, ids: Sequence[str]) -> pa.Table | None:
+def _answers(book: SiteRelease, ids: Sequence[str]) -> pa.Table | None:
     if "responses" not in book.manifest.tables:
         return None
     return book.ask(

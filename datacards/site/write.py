@@ -12,7 +12,7 @@ from jinja2 import Environment
 
 from datacards.sections.recorded import recorded_words
 from datacards.site import data_page, release_page, router_page
-from datacards.site.book import Book
+from datacards.site.book import SiteRelease
 from datacards.site.figures import contested
 from datacards.site.language import page_environment
 from datacards.site.shards import write_shards
@@ -27,7 +27,7 @@ PAGES = {
 _ASSETS = ("site.css", "site.js", "questions.js")
 
 
-def write_site(books: Sequence[Book], out: Path) -> Path:
+def write_site(books: Sequence[SiteRelease], out: Path) -> Path:
     """Write the pages of `books` into the folder `out`; returns its `index.html`.
 
     The same releases give the same bytes. Other files in `out` are left alone.
@@ -51,7 +51,7 @@ def write_site(books: Sequence[Book], out: Path) -> Path:
     return index
 
 
-def write_release(book: Book, folder: Path, environment: Environment) -> None:
+def write_release(book: SiteRelease, folder: Path, environment: Environment) -> None:
     """The pages and shards of one release."""
     shards = folder / "shards"
     if shards.exists():  # a former site of the release may have had more of them
@@ -73,12 +73,12 @@ def write_release(book: Book, folder: Path, environment: Environment) -> None:
         (folder / name).write_text(page + "\n", encoding="utf-8")
 
 
-def _version(book: Book) -> tuple[int, ...]:
+def _version(book: SiteRelease) -> tuple[int, ...]:
     parts = book.manifest.version.split(".")
     return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else (0,)
 
 
-def _entry(book: Book) -> dict[str, Any]:
+def _entry(book: SiteRelease) -> dict[str, Any]:
     rows = {name: entry.rows for name, entry in book.manifest.tables.items()}
     certificate = book.certificate or {}
     return {

@@ -26,7 +26,7 @@ def write_evaluation(
     from datacards.report import report
     from datacards.report_lookup import lookup
     from datacards.report_plots import plot_all
-    from datacards.site.evaluation import Measured
+    from datacards.site.evaluation import EvaluationTables
     from pipelines.io.staging import write_json
     from pipelines.release.manifest import MANIFEST, read_manifest
 
@@ -38,7 +38,7 @@ def write_evaluation(
         told["release"] = {"name": sealed.name, "version": sealed.version}
         told["release"]["fingerprint"] = sealed.fingerprint
     write_json(folder / "evaluation.json", told)
-    one = Measured(
+    one = EvaluationTables(
         title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
         metrics=done.metrics,
         curves=done.curves,

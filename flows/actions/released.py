@@ -17,7 +17,7 @@ from pipelines.release.inside import outside_releases, sealed
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.yank import yanked
 from pipelines.tuning.choices import TUNED
-from schemas import CONTRACTS, Contract, Stored
+from schemas import CONTRACTS, Contract, StoredTable
 from schemas.leaks import looked_for_duplicates
 from schemas.manifest import Manifest
 
@@ -47,7 +47,7 @@ class Tables(Mapping[str, pa.Table]):
         self._readers, self._files = dict(readers), dict(files or {})
         self._held: dict[str, pa.Table] = {}
 
-    def stored(self, name: str) -> Stored | None:
+    def stored(self, name: str) -> StoredTable | None:
         """Where a table lies as one file; None when it does not, or was given in another way.
 
         Raises:
@@ -56,7 +56,7 @@ class Tables(Mapping[str, pa.Table]):
         path = self._files.get(name)
         if path is None:
             return None
-        return Stored(bounded(path, RELEASED) if name in ("queries", "splits") else path)
+        return StoredTable(bounded(path, RELEASED) if name in ("queries", "splits") else path)
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._held:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.book import Book
-from datacards.site.evaluation import Measured
+from datacards.site.book import SiteRelease
+from datacards.site.evaluation import EvaluationTables
 from flows.show.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, OOD_SCHEMA, PROFILES_SCHEMA
@@ -49,7 +49,7 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
     _check_out(out)
     looked = list(_result_folders([*results, *_workspaces(found)]))
     with ExitStack() as stack:
-        books: list[Book] = []
+        books: list[SiteRelease] = []
         for path in found:
             release = stack.enter_context(open_release(path))
             line("site", f"{release.manifest.name} {release.manifest.version}")
@@ -94,8 +94,8 @@ def _check_out(out: Path) -> None:
         )
 
 
-def _distinct(books: Sequence[Book]) -> None:
-    seen: dict[str, Book] = {}
+def _distinct(books: Sequence[SiteRelease]) -> None:
+    seen: dict[str, SiteRelease] = {}
     for book in books:
         other = seen.setdefault(book.folder.lower(), book)
         if other is not book:
@@ -127,7 +127,7 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
             todo += [(p, depth + 1) for p in inside if p.name not in _OTHER]
 
 
-def _book(release: Any, looked: Sequence[Path]) -> Book:
+def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
     from pipelines.release.query.saved import SAVED
     from pipelines.release.yank import yanked
 
@@ -139,7 +139,7 @@ def _book(release: Any, looked: Sequence[Path]) -> Book:
         table: pa.Table = release.sql(sql, timeout_s=3600.0)
         return table
 
-    return Book(
+    return SiteRelease(
         manifest=manifest,
         ask=ask,
         health=_health(release),
@@ -159,7 +159,7 @@ def _health(release: Any) -> dict[str, pa.Table]:
     from pipelines.curate.health import health
     from pipelines.curate.tasks import model_costs
     from pipelines.release.inside import sealed
-    from schemas import MODELS, Stored
+    from schemas import MODELS, StoredTable
 
     wanted = {
         "queries": "SELECT query_id, source, task, domain FROM queries ORDER BY query_id",
@@ -169,7 +169,7 @@ def _health(release: Any) -> dict[str, pa.Table]:
     for name in ("labels", "responses"):
         if name in release.tables:
             file, known = release.manifest.tables[name].file, release.manifest.files
-            tables[name] = Stored(sealed(release.path, file, known.get(file)))
+            tables[name] = StoredTable(sealed(release.path, file, known.get(file)))
     if None in model_costs(tables).values():
         # Within budgets a model without a cost has no place, and the scores would be about the
         # others alone: without budgets all models are compared.
@@ -185,7 +185,7 @@ def _health(release: Any) -> dict[str, pa.Table]:
     return {**made.tables, "facts": pa.table({"budgeted": [not made.facts["unlimited_budget"]]})}
 
 
-def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
+def _evaluations(release: Any, looked: Sequence[Path]) -> list[EvaluationTables]:
     """Evaluations among the folders whose choices are about this release's questions.
 
     What cannot be read is said and left out: a workspace may hold anybody's results.
@@ -201,7 +201,7 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
         set(release.sql(f"SELECT {name}_id FROM {table}").column(0).to_pylist())
         for name, table in (("query", "queries"), ("model", "models"))
     )
-    found: list[Measured] = []
+    found: list[EvaluationTables] = []
     for folder in folders:
         try:
             found += _evaluation(folder, release.manifest.fingerprint, *own)
@@ -212,7 +212,7 @@ def _evaluations(release: Any, looked: Sequence[Path]) -> list[Measured]:
 
 def _evaluation(
     folder: Path, fingerprint: str, queries: set[str], models: set[str]
-) -> Iterator[Measured]:
+) -> Iterator[EvaluationTables]:
     """The evaluation in a folder, if it is one of this release.
 
     Raises:
@@ -236,7 +236,9 @@ def _evaluation(
         _known(folder, rest, "profiles", "model_id", models)
         _known(folder, rest, "ood", "router", set(metrics.column("router").to_pylist()))
         rest |= {key: said[key] for key in ("facts", "ranking") if key in said}
-        yield Measured(title=f"Evaluation of routers ({folder.name})", metrics=metrics, **rest)
+        yield EvaluationTables(
+            title=f"Evaluation of routers ({folder.name})", metrics=metrics, **rest
+        )
 
 
 def _known(folder: Path, rest: Mapping[str, Any], name: str, column: str, known: set[str]) -> None:

@@ -136,7 +136,7 @@ def _write_csv(table: object, path: Path) -> None:
 
 
 def _cell(value: object) -> object:
-    from schemas.shown import spreadsheet
+    from schemas.untrusted_text import spreadsheet
 
     return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)
 

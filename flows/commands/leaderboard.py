@@ -40,7 +40,7 @@ def command(
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.evaluate.run.predictions import leaderboard
     from pipelines.evaluate.run.written import metrics_table
-    from schemas.shown import spreadsheet
+    from schemas.untrusted_text import spreadsheet
 
     found, releases = {}, {}
     for path in results:

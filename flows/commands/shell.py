@@ -60,7 +60,7 @@ def _run(opened: object, text: str, timeout: float) -> None:
     from pipelines.release.query.answers import to_text
     from pipelines.release.query.saved import SAVED, saved
     from schemas.errors import RouteyardError
-    from schemas.shown import visible
+    from schemas.untrusted_text import visible
 
     assert isinstance(opened, OpenRelease)
     if text == ".tables":

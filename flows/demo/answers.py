@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 from flows.demo.bank import bank
 from flows.demo.models import SimulatedModel
-from flows.demo.question import LETTERS, Question
+from flows.demo.question import LETTERS, BankQuestion
 
 _NORMAL = NormalDist()
 #: Shares of variance: how hard the question is for everyone, how it lies to this
@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\s?\w{1,6}|\s?[^\w\s]|\s")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedAnswer:
     """What the server sends: `text` is None when only `refusal` is set."""
 
     text: str | None
@@ -41,22 +41,24 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def answer(seed: int, model: SimulatedModel, question: Question, sample: int) -> Answer:
+def answer(
+    seed: int, model: SimulatedModel, question: BankQuestion, sample: int
+) -> SimulatedAnswer:
     """The answer of `model` to `question`; right with the planted strength."""
     key = (seed, model.model_id, question.id, sample)
     hidden = int(40 + 360 * uniform(*key, "hidden")) if model.reasons else 0
     if succeeds(seed, model, question, sample):
         right = _say(key, model, question, question.references[0])
-        return Answer(right, "stop", reasoning_tokens=hidden)
+        return SimulatedAnswer(right, "stop", reasoning_tokens=hidden)
     fate, wrong = uniform(*key, "fate"), _wrong(key, question)
     for kind, share in model.failures.items():
         if fate < share:
             return _fail(kind, key, model, question, hidden)
         fate -= share
-    return Answer(_say(key, model, question, wrong), "stop", reasoning_tokens=hidden)
+    return SimulatedAnswer(_say(key, model, question, wrong), "stop", reasoning_tokens=hidden)
 
 
-def succeeds(seed: int, model: SimulatedModel, question: Question, sample: int) -> bool:
+def succeeds(seed: int, model: SimulatedModel, question: BankQuestion, sample: int) -> bool:
     """Whether the answer is meant to be right: true with the planted strength."""
     shared = question.twin_of or question.id
     normal = (
@@ -67,17 +69,17 @@ def succeeds(seed: int, model: SimulatedModel, question: Question, sample: int) 
     return _NORMAL.cdf(normal) < model.strengths[question.task]
 
 
-def small_talk(seed: int, model: SimulatedModel, prompt: str, sample: int) -> Answer:
+def small_talk(seed: int, model: SimulatedModel, prompt: str, sample: int) -> SimulatedAnswer:
     """A stable reply to a prompt that is no question of the bank."""
     words = [w for w in re.findall(r"\w+", prompt[:2000]) if len(w) > 3] or ["that"]
     picked = [
         words[int(uniform(seed, model.model_id, prompt, sample, i) * len(words))]
         for i in range(3 + 4 * model.verbosity)
     ]
-    return Answer(f"I would say it is about {' and '.join(picked)}.", "stop")
+    return SimulatedAnswer(f"I would say it is about {' and '.join(picked)}.", "stop")
 
 
-def _say(key: tuple[object, ...], model: SimulatedModel, question: Question, value: str) -> str:
+def _say(key: tuple[object, ...], model: SimulatedModel, question: BankQuestion, value: str) -> str:
     """`value` in one of the forms that real models use."""
     form = uniform(*key, "form")
     lead = _reasoning(key, model, question)
@@ -94,7 +96,7 @@ def _say(key: tuple[object, ...], model: SimulatedModel, question: Question, val
     return lead + _closing(uniform(*key, "closing"), question, value)
 
 
-def _closing(form: float, question: Question, value: str) -> str:
+def _closing(form: float, question: BankQuestion, value: str) -> str:
     shown = _shown(value, question)
     if question.scorer == "em":
         lead = "Answer:" if form < 0.6 else "**Answer:**" if form < 0.85 else "Final answer:"
@@ -106,11 +108,11 @@ def _closing(form: float, question: Question, value: str) -> str:
     return f"Answer: {value}" if form < 0.85 else f"**Answer: {value}**"
 
 
-def _shown(value: str, question: Question) -> str:
+def _shown(value: str, question: BankQuestion) -> str:
     return f"({value})" if question.scorer == "mcq" else value
 
 
-def _reasoning(key: tuple[object, ...], model: SimulatedModel, question: Question) -> str:
+def _reasoning(key: tuple[object, ...], model: SimulatedModel, question: BankQuestion) -> str:
     if model.verbosity == 0:
         return ""
     given = re.findall(r"\d+(?:\.\d+)?", question.question)[:3]
@@ -130,17 +132,17 @@ def _reasoning(key: tuple[object, ...], model: SimulatedModel, question: Questio
 
 
 def _fail(
-    kind: str, key: tuple[object, ...], model: SimulatedModel, question: Question, hidden: int
-) -> Answer:
+    kind: str, key: tuple[object, ...], model: SimulatedModel, question: BankQuestion, hidden: int
+) -> SimulatedAnswer:
     if kind == "refused":
         said = "I'm sorry, but I can't help with that request."
         if uniform(*key, "refusal") < 0.5:
-            return Answer(None, "stop", refusal=said)
-        return Answer(said, "content_filter")
+            return SimulatedAnswer(None, "stop", refusal=said)
+        return SimulatedAnswer(said, "content_filter")
     if kind == "truncated":
         text = _reasoning(key, model, question) + "To work this out properly, consider that the"
-        return Answer(text, "length", reasoning_tokens=hidden)
-    return Answer(
+        return SimulatedAnswer(text, "length", reasoning_tokens=hidden)
+    return SimulatedAnswer(
         _reasoning(key, model, question)
         + "There is more than one way to look at it, and I would not commit to any of them.",
         "stop",
@@ -148,7 +150,7 @@ def _fail(
     )
 
 
-def _wrong(key: tuple[object, ...], question: Question) -> str:
+def _wrong(key: tuple[object, ...], question: BankQuestion) -> str:
     """A wrong answer of the right kind; popular ones come up more often."""
     luck = uniform(*key, "wrong")
     right = question.references[0]

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from flows.demo import numbers, reasoning, snippets
-from flows.demo.question import Draft, Question, finish
+from flows.demo.question import BankQuestion, Draft, finish
 
 SEED = 20261121
 #: Task → broad field.
@@ -35,13 +35,13 @@ _TWINS = 24
 
 
 @cache
-def bank(seed: int = SEED) -> tuple[Question, ...]:
+def bank(seed: int = SEED) -> tuple[BankQuestion, ...]:
     """All questions, in an order that mixes the tasks.
 
     24 of them repeat another one in other case, spacing or accents (`twin_of`):
     an uncased encoder gives both the same vector.
     """
-    questions: list[Question] = []
+    questions: list[BankQuestion] = []
     for task, drafts in _drafts(seed).items():
         random = Random(f"{seed}/{task}/choices")
         seen: set[str] = set()
@@ -74,7 +74,7 @@ def write(path: str | Path, *, seed: int = SEED) -> Path:
     return target
 
 
-def _row(question: Question) -> str:
+def _row(question: BankQuestion) -> str:
     row = asdict(question)
     # What is planted stays with the bank: the pipeline has to find the twins itself.
     del row["twin_of"]
@@ -113,7 +113,7 @@ def _choices(facts: Mapping[str, Sequence[str]]) -> list[Draft]:
     return [Draft(text, (right,), tuple(wrong)) for text, (right, *wrong) in facts.items()]
 
 
-def _twins(questions: Sequence[Question], random: Random) -> list[Question]:
+def _twins(questions: Sequence[BankQuestion], random: Random) -> list[BankQuestion]:
     accented = [q for q in questions if "ã" in q.question]
     others = [q for q in questions if q.task in _TWINNED and q not in accented]
     chosen = accented + random.sample(others, _TWINS - len(accented))

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from flows.demo.answers import Answer, answer, small_talk, tokens, uniform
+from flows.demo.answers import SimulatedAnswer, answer, small_talk, tokens, uniform
 from flows.demo.bank import SEED, bank
 from flows.demo.models import SimulatedModel, pool
-from flows.demo.question import Question
+from flows.demo.question import BankQuestion
 
 CREATED = 1_767_225_600  # a fixed day: nothing the server says depends on the clock
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What goes back: status, body, headers, seconds to wait, and what it answered."""
 
     status: int
@@ -46,9 +46,9 @@ class SimulatedPool:
     answered: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
     at_once: int = 0
     most_at_once: int = 0
-    _found: dict[str, Question | None] = field(default_factory=dict)
+    _found: dict[str, BankQuestion | None] = field(default_factory=dict)
 
-    def complete(self, request: Any) -> Reply:
+    def complete(self, request: Any) -> HttpReply:
         """One chat completion request → reply; malformed requests get a 400."""
         if not isinstance(request, dict):
             return _refuse(400, "the body must be a JSON object", "invalid_request_error")
@@ -84,7 +84,7 @@ class SimulatedPool:
         spoken = max(len(tokens(a.text or "")) + a.reasoning_tokens // 8 for a in said)
         jitter = 0.7 + 0.6 * uniform(*key, "latency")
         wait = (model.first_token_ms + model.token_ms * spoken) * jitter / 1000 * self.latency
-        return Reply(200, body, (), wait, key)
+        return HttpReply(200, body, (), wait, key)
 
     def models(self) -> dict[str, Any]:
         """What is served, with prices."""
@@ -107,7 +107,7 @@ class SimulatedPool:
             "answered": nested(self.answered),
         }
 
-    def _recognise(self, prompt: str) -> Question | None:
+    def _recognise(self, prompt: str) -> BankQuestion | None:
         """The question that a prompt contains: the longest, so that no part wins over a whole."""
         if prompt not in self._found:
             inside = [q for q in bank(self.bank_seed) if q.question in prompt]
@@ -115,7 +115,7 @@ class SimulatedPool:
             self._found[prompt] = best
         return self._found[prompt]
 
-    def _fault(self, model: SimulatedModel, key: tuple[str, str, int]) -> Reply | None:
+    def _fault(self, model: SimulatedModel, key: tuple[str, str, int]) -> HttpReply | None:
         """Some questions fail at first; asking again helps."""
         luck = uniform(self.seed, *key, "fault")
         if self.asked[key] > (2 if uniform(self.seed, *key, "stubborn") < 0.3 else 1):
@@ -131,7 +131,7 @@ class SimulatedPool:
         self,
         model: SimulatedModel,
         key: tuple[str, str, int],
-        said: list[Answer],
+        said: list[SimulatedAnswer],
         prompt: str,
         request: Mapping[str, Any],
     ) -> dict[str, Any]:
@@ -190,8 +190,8 @@ def price_list() -> dict[str, Any]:
 
 def _refuse(
     status: int, message: str, kind: str, headers: tuple[tuple[str, str], ...] = ()
-) -> Reply:
-    return Reply(status, {"error": {"message": message, "type": kind, "code": status}}, headers)
+) -> HttpReply:
+    return HttpReply(status, {"error": {"message": message, "type": kind, "code": status}}, headers)
 
 
 def _last_user_message(messages: Any) -> str | None:
@@ -206,19 +206,19 @@ def _last_user_message(messages: Any) -> str | None:
     return None
 
 
-def _cut(said: Answer, limit: int | None) -> Answer:
+def _cut(said: SimulatedAnswer, limit: int | None) -> SimulatedAnswer:
     """The answer within `limit` tokens, hidden reasoning included."""
     pieces = tokens(said.text or "")
     if limit is None or said.reasoning_tokens + len(pieces) <= limit:
         return said
     hidden = min(said.reasoning_tokens, limit)
-    return Answer("".join(pieces[: limit - hidden]), "length", reasoning_tokens=hidden)
+    return SimulatedAnswer("".join(pieces[: limit - hidden]), "length", reasoning_tokens=hidden)
 
 
 def _logprobs(
     model: SimulatedModel,
     key: tuple[str, str, int],
-    said: Answer,
+    said: SimulatedAnswer,
     request: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     if not request.get("logprobs"):

@@ -12,7 +12,7 @@ LETTERS = "ABCDEFGH"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BankQuestion:
     """A question with its gold answer.
 
     Attributes:
@@ -39,7 +39,7 @@ class Draft:
     wrong: tuple[str, ...] = ()
 
 
-def finish(draft: Draft, *, id: str, task: str, domain: str, random: Random) -> Question:
+def finish(draft: Draft, *, id: str, task: str, domain: str, random: Random) -> BankQuestion:
     """The question of a draft; choices are shuffled with `random`.
 
     A draft with wrong choices is multiple choice, one whose only answer is a
@@ -49,9 +49,9 @@ def finish(draft: Draft, *, id: str, task: str, domain: str, random: Random) -> 
         choices = [draft.answers[0], *draft.wrong]
         random.shuffle(choices)
         letter = LETTERS[choices.index(draft.answers[0])]
-        return Question(id, task, domain, "mcq", draft.text, (letter,), tuple(choices))
+        return BankQuestion(id, task, domain, "mcq", draft.text, (letter,), tuple(choices))
     scorer: Scorer = "numeric" if _is_number(draft.answers[0]) else "em"
-    return Question(id, task, domain, scorer, draft.text, draft.answers)
+    return BankQuestion(id, task, domain, scorer, draft.text, draft.answers)
 
 
 def _is_number(text: str) -> bool:

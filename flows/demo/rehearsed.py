@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from flows.demo.agents import act, calls
-from flows.demo.answers import Answer, uniform
-from flows.demo.completions import Reply, SimulatedPool, _last_user_message, _refuse
+from flows.demo.answers import SimulatedAnswer, uniform
+from flows.demo.completions import HttpReply, SimulatedPool, _last_user_message, _refuse
 from flows.demo.models import SimulatedModel
 from flows.demo.server import serve, serving, watch_parent
 
@@ -35,7 +35,7 @@ class RehearsedPool(SimulatedPool):
     bank: list[Mapping[str, Any]] = field(default_factory=list)
     _rows: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
-    def complete(self, request: Any) -> Reply:
+    def complete(self, request: Any) -> HttpReply:
         """One chat completion; malformed requests get a 400."""
         if not isinstance(request, dict):
             return _refuse(400, "the body must be a JSON object", "invalid_request_error")
@@ -50,11 +50,13 @@ class RehearsedPool(SimulatedPool):
         row = self._known(prompt)
         key = (model, prompt[:200], int(seed))
         self.asked[key] += 1
-        said = [Answer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)]
+        said = [
+            SimulatedAnswer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)
+        ]
         body = self._body(_simulated(model), key, said, prompt, request)
-        return Reply(200, {**body, "model": model}, (), 0.0, key)
+        return HttpReply(200, {**body, "model": model}, (), 0.0, key)
 
-    def _step(self, model: str, request: Mapping[str, Any], seed: int) -> Reply:
+    def _step(self, model: str, request: Mapping[str, Any], seed: int) -> HttpReply:
         """A step of an agent: a search, or an answer. `tool_choice: none` leaves it no search."""
         messages = request["messages"]
         asked = next((m["content"] for m in messages if m.get("role") == "user"), "")
@@ -64,13 +66,13 @@ class RehearsedPool(SimulatedPool):
         told = "\n".join(str(m.get("content")) for m in messages)
         key = (model, f"{len(messages)}:{asked}"[:200], seed)
         self.asked[key] += 1
-        said = [Answer(query or text, "stop")]
+        said = [SimulatedAnswer(query or text, "stop")]
         body = self._body(_simulated(model), key, said, told, request)
         if query is not None:
             choice = body["choices"][0]
             choice["message"] |= {"content": None, "tool_calls": calls(query)}
             choice["finish_reason"] = "tool_calls"
-        return Reply(200, {**body, "model": model}, (), 0.0, key)
+        return HttpReply(200, {**body, "model": model}, (), 0.0, key)
 
     def _known(self, prompt: str) -> Mapping[str, Any] | None:
         if prompt not in self._rows:

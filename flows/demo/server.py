@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from flows.demo.answers import tokens
-from flows.demo.completions import Reply, SimulatedPool
+from flows.demo.completions import HttpReply, SimulatedPool
 
 _MOST_BYTES = 4_000_000
 
@@ -33,7 +33,7 @@ class Served(Protocol):
     most_at_once: int
     answered: dict[tuple[str, str, int], int]
 
-    def complete(self, request: Any) -> Reply | asyncio.Future[Reply]:
+    def complete(self, request: Any) -> HttpReply | asyncio.Future[HttpReply]:
         """One chat completion, now or when it is made."""
 
     def models(self) -> dict[str, Any]:
@@ -122,21 +122,21 @@ class Connection(asyncio.Protocol):
         else:
             self._wait(reply, request)
 
-    def _made(self, request: Any, made: asyncio.Future[Reply]) -> None:
+    def _made(self, request: Any, made: asyncio.Future[HttpReply]) -> None:
         if fault := made.exception():
             error = {"message": f"{type(fault).__name__}: {fault}"}
-            self._wait(Reply(500, {"error": error}), request)
+            self._wait(HttpReply(500, {"error": error}), request)
         else:
             self._wait(made.result(), request)
 
-    def _wait(self, reply: Reply, request: Any) -> None:
+    def _wait(self, reply: HttpReply, request: Any) -> None:
         send = partial(self._answer, reply, request)
         if reply.wait_s > 0:
             asyncio.get_running_loop().call_later(reply.wait_s, send)
         else:
             send()
 
-    def _answer(self, reply: Reply, request: Any) -> None:
+    def _answer(self, reply: HttpReply, request: Any) -> None:
         self.served.at_once -= 1
         if self.transport is None or self.transport.is_closing():
             return  # the client went away; nothing was answered
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._next)
 
 
-def _events(reply: Reply, include_usage: bool) -> bytes:
+def _events(reply: HttpReply, include_usage: bool) -> bytes:
     """A completion as server-sent events, one token each."""
     body = {k: v for k, v in reply.body.items() if k not in ("choices", "usage")}
     body["object"] = "chat.completion.chunk"

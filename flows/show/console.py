@@ -17,7 +17,7 @@ from rich.text import Text
 
 from flows.show.visible import Visible
 from flows.workspace.stage_folders import PROBING
-from schemas.shown import visible
+from schemas.untrusted_text import visible
 
 
 class Said(Console):

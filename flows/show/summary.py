@@ -10,9 +10,9 @@ from rich.table import Table
 
 from datacards.losses import causes, sentence
 from pipelines.evaluate.core import few
-from schemas import shown
+from schemas import untrusted_text
 from schemas.leaks import looked_for_duplicates
-from schemas.stored import Stored
+from schemas.stored import StoredTable
 
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
@@ -112,7 +112,7 @@ def _losses(release: Path) -> list[dict[str, Any]]:
     """Why pairs have no label, counted over the release's own tables."""
     names = ("queries", "models", "labels", "responses", "verdicts", "outcomes")
     files = {name: release / "data" / f"{name}.parquet" for name in names}
-    return causes({name: Stored(path) for name, path in files.items() if path.is_file()})
+    return causes({name: StoredTable(path) for name, path in files.items() if path.is_file()})
 
 
 def _notes(release: Path) -> list[str]:
@@ -129,10 +129,10 @@ def markdown(release: Path) -> str:
     """The summary as Markdown, for a Prefect artifact."""
     said = figures(release)
     lines = [f"**{release.parent.name} {release.name}**", ""]
-    lines += [f"- {shown.prose(text)}" for text in _facts(said)]
+    lines += [f"- {untrusted_text.prose(text)}" for text in _facts(said)]
     lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {shown.markdown(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {untrusted_text.markdown(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
         f"| {_money(row['cost_usd'])} |"
         for row in said["per_model"]
     ]

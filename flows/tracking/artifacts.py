@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.tracking.run import artifact_key, tracked
-from schemas.shown import fenced, markdown, one_line
+from schemas.untrusted_text import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
 

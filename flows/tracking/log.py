@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from schemas.errors import RouteyardError
-from schemas.shown import visible
+from schemas.untrusted_text import visible
 
 
 def log(

@@ -17,7 +17,7 @@ from flows.tracking.run import tracked
 from pipelines.errors import BadInput
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import Limits
+from schemas.recipe.collect import RateLimits
 
 LEDGER = "ROUTEYARD_LEDGER"
 COLLECTORS = "ROUTEYARD_COLLECTORS"
@@ -73,7 +73,7 @@ def share(pool: Pool, collect: Collect, seats: int) -> tuple[Pool, Collect]:
     )
 
 
-def part(limits: Limits, seats: int) -> Limits:
+def part(limits: RateLimits, seats: int) -> RateLimits:
     """One of `seats` equal shares."""
     if limits.concurrency < seats:
         raise BadInput(

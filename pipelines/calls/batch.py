@@ -33,7 +33,7 @@ from pipelines.calls.wire.address import address_of
 from pipelines.calls.wire.body import Patience
 from pipelines.ledger.attempt import Attempt, is_billed
 from pipelines.ledger.ledger import AnswerKey, Ledger
-from schemas.recipe.collect import Batch
+from schemas.recipe.collect import BatchSettings
 
 _ENDED = ("completed", "failed", "expired", "cancelled")
 #: Attempts per append.
@@ -47,7 +47,7 @@ async def ask_in_batches(
     after: int,
     run: str,
     purse: Purse,
-    batch: Batch,
+    batch: BatchSettings,
     purpose: str = "collect",
     patience: Patience | None = None,
     on_progress: OnProgress | None = None,
@@ -94,7 +94,7 @@ class _Batches:
         run: str,
         purpose: str,
         purse: Purse,
-        settings: Batch,
+        settings: BatchSettings,
         on_stored: OnStored | None,
     ) -> None:
         self.lanes = {lane.model_id: lane for lane in lanes}

@@ -13,7 +13,7 @@ from pipelines.calls.pricing import Price
 from pipelines.calls.progress import Tally
 from pipelines.calls.reply import Fault, Reply
 from pipelines.calls.request import Request
-from schemas.recipe.collect import Limits, Retry
+from schemas.recipe.collect import RateLimits, Retry
 from schemas.recipe.pool import Provider
 
 #: Attempts that find nobody at the address before a model that never answered is paused.
@@ -51,7 +51,7 @@ class Lane:
     requests: Iterator[Request]
     wanted: int
     before: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: RateLimits = field(default_factory=RateLimits)
     price: Price = field(default_factory=Price)
     max_tokens: int | None = None
     unusable: Callable[[Reply], Fault | None] | None = None

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import deque
 
-from schemas.recipe.collect import Limits
+from schemas.recipe.collect import RateLimits
 
 
 class Window:
@@ -98,7 +98,7 @@ class Rate:
 class Gate:
     """What one model or one provider lets through."""
 
-    def __init__(self, limits: Limits, *, adaptive: bool) -> None:
+    def __init__(self, limits: RateLimits, *, adaptive: bool) -> None:
         self.window = Window(limits.concurrency, adaptive=adaptive)
         self._requests = Rate(limits.requests_per_minute) if limits.requests_per_minute else None
         self._tokens = Rate(limits.tokens_per_minute) if limits.tokens_per_minute else None

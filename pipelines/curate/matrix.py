@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.parts import parts, positions
-from schemas import Stored
+from schemas import StoredTable
 
 Bools = NDArray[np.bool_]
 
@@ -47,7 +47,7 @@ class LabelMatrix:
 
 
 def label_matrix(
-    tables: Mapping[str, pa.Table | Stored], *, where: str, kinds: Sequence[str] = ("real",)
+    tables: Mapping[str, pa.Table | StoredTable], *, where: str, kinds: Sequence[str] = ("real",)
 ) -> LabelMatrix:
     """The matrix of the models of the given kinds over all queries.
 
@@ -96,5 +96,5 @@ def accuracy(right: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.f
     return out
 
 
-def _whole(table: pa.Table | Stored) -> pa.Table:
+def _whole(table: pa.Table | StoredTable) -> pa.Table:
     return table if isinstance(table, pa.Table) else table.read()

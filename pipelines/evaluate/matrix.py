@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.large.room import blocks, room
 from pipelines.parts import parts, positions, positions_within
-from schemas import OUTCOMES, Stored
+from schemas import OUTCOMES, StoredTable
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Outcomes:
 
 
 def read_outcomes(
-    outcomes: pa.Table | Stored, query_ids: pa.Array, model_ids: pa.Array
+    outcomes: pa.Table | StoredTable, query_ids: pa.Array, model_ids: pa.Array
 ) -> Outcomes:
     """Matrices of the queries (ids in order) and models named; rows of others are left out.
 
@@ -88,7 +88,7 @@ def read_outcomes(
     out: dict[str, Floats] = {name: room(shape, fill=np.nan) for name in names}
     decided = contested = said = unreadable = 0
     answered = False
-    if isinstance(outcomes, Stored):
+    if isinstance(outcomes, StoredTable):
         OUTCOMES.conform(outcomes.schema.empty_table(), where=str(outcomes.path))
     for part in parts(outcomes, _IDS + _VALUES):
         rows = positions_within(part.column("query_id"), query_ids)

@@ -21,24 +21,24 @@ from pipelines.large.fits import check_fits
 from pipelines.large.room import room
 from pipelines.parts import parts, positions_within
 from pipelines.routers.base import Floats
-from schemas import SPLITS, Stored
-from schemas.stored import Stores
+from schemas import SPLITS, StoredTable
+from schemas.stored import TableStore
 
 #: Tables that are read where they lie.
 _IN_PARTS = ("queries", "splits", "outcomes", "verdicts", "embeddings")
 
 
 def from_tables(
-    queries: pa.Table | Stored,
+    queries: pa.Table | StoredTable,
     models: pa.Table,
     labels: pa.Table | None = None,
     responses: pa.Table | None = None,
-    embeddings: pa.Table | Stored | None = None,
-    splits: pa.Table | Stored | None = None,
+    embeddings: pa.Table | StoredTable | None = None,
+    splits: pa.Table | StoredTable | None = None,
     duplicates: pa.Table | None = None,
     *,
-    outcomes: pa.Table | Stored | None = None,
-    verdicts: pa.Table | Stored | None = None,
+    outcomes: pa.Table | StoredTable | None = None,
+    verdicts: pa.Table | StoredTable | None = None,
     model_splits: pa.Table | None = None,
     signals: pa.Table | None = None,
     entropies: pa.Table | None = None,
@@ -137,12 +137,12 @@ def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     given: dict[str, Any] = {}
     for name in sorted(names & set(tables)):
         on_disk = None
-        if name in _IN_PARTS and isinstance(tables, Stores):
-            on_disk = cast(Stores, tables).stored(name)
+        if name in _IN_PARTS and isinstance(tables, TableStore):
+            on_disk = cast(TableStore, tables).stored(name)
         given[name] = tables[name] if on_disk is None else on_disk
-    if isinstance(given["queries"], Stored):
+    if isinstance(given["queries"], StoredTable):
         vectors = given.get("embeddings")
-        width = width_of(vectors) if isinstance(vectors, Stored) else 0
+        width = width_of(vectors) if isinstance(vectors, StoredTable) else 0
         check_fits(given["queries"].num_rows, given["models"].num_rows, width, whole=whole)
     return from_tables(**given)
 
@@ -171,11 +171,13 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
 
 
-def _splits(splits: pa.Table | Stored | None, query_ids: pa.Array) -> dict[str, NDArray[np.str_]]:
+def _splits(
+    splits: pa.Table | StoredTable | None, query_ids: pa.Array
+) -> dict[str, NDArray[np.str_]]:
     found: dict[str, NDArray[np.str_]] = {}
     if splits is None:
         return found
-    if isinstance(splits, Stored):
+    if isinstance(splits, StoredTable):
         SPLITS.conform(splits.schema.empty_table(), where=str(splits.path))
     for part in parts(splits, ["scheme", "query_id", "split"]):
         at = positions_within(part.column("query_id"), query_ids)
@@ -227,8 +229,8 @@ def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, 
 
 
 def _samples(
-    verdicts: pa.Table | Stored | None,
-    labels: pa.Table | Stored | None,
+    verdicts: pa.Table | StoredTable | None,
+    labels: pa.Table | StoredTable | None,
     query_ids: pa.Array,
     model_ids: pa.Array,
 ) -> Floats | None:
@@ -257,8 +259,8 @@ def _samples(
     return flat.reshape(len(query_ids), m, n_samples)
 
 
-def _some(table: pa.Table | Stored, columns: list[str]) -> pa.Table:
-    return table.read(columns) if isinstance(table, Stored) else table.select(columns)
+def _some(table: pa.Table | StoredTable, columns: list[str]) -> pa.Table:
+    return table.read(columns) if isinstance(table, StoredTable) else table.select(columns)
 
 
 def _share(labels: pa.Table, column: str) -> float | None:

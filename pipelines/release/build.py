@@ -21,7 +21,7 @@ from pipelines.release.tables import IN_DATABASE, contract_of, released_names
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import Withheld
 from pipelines.release.written import Streamed, write_table
-from schemas import Stored
+from schemas import StoredTable
 from schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 
 
@@ -29,7 +29,7 @@ class RenderCard(Protocol):
     """Text of `README.md`; `datacards.card.render` is one."""
 
     def __call__(
-        self, tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]
+        self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
     ) -> str: ...
 
 
@@ -37,7 +37,7 @@ class RenderFiles(Protocol):
     """Further files of the release, by path; `datacards.files.render` is one."""
 
     def __call__(
-        self, tables: Mapping[str, pa.Table | Stored], facts: Mapping[str, Any]
+        self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
     ) -> Mapping[str, bytes]: ...
 
 
@@ -96,7 +96,7 @@ def write_release(
     with staging(target) as folder:
         entries, released = _write_tables(given, sources, folder)
         entries["outcomes"], summaries = derive(released, folder)
-        released["outcomes"] = Stored(folder / entries["outcomes"].file)
+        released["outcomes"] = StoredTable(folder / entries["outcomes"].file)
         entries = {table: entries[table] for table in released_names(list(entries))}
         released = {table: released[table] for table in entries}
         facts: dict[str, Any] = {
@@ -158,7 +158,7 @@ def write_release(
 
 def _write_tables(
     given: Mapping[str, pa.Table | Streamed], sources: Sequence[Mapping[str, Any]], folder: Path
-) -> tuple[dict[str, TableEntry], dict[str, pa.Table | Stored]]:
+) -> tuple[dict[str, TableEntry], dict[str, pa.Table | StoredTable]]:
     """Write every table; small ones come back in memory, large ones as where they lie."""
     for table in given:
         if table not in released_names([table]):
@@ -168,11 +168,11 @@ def _write_tables(
     parts = [queries] if isinstance(queries, pa.Table) else queries.parts()
     withheld = Withheld.of(parts, sources)
     entries: dict[str, TableEntry] = {}
-    released: dict[str, pa.Table | Stored] = {}
+    released: dict[str, pa.Table | StoredTable] = {}
     for name in released_names(list(given)):
         change = partial(withheld.replace, name) if withheld else None
         entries[name], whole = write_table(contract_of(name), given[name], folder, change=change)
-        released[name] = Stored(folder / entries[name].file) if whole is None else whole
+        released[name] = StoredTable(folder / entries[name].file) if whole is None else whole
     return entries, released
 
 

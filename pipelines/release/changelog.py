@@ -9,7 +9,7 @@ from pipelines.release.diff import Diff, diff_releases
 from pipelines.release.manifest import read_manifest
 from pipelines.release.versions import existing
 from pipelines.release.yank import yanked
-from schemas.shown import markdown
+from schemas.untrusted_text import markdown
 
 _SHOWN = 5
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pipelines.io.files import sha256
 from pipelines.release.fingerprint import Content, combine
 from pipelines.release.tables import IN_DATABASE, contract_of, order_of
-from schemas import Stored
+from schemas import StoredTable
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.
@@ -50,7 +50,7 @@ _BATCH = 1 << 16
 
 
 def write_database(
-    tables: Mapping[str, pa.Table | Stored],
+    tables: Mapping[str, pa.Table | StoredTable],
     path: Path,
     *,
     outcomes: Path,
@@ -121,9 +121,9 @@ def _labels(outcomes: Path) -> pa.RecordBatchReader:
 
 
 def _create(
-    connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader | Stored, sql: str
+    connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader | StoredTable, sql: str
 ) -> None:
-    if isinstance(rows, Stored):
+    if isinstance(rows, StoredTable):
         rows = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
     connection.register("incoming", rows)
     connection.execute(f"CREATE TABLE {name} AS {sql}")

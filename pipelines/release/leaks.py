@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.release.inside import sealed
-from schemas import Stored
+from schemas import StoredTable
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest
 
@@ -20,10 +20,10 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     if "splits" not in manifest.tables or "queries" not in manifest.tables:
         return []
 
-    def stored(name: str) -> Stored:
+    def stored(name: str) -> StoredTable:
         file = manifest.tables[name].file
         path = sealed(release, file, manifest.files.get(file))
-        return Stored(bounded(path, RELEASED))
+        return StoredTable(bounded(path, RELEASED))
 
     groups = None
     if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):

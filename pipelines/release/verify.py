@@ -18,7 +18,7 @@ from pipelines.release.checks.tables import REFERENCES, Tables, check_references
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.signature import check_signature
 from pipelines.release.yank import check_mark
-from schemas import Stored
+from schemas import StoredTable
 
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 
@@ -26,7 +26,7 @@ __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 def verify_release(
     release: Path,
     *,
-    render_card: Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str],
+    render_card: Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str],
     signer: str | None = None,
 ) -> list[Finding]:
     """Everything that is wrong with a release; an empty list means it holds.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.contract import Column, Contract, Rule
+from schemas.contract import Column, Contract, RowRule
 
 TUNED = Contract(
     name="tuned",
@@ -26,5 +26,5 @@ TUNED = Contract(
         Column("query_id", pa.string(), "question of the test split"),
         Column("model_id", pa.string(), "model that is asked, cost disregarded"),
     ),
-    rules=(Rule("sizes_are_positive", "parameters >= 0 AND train_rows > 0"),),
+    rules=(RowRule("sizes_are_positive", "parameters >= 0 AND train_rows > 0"),),
 )

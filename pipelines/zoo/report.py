@@ -13,7 +13,7 @@ import pyarrow as pa
 from pipelines.errors import BadInput
 from pipelines.io.files import short_text
 from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
-from schemas.shown import markdown as shown
+from schemas.untrusted_text import markdown as shown
 
 #: Bytes of a `zoo.json` of somebody else's: a row takes about a hundred.
 _MOST = 10_000_000

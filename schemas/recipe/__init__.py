@@ -8,7 +8,7 @@ from schemas.recipe.base import Name, Strict
 from schemas.recipe.collect import Collect, Recorded, RecordedFields
 from schemas.recipe.label import Label, Policy
 from schemas.recipe.pool import Model, Pool, Provider
-from schemas.recipe.release import Paper, Parts, Release, Split, Waiver
+from schemas.recipe.release import Parts, Release, ReproducedPaper, Split, Waiver
 from schemas.recipe.secrets import refuse_secrets
 from schemas.recipe.source import Fields, Source
 
@@ -95,7 +95,6 @@ __all__ = [
     "Fields",
     "Label",
     "Model",
-    "Paper",
     "Parts",
     "Policy",
     "Pool",
@@ -104,6 +103,7 @@ __all__ = [
     "Recorded",
     "RecordedFields",
     "Release",
+    "ReproducedPaper",
     "Source",
     "Split",
     "Waiver",

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from schemas.errors import did_you_mean
-from schemas.shown import visible
+from schemas.untrusted_text import visible
 
 #: Bytes of a name: with what is put before and behind it, it still names a file.
 LONGEST_NAME = 200

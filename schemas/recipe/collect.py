@@ -64,7 +64,7 @@ class Recorded(Strict):
     fields: RecordedFields
 
 
-class Limits(Strict):
+class RateLimits(Strict):
     """What a provider or a model may be asked at once and per minute."""
 
     #: Calls in flight at most; the adaptive window moves between 1 and this.
@@ -153,7 +153,7 @@ class Informative(Strict):
     seed: int = 0
 
 
-class Batch(Strict):
+class BatchSettings(Strict):
     """Batch endpoints (`/v1/files`, `/v1/batches`) instead of one call per answer."""
 
     requests_per_batch: int = Field(default=5000, ge=1, le=50_000)
@@ -226,7 +226,7 @@ class Collect(Strict):
         default=Unanswered(), exclude_if=lambda given: given == Unanswered()
     )
     #: Limits of each model that states none of its own.
-    limits: Limits = Limits()
+    limits: RateLimits = RateLimits()
     retry: Retry = Retry()
     budget: Budget = Budget()
     coverage: Coverage = Coverage()
@@ -241,7 +241,7 @@ class Collect(Strict):
     )
     #: Questions are answered in several steps, by an agent that may search.
     agent: Agent | None = Field(default=None, exclude_if=lambda given: given is None)
-    batch: Batch = Batch()
+    batch: BatchSettings = BatchSettings()
     metering: Metering = Metering()
     canary: Canary = Canary()
 

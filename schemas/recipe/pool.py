@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from schemas.errors import did_you_mean
 from schemas.recipe.agent import Relay
 from schemas.recipe.base import Name, Strict
-from schemas.recipe.collect import Limits, Parameter
+from schemas.recipe.collect import Parameter, RateLimits
 from schemas.recipe.secrets import check_name, refuse_secrets
 
 _ASKS = ("prompt", "question")
@@ -35,7 +35,7 @@ class Model(Strict):
     simulated: bool = False
     #: Path of a `tokenizer.json`, for exact token counts before anything is sent.
     tokenizer: str | None = None
-    limits: Limits | None = None
+    limits: RateLimits | None = None
     #: Answers asked of this model for each question, in place of `collect.samples`.
     samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=lambda given: given is None)
     #: System message of this model in place of `collect.system`; empty for none.
@@ -89,7 +89,7 @@ class Provider(Strict):
     #: True where one request may ask for `n` answers.
     supports_n: bool = False
     #: Limits of all its models together.
-    limits: Limits = Limits(concurrency=1024)
+    limits: RateLimits = RateLimits(concurrency=1024)
 
     @field_validator("api_key_env")
     @classmethod

@@ -50,7 +50,7 @@ class Split(Strict):
         return self
 
 
-class Paper(Strict):
+class ReproducedPaper(Strict):
     """The paper whose benchmark a recipe rebuilds, and what is not as in the paper."""
 
     title: str
@@ -80,7 +80,7 @@ class Release(Strict):
     #: Digital object identifier of this version, such as `10.57967/hf/1234`.
     doi: str | None = Field(default=None, pattern=r"^10\.\d{4,9}/\S+$")
     #: The paper this benchmark follows; the card names it and lists the differences.
-    paper: Paper | None = None
+    paper: ReproducedPaper | None = None
     known_issues: list[str] = Field(default_factory=list)
     datasheet: dict[str, str] = Field(default_factory=dict)
     waivers: list[Waiver] = Field(default_factory=list)

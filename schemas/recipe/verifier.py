@@ -11,7 +11,7 @@ from schemas.recipe.collect import Retry
 from schemas.recipe.pool import Provider
 
 
-class Served(Strict):
+class ServedModel(Strict):
     """A model that gives verdicts, how it is asked, and what it costs."""
 
     #: Name after the colon: `xverify:<name>`, `judge:<name>`.
@@ -36,7 +36,7 @@ class Served(Strict):
         return self.endpoint_model or self.name
 
 
-class Verifier(Served):
+class Verifier(ServedModel):
     """xVerify behind an OpenAI-compatible endpoint.
 
     The xVerify models (0.5B-I, 3B-Ia, 8B-I, 9B-C) are licensed CC BY-NC-ND 4.0:
@@ -48,7 +48,7 @@ class Verifier(Served):
     top_p: float = 0.7
 
 
-class Judge(Served):
+class Judge(ServedModel):
     """A language model that judges answers.
 
     `rating`: `lowest` (1 or 0) to 10, correct from `correct_from`. `relative`: correct when rated

@@ -18,7 +18,7 @@ from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Limits
+from schemas.recipe.collect import Collect, RateLimits
 from schemas.recipe.pool import Model, Pool, Provider
 
 
@@ -36,7 +36,7 @@ def pool(base_url: str, models: int) -> Pool:
 
 def main() -> None:
     base_url, path, acknowledged, n, models, concurrency = sys.argv[1:]
-    settings = Collect(limits=Limits(concurrency=int(concurrency)))
+    settings = Collect(limits=RateLimits(concurrency=int(concurrency)))
     out = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def stored(rows: Sequence[Attempt]) -> None:

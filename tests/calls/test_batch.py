@@ -13,7 +13,7 @@ from pipelines.collect.collect import acollect, collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Batch, Budget, Collect, Unanswered
+from schemas.recipe.collect import BatchSettings, Budget, Collect, Unanswered
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
@@ -90,7 +90,10 @@ class Batches(Loopback):
 
 
 def settings(**changes: Any) -> Collect:
-    given = {"transport": "batch", "batch": Batch(requests_per_batch=4, poll_s=0.02)} | changes
+    given = {
+        "transport": "batch",
+        "batch": BatchSettings(requests_per_batch=4, poll_s=0.02),
+    } | changes
     return Collect(**given)
 
 

@@ -23,7 +23,7 @@ from pipelines.label.served.judge import judge
 from pipelines.label.served.xverify import verify
 from pipelines.ledger.sqlite import SqliteLedger
 from pipelines.metering.price_tables import fetch_prices
-from schemas.recipe.collect import Batch, Collect, Retry
+from schemas.recipe.collect import BatchSettings, Collect, Retry
 from schemas.recipe.pool import Model, Pool, Provider
 from schemas.recipe.verifier import Judge, Verifier
 from tests.calls.echo import Echo, forms
@@ -77,7 +77,7 @@ def asked(server: Echo, ledger: SqliteLedger) -> list[Any]:
     for changes in (
         {"logprobs": True},
         {"stream": True, "temperature": 0.5},
-        {"transport": "batch", "temperature": 0.7, "batch": Batch(poll_s=0.02)},
+        {"transport": "batch", "temperature": 0.7, "batch": BatchSettings(poll_s=0.02)},
     ):
         made = plan(prompts, pool, Collect(retry=ONCE, **changes), ledger)  # type: ignore[arg-type]
         told.append(collect(made, ledger))

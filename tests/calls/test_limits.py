@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.calls.client import retry_after
 from pipelines.calls.limits import Gate, Rate, Window
-from schemas.recipe.collect import Limits
+from schemas.recipe.collect import RateLimits
 
 
 def fill(window: Window, calls: int) -> int:
@@ -89,7 +89,7 @@ def test_a_rate_spreads_requests_evenly() -> None:
 
 
 def test_an_estimate_of_tokens_is_corrected() -> None:
-    gate = Gate(Limits(tokens_per_minute=60_000), adaptive=True)  # a thousand a second
+    gate = Gate(RateLimits(tokens_per_minute=60_000), adaptive=True)  # a thousand a second
     assert gate.delay(5000) == 0
     gate.correct(5000, 1000)
     assert gate.delay(1) == 0  # 1000 of the second's 1000 are used, not 5000
@@ -99,7 +99,7 @@ def test_an_estimate_of_tokens_is_corrected() -> None:
 
 def test_requests_per_minute_by_the_clock() -> None:
     async def story() -> float:
-        gate = Gate(Limits(requests_per_minute=1200), adaptive=True)
+        gate = Gate(RateLimits(requests_per_minute=1200), adaptive=True)
         started = time.monotonic()
         for _ in range(40):
             await asyncio.sleep(gate.delay(0))

@@ -12,7 +12,7 @@ from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Limits
+from schemas.recipe.collect import Collect, RateLimits
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Loopback, answer, completion
 
@@ -38,7 +38,7 @@ def test_what_it_raises_ends_the_run_and_is_raised(tmp_path: Path, error: BaseEx
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
         made = plan(
-            queries(40), pool(server.base_url, 1), Collect(limits=Limits(concurrency=2)), ledger
+            queries(40), pool(server.base_url, 1), Collect(limits=RateLimits(concurrency=2)), ledger
         )
         # It waited for ever.
         thread = threading.Thread(target=run, daemon=True)

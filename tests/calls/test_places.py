@@ -12,7 +12,7 @@ import pytest
 from pipelines.collect.collect import collect
 from pipelines.collect.plan import plan
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Limits
+from schemas.recipe.collect import Collect, RateLimits
 from schemas.recipe.pool import Provider
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Loopback, answer, completion
@@ -39,10 +39,10 @@ def test_no_more_is_asked_than_fits_while_a_commit_lasts(
         SqliteLedger(tmp_path / "ledger.sqlite") as ledger,
     ):
         servers = [
-            Provider(name="p", base_url=server.base_url, limits=Limits(concurrency=provider))
+            Provider(name="p", base_url=server.base_url, limits=RateLimits(concurrency=provider))
         ]
         models = pool(server.base_url, 2).model_copy(update={"providers": servers})
-        made = plan(queries(40), models, Collect(limits=Limits(concurrency=model)), ledger)
+        made = plan(queries(40), models, Collect(limits=RateLimits(concurrency=model)), ledger)
         run = threading.Thread(target=collect, args=(made, ledger))
         run.start()
         try:

@@ -23,7 +23,7 @@ from pipelines.collect.collect import acollect, collect
 from pipelines.collect.plan import Plan, plan
 from pipelines.errors import DiskFull
 from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget, Collect, Limits, Retry
+from schemas.recipe.collect import Budget, Collect, RateLimits, Retry
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.collecting import queries
 from tests.calls.loopback import Do, Loopback, answer, completion
@@ -34,12 +34,12 @@ PLACES = 2
 def planned(server: Loopback, ledger: SqliteLedger, usd: float | None = None) -> Plan:
     """Four models of three calls at once, before a provider with two places."""
     prices = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-11-01"}
-    limits = Limits(concurrency=PLACES)
+    limits = RateLimits(concurrency=PLACES)
     made = Pool(
         models=[Model(model_id=f"m{i}", **prices) for i in range(4)],
         providers=[Provider(name="p", base_url=server.base_url, limits=limits)],
     )
-    how = Collect(limits=Limits(concurrency=3), max_tokens=50, budget=Budget(usd=usd))
+    how = Collect(limits=RateLimits(concurrency=3), max_tokens=50, budget=Budget(usd=usd))
     return plan(queries(12), made, how, ledger, benchmark="b")
 
 
@@ -119,7 +119,7 @@ def begun(ledger: SqliteLedger, purse: Purse) -> tuple[Run, LaneState, Unwell]:
     run = Run(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), purse, None)
     provider = Provider(name="p", base_url="http://127.0.0.1:1/v1")
     lane = Lane("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
-    limits = Limits(concurrency=1, tokens_per_minute=60_000)
+    limits = RateLimits(concurrency=1, tokens_per_minute=60_000)
     own, shared = Gate(limits, adaptive=True), Gate(limits, adaptive=False)
     own.window.in_flight = 1
     wire = Unwell()

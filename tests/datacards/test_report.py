@@ -15,7 +15,7 @@ import pytest
 from datacards.report import report
 from datacards.report_lookup import lookup
 from datacards.report_plots import plot_all
-from datacards.site.evaluation import Measured
+from datacards.site.evaluation import EvaluationTables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -102,7 +102,7 @@ def page(**changes: Any) -> str:
         **changes,
     }
     return report(
-        Measured(**parts),
+        EvaluationTables(**parts),
         models=["large", "small"],
         certificate=None,
         lookup=lookup(release(), ["q1", "q2"], CHOICES),
@@ -186,7 +186,7 @@ def test_plots_are_deterministic(tmp_path: Path) -> None:
             {"router": "large:b", "value": 0.7, **level},
         ]
     )
-    one = Measured(title="t", metrics=metrics, curves=curves, profiles=profiles, ood=ood)
+    one = EvaluationTables(title="t", metrics=metrics, curves=curves, profiles=profiles, ood=ood)
     written = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -20,7 +20,7 @@ from pipelines.evaluate.reading import core_of, from_tables
 from pipelines.evaluate.run import evaluate
 from pipelines.large import fits, room, rows, texts
 from pipelines.routers import ROUTERS
-from schemas import QUERIES, Stored
+from schemas import QUERIES, StoredTable
 
 Made = Callable[..., dict[str, pa.Table]]
 
@@ -144,7 +144,7 @@ def test_questions_of_a_file_are_read_by_row_groups(
     files: dict[str, Any] = {}
     for name in ("queries", "splits"):
         table = given[name].take(np.arange(59, -1, -1)) if reverse else given[name]
-        files[name] = Stored(tmp_path / f"{name}.parquet")
+        files[name] = StoredTable(tmp_path / f"{name}.parquet")
         pq.write_table(table, files[name].path, row_group_size=7)
     one, other = from_tables(**{**given, **files}), from_tables(**given)
     for name in ("query_ids", "prompts", "metadata"):

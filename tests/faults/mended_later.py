@@ -60,7 +60,7 @@ SMALLER: dict[str, Fault] = {
     "terminal": Fault(
         "smaller",
         "names of models and titles acted on the terminal",
-        "schemas/shown/text.py",
+        "schemas/untrusted_text.py",
         '    return _UNSEEN.sub("�", text)',
         "    return text",
         f"{_SHOWN}::test_signs_that_act_become_visible",
@@ -68,7 +68,7 @@ SMALLER: dict[str, Fault] = {
     "markup": Fault(
         "smaller",
         "they made links and images in the card",
-        "schemas/shown/text.py",
+        "schemas/untrusted_text.py",
         '    return re.sub(r"([\\\\|<>`\\[\\]])", r"\\\\\\1", one_line(text))',
         "    return one_line(text)",
         f"{_SHOWN}::test_markdown_holds_no_markup_of_its_own",
@@ -76,7 +76,7 @@ SMALLER: dict[str, Fault] = {
     "formulas": Fault(
         "smaller",
         "exported cells were formulas of a spreadsheet",
-        "schemas/shown/text.py",
+        "schemas/untrusted_text.py",
         """        return text if _NUMBER.fullmatch(text) else f"'{text}\"""",
         "        return text",
         f"{_SHOWN}::test_formulas_get_an_apostrophe",

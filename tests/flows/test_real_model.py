@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.demo.completions import Reply
+from flows.demo.completions import HttpReply
 from flows.demo.real.recipe import recipe_of_what_is_here
 from flows.demo.real.served import RealPool
 from flows.demo.real.weights import VARIANTS, at_hand, binding, source
@@ -160,10 +160,12 @@ def test_requests_to_one_model_are_answered_in_the_order_they_came(
     # A lock between threads is not fair: one lane's requests waited until another had no more.
     done: list[str] = []
 
-    def answer(pool: RealPool, name: str, messages: list, sampling: object, wants: bool) -> Reply:
+    def answer(
+        pool: RealPool, name: str, messages: list, sampling: object, wants: bool
+    ) -> HttpReply:
         time.sleep(0.002)
         done.append(messages[0]["content"])
-        return Reply(200, {})
+        return HttpReply(200, {})
 
     monkeypatch.setattr(RealPool, "_answer", answer)
 

@@ -26,7 +26,7 @@ from pipelines import embed, encoders
 from pipelines.collect.plan import cuts
 from pipelines.errors import BudgetReached
 from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import Limits
+from schemas.recipe.collect import RateLimits
 from schemas.recipe.pool import Model, Provider
 from tests.calls.loopback import Loopback
 from tests.calls.test_budget import Billing
@@ -46,9 +46,9 @@ def test_ranges_cover_everything_once():
 @pytest.mark.parametrize("limit", [1, 2, 5, 7, 64, 1024])
 @pytest.mark.parametrize("at_once", [1, 2, 3, 8])
 def test_as_many_shards_as_a_prefect_limit_admits_keep_every_limit(limit, at_once):
-    limits = Limits(concurrency=limit, requests_per_minute=600)
+    limits = RateLimits(concurrency=limit, requests_per_minute=600)
     pool = Pool(
-        models=[Model(model_id="m", provider="p", limits=Limits(concurrency=64))],
+        models=[Model(model_id="m", provider="p", limits=RateLimits(concurrency=64))],
         providers=[Provider(name="p", base_url="http://h/v1", limits=limits)],
     )
     count = sharers(pool, Collect(), 1, at_once)
@@ -57,7 +57,7 @@ def test_as_many_shards_as_a_prefect_limit_admits_keep_every_limit(limit, at_onc
     admitted = limit // share.concurrency
     assert admitted * share.concurrency <= limit
     assert admitted * (share.requests_per_minute or 0) <= 600.0001
-    assert admitted * part(Limits(concurrency=64), count).concurrency <= 64
+    assert admitted * part(RateLimits(concurrency=64), count).concurrency <= 64
 
 
 # -- embedding ------------------------------------------------------------------

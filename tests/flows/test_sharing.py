@@ -19,13 +19,13 @@ from flows.workspace.shares import collectors, open_ledger, part, share
 from pipelines.errors import BadInput
 from pipelines.ledger.seats import take_seat
 from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import Limits
+from schemas.recipe.collect import RateLimits
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_shares_add_up_to_no_more_than_the_limit():
-    limits = Limits(concurrency=10, requests_per_minute=60, tokens_per_minute=900)
+    limits = RateLimits(concurrency=10, requests_per_minute=60, tokens_per_minute=900)
     third = part(limits, 3)
     assert (third.concurrency, third.requests_per_minute, third.tokens_per_minute) == (3, 20, 300)
     with pytest.raises(BadInput, match="cannot be shared by 11"):

@@ -157,7 +157,7 @@ def test_a_reply_that_was_cut_is_no_verdict(
 
 
 def test_verifiers_keep_the_providers_limits(tmp_path: Path) -> None:
-    from schemas.recipe.collect import Limits
+    from schemas.recipe.collect import RateLimits
     from tests.calls.loopback import Loopback, answer, completion
     from tests.label.test_xverify import responses
 
@@ -165,7 +165,7 @@ def test_verifiers_keep_the_providers_limits(tmp_path: Path) -> None:
         Loopback(lambda body, seen: answer(completion("Correct"), delay=0.02)) as server,
         SqliteLedger(tmp_path / "l.sqlite") as ledger,
     ):
-        provider = Provider(name="p", base_url=server.base_url, limits=Limits(concurrency=2))
+        provider = Provider(name="p", base_url=server.base_url, limits=RateLimits(concurrency=2))
         by = Verifier(name="x", provider=provider, concurrency=8)
         verify(queries(40), responses(40, "m"), by, ledger, run="r")
         assert server.most_in_flight <= 2

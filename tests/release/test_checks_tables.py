@@ -17,7 +17,7 @@ from pipelines.release.checks.database import (
 from pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
 from pipelines.release.checks.reread import reread
 from pipelines.release.checks.tables import check_references
-from schemas import Stored
+from schemas import StoredTable
 from tests.release.sound import other, places, tables_of
 
 
@@ -126,7 +126,7 @@ def test_a_table_in_many_parts_is_read_to_its_end(sound, manifest, tmp_path):
     (tmp_path / "data").mkdir()
     pq.write_table(whole, tmp_path / entry.file, row_group_size=1)
     findings, table = reread(tmp_path, "labels", entry)
-    assert (findings, table) == ([], Stored(tmp_path / entry.file))
+    assert (findings, table) == ([], StoredTable(tmp_path / entry.file))
     # Sorted within each part, and not over all of them.
     pq.write_table(whole.take([*range(9, 17), *range(9)]), tmp_path / entry.file, row_group_size=1)
     (only,), table = reread(tmp_path, "labels", entry)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import SourceError
-from schemas.shown import fenced, markdown, one_line, prose, spreadsheet, visible
+from schemas.untrusted_text import fenced, markdown, one_line, prose, spreadsheet, visible
 
 
 @given(st.text())

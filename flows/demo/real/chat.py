@@ -42,7 +42,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Said:
+class ChatAnswer:
     """An answer.
 
     Attributes:
@@ -71,7 +71,7 @@ class Chat:
         self._held: list[int] = []
         self._lock = threading.Lock()
 
-    def answer(self, messages: Sequence[Mapping[str, str]], sampling: Sampling) -> Said:
+    def answer(self, messages: Sequence[Mapping[str, str]], sampling: Sampling) -> ChatAnswer:
         """The answer to a conversation.
 
         Raises:
@@ -105,7 +105,7 @@ class Chat:
     def _text(self, text: str) -> list[int]:
         return list(self._llama.tokenize(text.encode(), add_bos=False, special=False))
 
-    def _answer(self, prompt: list[int], sampling: Sampling, digest: int) -> Said:
+    def _answer(self, prompt: list[int], sampling: Sampling, digest: int) -> ChatAnswer:
         if len(prompt) + sampling.max_tokens > self._context:
             raise TooLong(
                 f"{len(prompt)} prompt tokens and {sampling.max_tokens} for the answer are more "
@@ -132,7 +132,7 @@ class Chat:
             self._llama.eval([token])
         # Its end is a token as well: it was computed, and servers count it.
         ended = len(said) + (why == "stop")
-        return Said(text, why, len(prompt), min(ended, sampling.max_tokens), shown)
+        return ChatAnswer(text, why, len(prompt), min(ended, sampling.max_tokens), shown)
 
     def _read(self, prompt: list[int]) -> None:
         """Bring the model behind the prompt's last token."""

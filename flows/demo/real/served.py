@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows.demo.completions import Reply
-from flows.demo.real.chat import Chat, Said, Sampling, TooLong
+from flows.demo.completions import HttpReply
+from flows.demo.real.chat import Chat, ChatAnswer, Sampling, TooLong
 from flows.demo.real.weights import VARIANTS, binding, source, variant
 from flows.demo.server import serve, serving, watch_parent
 
@@ -55,7 +55,7 @@ class RealPool:
         self._making = threading.Lock()
         self._asked = self._seconds = 0.0
 
-    def complete(self, request: Any) -> Reply | asyncio.Future[Reply]:
+    def complete(self, request: Any) -> HttpReply | asyncio.Future[HttpReply]:
         """One chat completion, made by a worker; a request that cannot be served gets a 400."""
         try:
             name, messages, sampling, wants = _read(request)
@@ -66,7 +66,7 @@ class RealPool:
         work = functools.partial(self._answer, name, messages, sampling, wants)
         return asyncio.ensure_future(self._in_turn(name, work))
 
-    async def _in_turn(self, name: str, work: Callable[[], Reply]) -> Reply:
+    async def _in_turn(self, name: str, work: Callable[[], HttpReply]) -> HttpReply:
         """Requests to one model take turns in the order they came; so do models for a thread."""
         async with self._turns[name], self._places:
             return await asyncio.get_running_loop().run_in_executor(self._workers, work)
@@ -82,7 +82,7 @@ class RealPool:
 
     def _answer(
         self, name: str, messages: list[dict[str, str]], sampling: Sampling, wants: bool
-    ) -> Reply:
+    ) -> HttpReply:
         with self._making:
             if name not in self._made:
                 self._made[name] = Chat(variant(name, self._folder))
@@ -93,7 +93,7 @@ class RealPool:
             return _refused(400, str(error))
         self._asked += 1
         self._seconds += time.thread_time() - began
-        return Reply(200, _body(name, said, sampling, wants))
+        return HttpReply(200, _body(name, said, sampling, wants))
 
 
 def _read(request: Any) -> tuple[str, list[dict[str, str]], Sampling, bool]:
@@ -145,7 +145,7 @@ def _read(request: Any) -> tuple[str, list[dict[str, str]], Sampling, bool]:
     return str(request.get("model")), messages, sampling, bool(request.get("logprobs"))
 
 
-def _body(name: str, said: Said, sampling: Sampling, wants: bool) -> dict[str, Any]:
+def _body(name: str, said: ChatAnswer, sampling: Sampling, wants: bool) -> dict[str, Any]:
     stamp = hashlib.sha256(json.dumps([name, said.text, sampling.seed]).encode()).hexdigest()
     return {
         "id": f"chatcmpl-{stamp[:24]}",
@@ -169,8 +169,8 @@ def _body(name: str, said: Said, sampling: Sampling, wants: bool) -> dict[str, A
     }
 
 
-def _refused(status: int, why: str) -> Reply:
-    return Reply(status, {"error": {"message": why, "type": "invalid_request_error"}})
+def _refused(status: int, why: str) -> HttpReply:
+    return HttpReply(status, {"error": {"message": why, "type": "invalid_request_error"}})
 
 
 @contextmanager

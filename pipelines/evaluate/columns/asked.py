@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipelines.large.room import blocks, taken
 from pipelines.large.texts import array_of, texts_of
 from pipelines.parts import parts
-from schemas import QUERIES, Stored
+from schemas import QUERIES, StoredTable
 
 #: What is read of a file: no references, nor what they are compared by.
 COLUMNS = ("query_id", "source", "task", "domain", "question", "prompt", "choices", "metadata")
@@ -34,19 +34,19 @@ class Asked:
     metadata: Sequence[str]
 
 
-def read_asked(queries: pa.Table | Stored) -> Asked:
+def read_asked(queries: pa.Table | StoredTable) -> Asked:
     """The columns that an evaluation reads; those of a file in order a row group at a time.
 
     Raises:
         ContractError: a file lacks a column.
         DiskFull: the temporary folder has no room for the texts.
     """
-    if isinstance(queries, Stored):
+    if isinstance(queries, StoredTable):
         QUERIES.conform(queries.schema.empty_table(), where=str(queries.path))
     query_ids = texts_of(_column(queries, "query_id"), queries.num_rows)
     ids = array_of(query_ids)
     if not _in_order(ids):
-        table = queries.read(COLUMNS) if isinstance(queries, Stored) else queries
+        table = queries.read(COLUMNS) if isinstance(queries, StoredTable) else queries
         return read_asked(table.take(pc.sort_indices(ids)))
     there = set(queries.column_names)
     return Asked(
@@ -64,13 +64,13 @@ def read_asked(queries: pa.Table | Stored) -> Asked:
     )
 
 
-def _column(queries: pa.Table | Stored, name: str) -> Iterable[pa.Array]:
+def _column(queries: pa.Table | StoredTable, name: str) -> Iterable[pa.Array]:
     for part in parts(queries, [name]):
         values = part.column(name)
         yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _questions(queries: pa.Table | Stored) -> Iterator[pa.Array]:
+def _questions(queries: pa.Table | StoredTable) -> Iterator[pa.Array]:
     """Questions with their options in lines below, as `pipelines.embed.text_of` has them."""
     for part in parts(queries, ["question", "choices"]):
         question, choices = part.column("question").cast(pa.string()), part.column("choices")

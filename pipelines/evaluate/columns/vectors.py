@@ -11,11 +11,11 @@ from pipelines.errors import BadInput
 from pipelines.large.room import room
 from pipelines.parquet.footer import groups_of
 from pipelines.parts import parts, positions_within
-from schemas import Stored
+from schemas import StoredTable
 
 
 def encoder_vectors(
-    embeddings: pa.Table | Stored | None, query_ids: pa.Array, encoder: str | None
+    embeddings: pa.Table | StoredTable | None, query_ids: pa.Array, encoder: str | None
 ) -> NDArray[np.float32] | None:
     """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
 
@@ -73,7 +73,7 @@ def _wrong(encoder: str, what: str) -> BadInput:
     )
 
 
-def width_of(embeddings: Stored) -> int:
+def width_of(embeddings: StoredTable) -> int:
     """Numbers in a vector of a file, from its footer; 0 where there are none."""
     for group in groups_of(embeddings.path):
         if group.rows:
@@ -82,7 +82,7 @@ def width_of(embeddings: Stored) -> int:
     return 0
 
 
-def _names(embeddings: pa.Table | Stored) -> set[str]:
+def _names(embeddings: pa.Table | StoredTable) -> set[str]:
     names: set[str] = set()
     for part in parts(embeddings, ["encoder"]):
         names.update(part.column("encoder").unique().to_pylist())

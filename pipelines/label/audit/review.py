@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.errors import BadInput
 from pipelines.label.verdict_matrix import newest
 from pipelines.label.verdicts import file, verdict
-from schemas.shown import spreadsheet
+from schemas.untrusted_text import spreadsheet
 
 #: What a person may write; `cannot_tell` files an abstention.
 DECISIONS = {"correct": "correct", "incorrect": "incorrect", "cannot_tell": "abstain"}

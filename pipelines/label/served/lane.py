@@ -15,14 +15,14 @@ from pipelines.calls.request import Request, Settings
 from pipelines.calls.wire.body import Patience
 from pipelines.errors import BadInput
 from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Budget, Limits, Unanswered
-from schemas.recipe.verifier import Served
+from schemas.recipe.collect import Budget, RateLimits, Unanswered
+from schemas.recipe.verifier import ServedModel
 
 #: Characters of an unreadable reply that its error shows.
 _SHOWN = 300
 
 
-def settings_of(served: Served, **parameters: Any) -> Settings:
+def settings_of(served: ServedModel, **parameters: Any) -> Settings:
     """What identifies a request to this model, besides the messages."""
     return Settings.of(
         served.provider, served.model, {"max_tokens": served.max_tokens, **parameters}
@@ -31,7 +31,7 @@ def settings_of(served: Served, **parameters: Any) -> Settings:
 
 def hear_served(
     requests: Sequence[Request],
-    served: Served,
+    served: ServedModel,
     ledger: Ledger,
     *,
     run: str,
@@ -74,7 +74,7 @@ def hear_served(
         provider=served.provider,
         requests=iter(()),
         wanted=0,
-        limits=Limits(concurrency=served.concurrency),
+        limits=RateLimits(concurrency=served.concurrency),
         price=price,
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, readable),

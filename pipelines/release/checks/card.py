@@ -11,18 +11,18 @@ import pyarrow as pa
 from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.manifest import MANIFEST, code_version
 from pipelines.release.tables import contract_of
-from schemas import CONTRACTS, Stored
+from schemas import CONTRACTS, StoredTable
 from schemas.manifest import FORMAT, Manifest, digest_of
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
-Render = Callable[[Mapping[str, pa.Table | Stored], Mapping[str, object]], str]
+Render = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
 
 
 def check_card(
     release: Path,
     manifest: Manifest,
     readable: set[str],
-    tables: Mapping[str, pa.Table | Stored],
+    tables: Mapping[str, pa.Table | StoredTable],
     render_card: Render,
 ) -> Iterator[Finding]:
     """Findings in `README.md`.

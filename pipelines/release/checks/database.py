@@ -21,7 +21,7 @@ from pipelines.release.database import (
 from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.manifest import code_version
 from pipelines.release.tables import IN_DATABASE, contract_of
-from schemas import CONTRACTS, OUTCOMES, Stored
+from schemas import CONTRACTS, OUTCOMES, StoredTable
 from schemas.manifest import FORMAT, Manifest
 
 #: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
@@ -44,7 +44,7 @@ _BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `int
 
 
 def check_database(
-    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | Stored]
+    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | StoredTable]
 ) -> Iterator[Finding]:
     """Findings in the database; a view or a macro of a stranger is read, never evaluated.
 

@@ -18,7 +18,7 @@ from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.fingerprint import Content
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.written import ids_of
-from schemas import OUTCOMES, Stored
+from schemas import OUTCOMES, StoredTable
 from schemas.errors import ContractError
 from schemas.manifest import Manifest
 
@@ -29,7 +29,7 @@ def recount(
     release: Path,
     manifest: Manifest,
     readable: set[str],
-    tables: Mapping[str, pa.Table | Stored],
+    tables: Mapping[str, pa.Table | StoredTable],
     *,
     own: bool,
 ) -> list[Finding]:
@@ -51,7 +51,7 @@ def recount(
     try:
         for block in blocks(
             release / manifest.tables["labels"].file,
-            responses.path if isinstance(responses, Stored) else None,
+            responses.path if isinstance(responses, StoredTable) else None,
             query_ids,
             names,
         ):
@@ -71,7 +71,7 @@ def recount(
         if manifest.format < 4:
             del expected["leads"]
         if manifest.format >= 3:
-            path = responses.path if isinstance(responses, Stored) else None
+            path = responses.path if isinstance(responses, StoredTable) else None
             expected["metered"] = metered(path, names)
             findings += _files(release, readable, expected)
         if own:

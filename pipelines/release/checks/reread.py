@@ -13,7 +13,7 @@ from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.fingerprint import Contents
 from pipelines.release.tables import LARGE, contract_of, ordered
 from pipelines.release.written import after
-from schemas import Stored
+from schemas import StoredTable
 from schemas.errors import ContractError
 from schemas.manifest import TableEntry
 
@@ -23,7 +23,7 @@ _GROUPS, _BYTES = 8, 256 << 20
 
 def reread(
     release: Path, name: str, entry: TableEntry
-) -> tuple[list[Finding], pa.Table | Stored | None]:
+) -> tuple[list[Finding], pa.Table | StoredTable | None]:
     """What is wrong with one table, and the table: large ones stay on disk.
 
     None in its place means that it cannot be read or breaks its contract.
@@ -63,7 +63,7 @@ def reread(
             Finding("content", entry.file, "its fingerprint without times does not match")
         )
     if name in LARGE:
-        return findings, Stored(release / entry.file)
+        return findings, StoredTable(release / entry.file)
     return findings, pa.concat_tables(held) if held else contract.empty()
 
 

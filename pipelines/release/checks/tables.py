@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from pipelines.release.checks.finding import Finding
 from pipelines.release.checks.reread import reread
-from schemas import CONTRACTS, Stored
+from schemas import CONTRACTS, StoredTable
 from schemas.manifest import Manifest
 from schemas.stored import register
 
-Tables = dict[str, pa.Table | Stored]
+Tables = dict[str, pa.Table | StoredTable]
 
 #: (child table, its columns) → (parent table, its columns); every child row needs its parent.
 REFERENCES = (

@@ -13,7 +13,7 @@ from pipelines.release.fingerprint import Contents
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.tables import GroupWriter
 from pipelines.release.written import ids_of
-from schemas import OUTCOMES, Stored
+from schemas import OUTCOMES, StoredTable
 from schemas.manifest import TableEntry
 
 #: Where summaries lie in a release, each as a Parquet file.
@@ -21,7 +21,7 @@ NUMBERED = "numbered"
 
 
 def derive(
-    released: Mapping[str, pa.Table | Stored], folder: Path
+    released: Mapping[str, pa.Table | StoredTable], folder: Path
 ) -> tuple[TableEntry, dict[str, pa.Table]]:
     """Write `outcomes.parquet`, `labels_wide.parquet` and the summaries of a release's tables.
 
@@ -71,6 +71,6 @@ def numbered(name: str) -> str:
     return f"{NUMBERED}/{name}.parquet"
 
 
-def columns_of(table: pa.Table | Stored, names: list[str]) -> pa.Table:
+def columns_of(table: pa.Table | StoredTable, names: list[str]) -> pa.Table:
     """Some columns of a table, in memory."""
-    return table.read(names) if isinstance(table, Stored) else table.select(names)
+    return table.read(names) if isinstance(table, StoredTable) else table.select(names)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import BadInput, UnknownName, did_you_mean
-from schemas.shown import markdown, one_line, spreadsheet
+from schemas.untrusted_text import markdown, one_line, spreadsheet
 
 _ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown"}
 #: Signs of one cell that a person is shown.
