@@ -10,9 +10,10 @@ from rich.table import Table
 
 from datacards.losses import causes, sentence
 from pipelines.evaluate.core import few
-from schemas import untrusted_text
 from schemas.leaks import looked_for_duplicates
 from schemas.stored import StoredTable
+from schemas.untrusted_text import markdown as cell
+from schemas.untrusted_text import prose
 
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
@@ -129,10 +130,10 @@ def markdown(release: Path) -> str:
     """The summary as Markdown, for a Prefect artifact."""
     said = figures(release)
     lines = [f"**{release.parent.name} {release.name}**", ""]
-    lines += [f"- {untrusted_text.prose(text)}" for text in _facts(said)]
+    lines += [f"- {prose(text)}" for text in _facts(said)]
     lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {untrusted_text.markdown(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {cell(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
         f"| {_money(row['cost_usd'])} |"
         for row in said["per_model"]
     ]

@@ -95,7 +95,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "api_key_env": "Environment variable that holds the key; never the key itself.",
         "price_list": "Form of the price list that it publishes.",
     },
-    "Limits": {
+    "RateLimits": {
         "requests_per_minute": "Requests per minute at most.",
         "tokens_per_minute": "Tokens per minute at most.",
     },
@@ -155,7 +155,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "share": "Share of the pool that each question is asked of.",
         "seed": "Seed of the choice.",
     },
-    "Batch": {
+    "BatchSettings": {
         "requests_per_batch": "Requests in one file at most.",
         "poll_s": "Seconds between looks whether a batch has ended.",
         "completion_window": "Time the provider is given.",
@@ -212,7 +212,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "gate": "Name of the gate: `metering`, or one check as `metering:latency`.",
         "reason": "Why; the card prints it.",
     },
-    "Paper": {
+    "ReproducedPaper": {
         "title": "Title of the paper.",
         "differences": "Where the recipe differs from the paper, and why.",
     },
