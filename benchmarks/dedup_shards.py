@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    from flows.stages.dedup_shards import run_dedup_shards
+    from flows.tasks.dedup_shards import run_dedup_shards
     from pipelines.curate.dedup.search import near_duplicate_pairs
 
     n, threshold = arguments.n, arguments.threshold

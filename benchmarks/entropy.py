@@ -66,7 +66,7 @@ def compare(arguments: argparse.Namespace, disagreement: float) -> dict[str, Any
 
 
 def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from flows.stages.entailment import scorer_equivalence
+    from flows.tasks.entailment import scorer_equivalence
     from pipelines.curate.preference.clusters import Group, answer_key, cluster
 
     backend = scorer_equivalence()
@@ -80,7 +80,7 @@ def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], flo
 
 
 def loop(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from flows.stages.entailment import scorer_equivalence
+    from flows.tasks.entailment import scorer_equivalence
     from pipelines.meaning import Pair
 
     backend = scorer_equivalence()

@@ -12,17 +12,17 @@ from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.show import console
 from flows.show.summary import markdown
-from flows.stages.collect import collect_stage
-from flows.stages.curate import curate_task
-from flows.stages.embed import embed_stage
-from flows.stages.ingest import ingest_task, pool_task
-from flows.stages.label import label_stage
-from flows.stages.release import audit_task, certify_task, check_metering, release_task
+from flows.tasks.collect import collect_stage
+from flows.tasks.curate import curate_task
+from flows.tasks.embed import embed_stage
+from flows.tasks.ingest import ingest_task, pool_task
+from flows.tasks.label import label_stage
+from flows.tasks.release import audit_task, certify_task, check_metering, release_task
 from flows.tracking.assets import materialising
 from flows.tracking.log import log, stops_in_words
 from flows.tracking.run import call, publish_markdown, start, tracked
-from flows.workspace.stage_folders import PROBING, Done
-from flows.workspace.surroundings import surroundings
+from flows.workspace.fixtures import fixtures
+from flows.workspace.stage_folders import PROBING, StageResult
 from pipelines.io.staging import write_json
 from schemas.recipe import Recipe
 
@@ -71,16 +71,16 @@ def build(
             f"{checked.name} {checked.version} is released already and is never overwritten: "
             "if this build gives another, set a new 'version' (`routeyard plan` says)",
         )
-    with surroundings(checked, root):
+    with fixtures(checked, root):
         return _stages(checked, recipe, base, root, jobs=jobs, shards=shards, until=until)
 
 
 def _stages(
     checked: Recipe, recipe: str, base: Path, root: Path, *, jobs: int, shards: int, until: str
 ) -> dict[str, Any]:
-    done: dict[str, Done] = {}
+    done: dict[str, StageResult] = {}
 
-    def finished(name: str, stage: Done, text: str) -> None:
+    def finished(name: str, stage: StageResult, text: str) -> None:
         done[name] = stage
         if PROBING.get():
             return
@@ -186,18 +186,18 @@ def run_build(
     )
 
 
-def _audit_words(audited: Done) -> str:
+def _audit_words(audited: StageResult) -> str:
     found, waived = audited.figures["findings"], audited.figures["waived"]
     return f"{len(found)} findings on metering, {len(waived)} of them waived by the recipe"
 
 
-def _tell(stage: Done) -> None:
+def _tell(stage: StageResult) -> None:
     """What the stage's figures do not tell, before anything further is paid for."""
     for note in () if PROBING.get() else stage.figures.get("notes") or ():
         console.line("note", note)
 
 
-def _summary(done: dict[str, Done]) -> dict[str, Any]:
+def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
     return {
         "stages": {
             name: {"fingerprint": one.fingerprint, "reused": one.reused, "figures": one.figures}

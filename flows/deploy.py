@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.actions.publish import check_target
+from flows.publish import check_target
 from flows.recipe import load
 from flows.tracking.limits import set_limits
 from flows.tracking.notify import check_blocks

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flows.plan_offline import agent_plan, is_stated, stated_plan, summary
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
-from flows.stages.ingest import ingest_task, pool_task
-from flows.stated import agent_plan, is_stated, stated_plan, summary
+from flows.tasks.ingest import ingest_task, pool_task
 from flows.tracking.run import call
+from flows.workspace.fixtures import fixtures
 from flows.workspace.ledgers import ledger_exists
 from flows.workspace.shares import open_ledger
-from flows.workspace.surroundings import surroundings
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
 from pipelines.ledger.ledger import Ledger
@@ -41,7 +41,7 @@ def plan_build(
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
         return {**_head(checked, root), **stated_plan(checked)}
-    with surroundings(checked, root, serve=False):
+    with fixtures(checked, root, serve=False):
         queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
         pool = call(pool_task, recipe=checked, root=str(root))
     table = read(queries, "queries")

@@ -85,14 +85,14 @@ def _around(content: dict[str, Any]) -> Iterator[None]:
     """The files that a shipped recipe leaves to the environment, made for as long as needed."""
     from tempfile import TemporaryDirectory
 
-    from flows.workspace.surroundings import surroundings
+    from flows.workspace.fixtures import fixtures
 
     try:
         checked = Recipe.model_validate(content)
     except ValidationError:
         yield
         return
-    with TemporaryDirectory() as folder, surroundings(checked, Path(folder), serve=False):
+    with TemporaryDirectory() as folder, fixtures(checked, Path(folder), serve=False):
         yield
 
 
@@ -183,8 +183,8 @@ def _recorded(
     Args:
         sources: Whether the questions can be read, which the import needs.
     """
-    from flows.recorded_check import recorded_faults
-    from flows.recording_alone import alone_faults
+    from flows.check_recorded_answers import recorded_faults
+    from flows.check_recording import alone_faults
 
     try:
         checked, base = load(path)

@@ -9,10 +9,10 @@ from typing import Any
 
 from prefect import flow
 
-from flows.actions.publish import check_target, publish_once
 from flows.build import build
 from flows.changes import changes, remember, stop_if_retired
 from flows.plan import plan_build
+from flows.publish import check_target, publish_once
 from flows.recipe import load
 from flows.status import last_run, status
 from flows.tracking import artifacts, events
@@ -60,12 +60,12 @@ def refresh(
         the stages that came out differently as `"rebuilt"`; with both what changed outside
         (`"changes"`) and where the release was sent in this run (`"published"`, or null).
     """
-    from flows.workspace.surroundings import surroundings
+    from flows.workspace.fixtures import fixtures
 
     stops_in_words()
     checked, _ = load(recipe)
     root = Path(workspace).absolute()
-    with surroundings(checked, root):
+    with fixtures(checked, root):
         try:
             if publish_to:
                 check_target(publish_to)

@@ -34,11 +34,14 @@ class Registry:
     builtin: Mapping[str, str]
     #: Methods that every part has; those of other packages are looked at.
     methods: tuple[str, ...] = ()
+    #: Names that the group had; packages that use them go on.
+    earlier_groups: tuple[str, ...] = ()
 
     @cached_property
     def targets(self) -> dict[str, str]:
         """Name → `module:attribute`; a built-in name cannot be replaced."""
-        found = {point.name: point.value for point in entry_points(group=self.group)}
+        groups = (*self.earlier_groups, self.group)
+        found = {one.name: one.value for group in groups for one in entry_points(group=group)}
         return {**found, **self.builtin}
 
     def names(self) -> list[str]:

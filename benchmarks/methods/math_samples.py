@@ -26,7 +26,7 @@ PART = ("train", "test", "train", "test", "validation")
 
 def math_samples(data: Path, folder: Path) -> Path:
     """The release of the recorded samples; `folder`."""
-    from flows.stages.entailment import scorer_equivalence
+    from flows.tasks.entailment import scorer_equivalence
     from pipelines.curate.preference.samples import gather
     from pipelines.curate.preference.semantic import measure
     from pipelines.label.rules import file_verdicts

@@ -29,8 +29,8 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     """
     from flows.actions.fingerprint import Probing, footprint_table, probe_queries, text_table
     from flows.recipe import load
+    from flows.workspace.fixtures import fixtures
     from flows.workspace.stage_folders import write_table
-    from flows.workspace.surroundings import surroundings
     from pipelines.fetch_weights import fetch
     from pipelines.signals.hidden_states import write_hidden_states
     from pipelines.signals.local_model import fingerprint
@@ -48,7 +48,7 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     if not footprints.is_file():
         recipe, probing = load("real_tiny")[0], Probing(probes=16)
         probes = probe_queries(release, probing)
-        with surroundings(recipe, workspace):
+        with fixtures(recipe, workspace):
             asked = footprint_table(
                 probes, probing, recipe=recipe, root=workspace, models=[], local={}
             )

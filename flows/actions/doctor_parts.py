@@ -19,17 +19,17 @@ REGISTRIES = (
     "pipelines.ingest.importers:IMPORTERS",
     "pipelines.release.exporters:EXPORTERS",
     "pipelines.entailment:BACKENDS",
-    "flows.workspace.surroundings:MAKERS",
+    "flows.workspace.fixtures:MAKERS",
 )
 
 
 def registries() -> dict[str, Registry]:
     """Entry point group → its registry."""
-    found = {}
+    found: dict[str, Registry] = {}
     for path in REGISTRIES:
         module, _, name = path.partition(":")
         registry: Registry = getattr(import_module(module), name)
-        found[registry.group] = registry
+        found |= dict.fromkeys((registry.group, *registry.earlier_groups), registry)
     return found
 
 

@@ -6,14 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from pipelines.collect.recorded import Imported
     from pipelines.metering.findings import MeteringFinding
-    from schemas.recipe import Pool, Recipe, Waiver
+    from schemas.recipe import Recipe, Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +57,13 @@ def audit_recording(recipe: Recipe, base: Path) -> AuditSaid:
     """The audit over a recipe's recorded answers, which are read as a build reads them."""
     from pipelines.collect.recorded import import_recorded
     from pipelines.ingest import ingest
+    from pipelines.metering.audit import audited
     from pipelines.pool import models_table
 
     queries, models = ingest(recipe.sources, base=base).queries, models_table(recipe.pool)
     imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
-    stands, waived = audit_imported(recipe, imported, queries, models)
+    stands, waived = audited(recipe, imported.responses, queries, models)
     return AuditSaid(stands, waived, "the recording", imported.places)
-
-
-def audit_imported(
-    recipe: Recipe, imported: Imported, queries: pa.Table, models: pa.Table
-) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
-    """(findings that stand, findings the recipe waives) over imported answers."""
-    from pipelines.metering.audit import apply_waivers, audit
-
-    thresholds, known = recipe.collect.metering, known_of(recipe.pool)
-    found = audit(imported.responses, models, thresholds, queries=queries, **known)
-    return apply_waivers(found, recipe.release.waivers)
 
 
 def _last_build(workspace: Path) -> AuditSaid | None:
@@ -121,7 +108,7 @@ def audit_ledger(
     from flows.workspace.ledgers import existing_ledger, prompts
     from pipelines.calls.canary import canary_answers
     from pipelines.ledger.standing import answers_table, asked_models
-    from pipelines.metering.audit import apply_waivers, audit
+    from pipelines.metering.audit import apply_waivers, audit, known_of
     from pipelines.pool import models_table
     from schemas.recipe import Pool
     from schemas.recipe.collect import Metering
@@ -139,22 +126,3 @@ def audit_ledger(
         **known_of(pool),
     )
     return apply_waivers(findings, checked.release.waivers if checked else ())
-
-
-def canaries(recipe: Recipe, root: Path) -> Any:
-    """Canary answers of the workspace's last run; null where the recipe asks for none."""
-    from flows.workspace.shares import open_ledger
-    from pipelines.calls.canary import canary_answers
-
-    if not recipe.collect.canary.prompts or recipe.collect.provider == "recorded":
-        return None
-    with open_ledger(root) as ledger:
-        return canary_answers(ledger)
-
-
-def known_of(pool: Pool) -> Mapping[str, Any]:
-    """What the audit has to know of a pool beside its `models` table."""
-    return {
-        "names": {m.model_id: m.endpoint_model for m in pool.models if m.endpoint_model},
-        "price_changed": {m.model_id: m.price_changed for m in pool.models if m.price_changed},
-    }

@@ -1,4 +1,4 @@
-"""The last build of a benchmark as tables, and the reviews people gave on it."""
+"""The last build of a benchmark, or a release, as tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flows.workspace.stage_folders import write_table
 from flows.workspace.tables import read_shards
 from pipelines.errors import BadInput
-from schemas import VERDICTS
 from schemas.recipe import Recipe
-
-#: <workspace>/reviews/<benchmark>/*.parquet: verdicts of `human:<name>`, one file per session.
-_FOLDER = "reviews"
 
 
 class Judged(ABC):
@@ -166,23 +161,3 @@ def built(benchmark: str, workspace: Path) -> Built:
     except BadInput:
         recipe = None  # the recipe was moved: the default policy is said aloud by the caller
     return Built(name, recipe, folders)
-
-
-def review_files(workspace: Path, benchmark: str) -> list[Path]:
-    """Reviews of a benchmark, oldest first."""
-    return sorted((workspace / _FOLDER / benchmark).glob("*.parquet"))
-
-
-def reviews(workspace: Path, benchmark: str) -> pa.Table:
-    """All decisions of people on a benchmark, as verdicts."""
-    parts = [VERDICTS.conform(pq.read_table(path)) for path in review_files(workspace, benchmark)]
-    return pa.concat_tables(parts) if parts else VERDICTS.empty()
-
-
-def keep_review(workspace: Path, benchmark: str, verdicts: pa.Table, *, at: str) -> Path:
-    """Add decisions; files are never changed, a later decision counts instead."""
-    scorer = verdicts.column("scorer")[0].as_py().partition(":")[2]
-    stamp = "".join(c for c in at if c.isalnum())
-    path = workspace / _FOLDER / benchmark / f"{stamp}-{scorer}.parquet"
-    write_table(VERDICTS.check(verdicts), path)
-    return path

@@ -47,8 +47,9 @@ def command(
     import pyarrow as pa
 
     from datacards.losses import causes
-    from flows.actions.review import Judged, built, reviews, sealed
+    from flows.actions.review import Judged, built, sealed
     from flows.show.results import print_result
+    from flows.workspace.reviews import reviews
     from pipelines.label.audit.audit import audit
     from pipelines.label.escalate import add
     from schemas import VERDICTS

@@ -26,7 +26,7 @@ def command(
     A version that is there already is never replaced. The hub's token is read
     from HF_TOKEN.
     """
-    from flows.actions.publish import publish
+    from flows.publish import publish
     from flows.show.results import print_result
 
     done = publish(release, to, private=private, dry_run=dry_run)

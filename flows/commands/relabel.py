@@ -34,8 +34,9 @@ def command(
 
         routeyard relabel recipe.yaml --workspace yard --show 100 --out relabelled
     """
-    from flows.actions.review import built, reviews
+    from flows.actions.review import built
     from flows.show.results import print_result
+    from flows.workspace.reviews import reviews
     from flows.workspace.stage_folders import write_table
     from pipelines.label.court import decide
     from pipelines.label.escalate import add

@@ -46,8 +46,9 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from flows.actions.review import built, keep_review, reviews
+    from flows.actions.review import built
     from flows.show.results import print_result
+    from flows.workspace.reviews import keep_review, reviews
     from pipelines.errors import BadInput
     from pipelines.io.files import short_text
     from pipelines.label.audit.audit import audit

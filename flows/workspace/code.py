@@ -1,7 +1,7 @@
 """What a stage is made of: the code that its function can reach, and a hash of each module.
 
 The reach is computed, never listed by hand. From the stage's function the imports
-are followed: inside it, in the functions of `flows.stages` that it calls, and
+are followed: inside it, in the functions of `flows.tasks` that it calls, and
 through every module of the rooms below. What a registry names by a string is not
 followed (else every scorer would stand behind every question): a stage names the
 parts it uses. Comments, docstrings and layout do not enter a hash.
@@ -20,7 +20,7 @@ from typing import Any
 #: Packages whose code decides what a stage's tables hold.
 ROOMS = ("schemas", "pipelines", "datacards")
 #: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
-_STAGES = "flows.stages"
+_STAGES = "flows.tasks"
 
 
 def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:

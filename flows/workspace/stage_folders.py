@@ -40,7 +40,7 @@ class Stale(Exception):
         super().__init__(stage)
 
 
-class Done(BaseModel):
+class StageResult(BaseModel):
     """A finished stage: where its tables lie, and whether they were already there."""
 
     model_config = ConfigDict(frozen=True)
@@ -72,7 +72,7 @@ def run_stage(
     uses: Iterable[str] = (),
     benchmark: str = "",
     shard: tuple[int, int] | None = None,
-) -> Done:
+) -> StageResult:
     """Run `make(folder)` unless its output is already there.
 
     Args:
@@ -97,7 +97,7 @@ def run_stage(
     if said is not None:
         if not PROBING.get():
             log(benchmark, stage, f"unchanged: {counts(said['figures'])}", shard=shard)
-        return Done(
+        return StageResult(
             stage=stage,
             fingerprint=fingerprint,
             folder=str(folder),
@@ -123,7 +123,7 @@ def run_stage(
                 raise
             # Another process was faster; the content is the same.
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
-    return Done(
+    return StageResult(
         stage=stage,
         fingerprint=fingerprint,
         folder=str(folder),

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.workspace.stage_folders import Done, digest
+from flows.workspace.stage_folders import StageResult, digest
 from pipelines.io.files import sha256
 from schemas import CONTRACTS
 
 
-def read(done: Done, table: str) -> pa.Table:
+def read(done: StageResult, table: str) -> pa.Table:
     """One table of a finished stage, in contract form."""
     return CONTRACTS[table].conform(pq.read_table(done.path(table)), where=str(done.path(table)))
 
@@ -47,6 +47,6 @@ def slug(name: str) -> str:
     return f"{plain[:60]}-{digest(name)[:8]}"
 
 
-def figures_of(*stages: Done) -> Mapping[str, Any]:
+def figures_of(*stages: StageResult) -> Mapping[str, Any]:
     """stage → figures, for manifest and card."""
     return {done.stage: done.figures for done in stages}

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pipelines.errors import UnknownName
 from pipelines.metering.checks import CHECKS
 from pipelines.metering.findings import GATE, SHOWN, Audited, MeteringFinding, Row
+from schemas.recipe import Pool, Recipe
 from schemas.recipe.collect import Metering
 from schemas.recipe.release import Waiver
 from schemas.responses import ANSWERLESS
@@ -71,6 +72,23 @@ def audit(
         found += _canary_drift(thresholds, canaries)
     order = [*CHECKS, "canary_drift"]
     return tuple(sorted(found, key=lambda f: (order.index(f.check), f.model_id)))
+
+
+def audited(
+    recipe: Recipe, responses: pa.Table, queries: pa.Table, models: pa.Table
+) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
+    """(unresolved findings, findings that the recipe waives) over answers to its questions."""
+    thresholds, known = recipe.collect.metering, known_of(recipe.pool)
+    found = audit(responses, models, thresholds, queries=queries, **known)
+    return apply_waivers(found, recipe.release.waivers)
+
+
+def known_of(pool: Pool) -> dict[str, dict[str, str]]:
+    """`names` and `price_changed` for `audit`: what the `models` table does not hold."""
+    return {
+        "names": {m.model_id: m.endpoint_model for m in pool.models if m.endpoint_model},
+        "price_changed": {m.model_id: m.price_changed for m in pool.models if m.price_changed},
+    }
 
 
 def check_gate(gate: str, *, where: str | None = None) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from datacards.sections.preference import preference_sections
-from flows.stages.entailment import made_for
+from flows.tasks.entailment import made_for
 from flows.workspace.prompts import ask_prompts, model_to_ask
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.methods.math_samples import recorded
-from flows.stages.entailment import scorer_equivalence
+from flows.tasks.entailment import scorer_equivalence
 from pipelines.curate.preference.samples import gather
 from pipelines.curate.preference.semantic import measure, predictive_power
 from pipelines.label.rules import file_verdicts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.stages.entailment import scorer_equivalence
+from flows.tasks.entailment import scorer_equivalence
 from pipelines.curate.preference.clusters import Group, answer_key, cluster
 from pipelines.meaning import Pair
 

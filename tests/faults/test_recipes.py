@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.recipe import load
-from flows.stages.ingest import ingest_task
+from flows.tasks.ingest import ingest_task
 from pipelines.collect.plan import plan
 from pipelines.errors import RouteyardError
 from tests.faults.attacks import Row

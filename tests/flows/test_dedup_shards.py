@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.stages.dedup_shards import read_vectors, run_dedup_shards
+from flows.tasks.dedup_shards import read_vectors, run_dedup_shards
 from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.errors import BadInput
 

@@ -128,7 +128,7 @@ def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: 
     import numpy as np
 
     from benchmarks.dedup_shards import write_shards
-    from flows.stages.dedup_shards import run_dedup_shards
+    from flows.tasks.dedup_shards import run_dedup_shards
     from pipelines.curate.dedup.search import near_duplicate_pairs
 
     draw = np.random.default_rng(3)

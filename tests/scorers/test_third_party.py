@@ -92,7 +92,7 @@ from pathlib import Path
 yard = Path({str(yard)!r})
 labels = pq.read_table(next(yard.glob("stages/label/*/labels.parquet"))).to_pylist()
 prompts = pq.read_table(next(yard.glob("stages/ingest/*/queries.parquet")))["prompt"].to_pylist()
-from flows.stages.entailment import scorer_equivalence
+from flows.tasks.entailment import scorer_equivalence
 from pipelines.label.ruling import escalates_on
 from pipelines.meaning import Pair
 backend = scorer_equivalence()

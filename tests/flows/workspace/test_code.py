@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 ASKED = """
 import json, sys
 from flows.workspace.code import made_by
-from flows.stages import verdicts
+from flows.tasks import verdicts
 found = made_by(verdicts.labels_task.fn, ["pipelines.scorers.numeric"])
 print(json.dumps(found))
 """

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.stages.verdicts import scorer_modules
+from flows.tasks.verdicts import scorer_modules
 from pipelines.entailment.equivalence import Equivalence
 from pipelines.errors import RecipeError
 from pipelines.meaning import Entailment, Pair

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from prefect import task
 
-from flows.stages.recorded import response_files
+from flows.tasks.recorded import response_files
 from flows.tracking.retries import AT_HOME
-from flows.workspace.stage_folders import Done, run_stage, write_table
+from flows.workspace.stage_folders import StageResult, run_stage, write_table
 from flows.workspace.tables import content, read, read_shards
 from pipelines.errors import BadInput
 from schemas.recipe import Recipe
@@ -33,8 +33,12 @@ def scorer_modules(queries: Path) -> list[str]:
 
 
 def file_model_verdicts(
-    recipe: Recipe, root: str, queries: Done, responses: str, shard: tuple[int, int] | None = None
-) -> Done:
+    recipe: Recipe,
+    root: str,
+    queries: StageResult,
+    responses: str,
+    shard: tuple[int, int] | None = None,
+) -> StageResult:
     """Rule verdicts over one model's responses, the shard's."""
     import pyarrow.parquet as pq
 
@@ -75,8 +79,12 @@ verdicts_task = task(name="file verdicts", **_OPTIONS)(file_model_verdicts)
 
 @task(name="decide labels", **_OPTIONS)
 def labels_task(
-    recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: list[Done]
-) -> Done:
+    recipe: Recipe,
+    root: str,
+    queries: StageResult,
+    collected: StageResult,
+    verdicts: list[StageResult],
+) -> StageResult:
     """Verdicts → labels, by the court's policy."""
     from pipelines.label.court import decide
 

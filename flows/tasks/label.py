@@ -10,12 +10,12 @@ from typing import Any
 from prefect import task
 
 from flows.show import console
-from flows.stages.recorded import response_files
-from flows.stages.verdicts import labels_task, verdicts_task
+from flows.tasks.recorded import response_files
+from flows.tasks.verdicts import labels_task, verdicts_task
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import call, each
 from flows.workspace.shares import open_ledger
-from flows.workspace.stage_folders import PROBING, Done, Stale, run_stage, write_table
+from flows.workspace.stage_folders import PROBING, StageResult, Stale, run_stage, write_table
 from flows.workspace.tables import read, read_shards
 from schemas.recipe import Recipe
 
@@ -23,7 +23,9 @@ from schemas.recipe import Recipe
 _SMALL = 20_000
 
 
-def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, jobs: int) -> Done:
+def label_stage(
+    recipe: Recipe, root: Path, queries: StageResult, collected: StageResult, *, jobs: int
+) -> StageResult:
     """Labels of a benchmark; what is filed already is not filed again."""
     files = response_files(collected)
     common = {"recipe": recipe, "root": str(root), "queries": queries}
@@ -57,9 +59,9 @@ def label_stage(recipe: Recipe, root: Path, queries: Done, collected: Done, *, j
     )
 
 
-def reviewed(recipe: Recipe, root: Path) -> Done | None:
+def reviewed(recipe: Recipe, root: Path) -> StageResult | None:
     """What people decided (`routeyard review`), as one more file of verdicts."""
-    from flows.actions.review import review_files, reviews
+    from flows.workspace.reviews import review_files, reviews
     from flows.workspace.tables import content
 
     files = review_files(root, recipe.name)
@@ -88,8 +90,12 @@ def reviewed(recipe: Recipe, root: Path) -> Done | None:
     **AFTER_CALLS,
 )
 def hear_task(
-    recipe: Recipe, root: str, queries: Done, collected: Done, verdicts: Sequence[Done]
-) -> Done:
+    recipe: Recipe,
+    root: str,
+    queries: StageResult,
+    collected: StageResult,
+    verdicts: Sequence[StageResult],
+) -> StageResult:
     """Ask verifiers and judges for the verdicts the policies still want, through the ledger."""
     from pipelines.label.escalate import hear_all
 
@@ -127,7 +133,7 @@ def hear_task(
     )
 
 
-def _say_heard(heard: Done) -> None:
+def _say_heard(heard: StageResult) -> None:
     for name, said in sorted(heard.figures["heard"].items()):
         stopped = f", stopped: {said['stopped']}" if said.get("stopped") else ""
         failed = f"{said['failed']:,} without an answer"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from flows.show import console
-from flows.stages.collect import ask_task
-from flows.stages.label import label_stage
+from flows.tasks.collect import ask_task
+from flows.tasks.label import label_stage
 from flows.tracking.log import log
 from flows.tracking.run import call
-from flows.workspace.stage_folders import PROBING, Done
+from flows.workspace.stage_folders import PROBING, StageResult
 from flows.workspace.tables import read
 from pipelines.collect.informative import Ranking, Z, collect_informatively
 from pipelines.release.matrix import scatter
@@ -20,7 +20,9 @@ from pipelines.slices import dense_rows
 from schemas.recipe import Recipe
 
 
-def ask_in_rounds(recipe: Recipe, root: Path, queries: Done, pool: Done, *, jobs: int) -> Done:
+def ask_in_rounds(
+    recipe: Recipe, root: Path, queries: StageResult, pool: StageResult, *, jobs: int
+) -> StageResult:
     """Responses to what the rounds asked; the figures hold estimates beside plain means.
 
     Each round labels what is there. What a round asked lies in the ledger, so that a run
@@ -30,7 +32,7 @@ def ask_in_rounds(recipe: Recipe, root: Path, queries: Done, pool: Done, *, jobs
     ids = table.column("query_id").to_pylist()
     models = [model.model_id for model in recipe.pool.models]
     _, tasks = np.unique(table.column("task").to_pylist(), return_inverse=True)
-    collected: Done | None = None
+    collected: StageResult | None = None
 
     def answer(asked: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         nonlocal collected

@@ -9,12 +9,12 @@ from typing import Any
 
 from prefect import task
 
-from flows.stages.recorded import recorded_task, write_by_model
+from flows.tasks.recorded import recorded_task, write_by_model
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import call
 from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, slots
-from flows.workspace.stage_folders import PROBING, Done, Stale, run_stage
+from flows.workspace.stage_folders import PROBING, StageResult, Stale, run_stage
 from flows.workspace.tables import read
 from pipelines.errors import BudgetReached, GateFailed, ProviderError
 from schemas.recipe import Recipe
@@ -26,12 +26,12 @@ def collect_stage(
     recipe: Recipe,
     base: Path,
     root: Path,
-    queries: Done,
-    pool: Done,
+    queries: StageResult,
+    pool: StageResult,
     *,
     shards: int = 1,
     jobs: int = 1,
-) -> Done:
+) -> StageResult:
     """Responses of the recipe's provider; asked by one process, or in shards by `jobs`."""
     if recipe.collect.provider == "recorded":
         return call(  # type: ignore[no-any-return]
@@ -43,17 +43,17 @@ def collect_stage(
             pool=pool,
         )
     if recipe.collect.agent is not None:
-        from flows.stages.agent import agent_task
+        from flows.tasks.agent import agent_task
 
         return call(  # type: ignore[no-any-return]
             agent_task, recipe=recipe, base=str(base), root=str(root), queries=queries, pool=pool
         )
     if recipe.collect.strategy == "informative":
-        from flows.stages.informative import ask_in_rounds
+        from flows.tasks.informative import ask_in_rounds
 
         return ask_in_rounds(recipe, root, queries, pool, jobs=jobs)
     if shards > 1 and not PROBING.get():
-        from flows.stages.collect_shards import ask_in_shards
+        from flows.tasks.collect_shards import ask_in_shards
 
         ask_in_shards(recipe, root, queries, shards=shards, at_once=jobs)
     return call(ask_task, recipe=recipe, root=str(root), queries=queries, pool=pool)  # type: ignore[no-any-return]
@@ -61,8 +61,12 @@ def collect_stage(
 
 @task(name="collect", persist_result=True, timeout_seconds=_DAY_S, **AFTER_CALLS)
 def ask_task(
-    recipe: Recipe, root: str, queries: Done, pool: Done, rows: list[list[int]] | None = None
-) -> Done:
+    recipe: Recipe,
+    root: str,
+    queries: StageResult,
+    pool: StageResult,
+    rows: list[list[int]] | None = None,
+) -> StageResult:
     """Ask the pool for what the ledger lacks; write one response file per model.
 
     Args:

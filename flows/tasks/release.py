@@ -9,8 +9,8 @@ from typing import Any
 
 from prefect import task
 
-from flows.stages.curate import curated_tables
-from flows.workspace.stage_folders import Done, run_stage
+from flows.tasks.curate import curated_tables
+from flows.workspace.stage_folders import StageResult, run_stage
 from flows.workspace.tables import read
 from pipelines.errors import GateFailed
 from pipelines.io.staging import write_json
@@ -21,16 +21,17 @@ _ADD_ONS = frozenset({"embeddings"})
 
 
 @task(name="metering audit", persist_result=True)
-def audit_task(recipe: Recipe, root: str, curated: Done, collected: Done) -> Done:
+def audit_task(
+    recipe: Recipe, root: str, curated: StageResult, collected: StageResult
+) -> StageResult:
     """Metering audit over the responses that are to be released, and what the recipe waives."""
     import pyarrow.compute as pc
 
-    from flows.actions.metering import canaries, known_of
-    from pipelines.metering.audit import apply_waivers, audit
+    from pipelines.metering.audit import apply_waivers, audit, known_of
     from pipelines.metering.steps import as_answers
 
     known = known_of(recipe.pool)
-    drift = canaries(recipe, Path(root))
+    drift = _canaries(recipe, Path(root))
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -74,7 +75,18 @@ def audit_task(recipe: Recipe, root: str, curated: Done, collected: Done) -> Don
     )
 
 
-def check_metering(recipe: Recipe, audited: Done) -> None:
+def _canaries(recipe: Recipe, root: Path) -> Any:
+    """Canary answers of the workspace's last run; null where the recipe asks for none."""
+    from flows.workspace.shares import open_ledger
+    from pipelines.calls.canary import canary_answers
+
+    if not recipe.collect.canary.prompts or recipe.collect.provider == "recorded":
+        return None
+    with open_ledger(root) as ledger:
+        return canary_answers(ledger)
+
+
+def check_metering(recipe: Recipe, audited: StageResult) -> None:
     """Stop at findings that the recipe does not waive.
 
     Raises:
@@ -94,7 +106,9 @@ def check_metering(recipe: Recipe, audited: Done) -> None:
 
 
 @task(name="certify", persist_result=True)
-def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None) -> Done:
+def certify_task(
+    recipe: Recipe, root: str, curated: StageResult, embedded: StageResult | None
+) -> StageResult:
     """Routability certificate over the staged tables."""
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.certificate.crossfit import REFERENCE
@@ -133,7 +147,7 @@ def certify_task(recipe: Recipe, root: str, curated: Done, embedded: Done | None
 
 
 @task(name="release", persist_result=True)
-def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[str, Any]:
+def release_task(recipe: Recipe, root: str, stages: Mapping[str, StageResult]) -> dict[str, Any]:
     """Tables, database, card and manifest, written whole."""
     from datacards.card import render
     from datacards.files import render as render_files
@@ -143,7 +157,7 @@ def release_task(recipe: Recipe, root: str, stages: Mapping[str, Done]) -> dict[
     if recipe.release.include_embeddings and "embed" in stages:
         tables["embeddings"] = read(stages["embed"], "embeddings")
     if recipe.collect.agent is not None and "collect" in stages:
-        from flows.stages.agent import kept_steps
+        from flows.tasks.agent import kept_steps
 
         tables["steps"] = kept_steps(stages["collect"], tables)
     if recipe.release.zoo is not None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.surroundings import MAKERS
+from flows.workspace.fixtures import MAKERS
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from pipelines.io.environment import expanded

@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from flows.tracking.retries import AT_HOME, ATTEMPTS
-from flows.workspace.stage_folders import Done, run_stage, write_table
+from flows.workspace.stage_folders import StageResult, run_stage, write_table
 from flows.workspace.tables import content
 from schemas.recipe import Recipe, Source
 
@@ -17,7 +17,7 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
 @task(name="ingest", persist_result=True, timeout_seconds=6 * 3600.0, **ATTEMPTS)
-def ingest_task(recipe: Recipe, base: str, root: str) -> Done:
+def ingest_task(recipe: Recipe, base: str, root: str) -> StageResult:
     """Sources → queries."""
     from pipelines.curate.result import removals
     from pipelines.ingest import compared, ingest, pin
@@ -78,7 +78,7 @@ def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
 
 
 @task(name="pool", **_OPTIONS)
-def pool_task(recipe: Recipe, root: str) -> Done:
+def pool_task(recipe: Recipe, root: str) -> StageResult:
     """Pool → models."""
     from pipelines.pool import models_table
 

@@ -18,8 +18,9 @@ from schemas.recipe import Recipe
 
 #: Variable → function (workspace folder) → context manager that gives the variable's value.
 MAKERS = Registry(
-    kind="surrounding",
-    group="routeyard.surroundings",
+    kind="fixture",
+    group="routeyard.fixtures",
+    earlier_groups=("routeyard.surroundings",),
     builtin={
         "ROUTEYARD_DEMO_BANK": "flows.demo.serve:bank_file",
         "ROUTEYARD_DEMO_URL": "flows.demo.serve:served_pool",
@@ -31,7 +32,7 @@ MAKERS = Registry(
 
 
 @contextmanager
-def surroundings(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
+def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
     """Make what the recipe's variables stand for; one that is set is used as it is.
 
     Args:

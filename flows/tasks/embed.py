@@ -12,14 +12,14 @@ from flows.show import console
 from flows.tracking.log import log
 from flows.tracking.retries import AT_HOME
 from flows.tracking.run import call, each
-from flows.workspace.stage_folders import PROBING, Done, run_stage, write_table
+from flows.workspace.stage_folders import PROBING, StageResult, run_stage, write_table
 from flows.workspace.tables import read
 from schemas.recipe import Recipe
 
 
 def embed_stage(
-    recipe: Recipe, root: Path, queries: Done, *, shards: int = 1, jobs: int = 1
-) -> Done:
+    recipe: Recipe, root: Path, queries: StageResult, *, shards: int = 1, jobs: int = 1
+) -> StageResult:
     """Embeddings of a benchmark; each shard fills the cache, from which all are read.
 
     The cache's files are cut before the shards are, so vectors do not depend on them.
@@ -29,7 +29,9 @@ def embed_stage(
     return call(embed_task, recipe=recipe, root=str(root), queries=queries)  # type: ignore[no-any-return]
 
 
-def _fill_in_shards(recipe: Recipe, root: Path, queries: Done, *, shards: int, jobs: int) -> None:
+def _fill_in_shards(
+    recipe: Recipe, root: Path, queries: StageResult, *, shards: int, jobs: int
+) -> None:
     from pipelines.embed import CHUNK, lacking
 
     texts = lacking(read(queries, "queries"), encoder=recipe.embed.encoder, cache=_cache(root))
@@ -70,7 +72,7 @@ embed_shard_task = task(name="embed shard", **AT_HOME)(embed_shard)
 
 
 @task(name="embed", persist_result=True, **AT_HOME)
-def embed_task(recipe: Recipe, root: str, queries: Done) -> Done:
+def embed_task(recipe: Recipe, root: str, queries: StageResult) -> StageResult:
     """Queries → embeddings, through the cache."""
     from pipelines.embed import embed
 

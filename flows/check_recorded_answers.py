@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from flows.actions.metering import audit_imported
 from flows.recipe_faults import Place
 from pipelines.collect.recorded import Imported, import_recorded
 from pipelines.errors import BadInput
 from pipelines.ingest import ingest
 from pipelines.ingest.catalog import from_catalog
+from pipelines.metering.audit import audited
 from pipelines.metering.findings import GATE, MeteringFinding
 from pipelines.pool import models_table
 from schemas.recipe import Recipe
@@ -82,7 +82,7 @@ def _unmetered(
     """One fault for each check of the metering audit that would stop the release."""
     if any(waiver.gate == GATE for waiver in recipe.release.waivers):
         return
-    standing, _ = audit_imported(recipe, imported, queries, models)
+    standing, _ = audited(recipe, imported.responses, queries, models)
     alike: dict[tuple[str, str], list[MeteringFinding]] = {}
     for one in standing:
         alike.setdefault((one.check, one.says), []).append(one)

@@ -20,7 +20,7 @@ from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import each
 from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, sharers, slots
-from flows.workspace.stage_folders import Done
+from flows.workspace.stage_folders import StageResult
 from flows.workspace.tables import read
 from pipelines.calls.canary import END, START
 from pipelines.collect.collect import ask_canaries, collect
@@ -33,7 +33,9 @@ from schemas.recipe.collect import Canary
 _DAY_S = 24 * 3600.0
 
 
-def ask_in_shards(recipe: Recipe, root: Path, queries: Done, *, shards: int, at_once: int) -> None:
+def ask_in_shards(
+    recipe: Recipe, root: Path, queries: StageResult, *, shards: int, at_once: int
+) -> None:
     """Ask what the ledger lacks, each model's queries in `shards` ranges.
 
     What is still missing afterwards is left to the collect stage, which runs
@@ -85,7 +87,7 @@ def ask_in_shards(recipe: Recipe, root: Path, queries: Done, *, shards: int, at_
 def ask_shard(
     recipe: Recipe,
     root: str,
-    queries: Done,
+    queries: StageResult,
     model_id: str,
     rows: tuple[int, int],
     sharers: int,

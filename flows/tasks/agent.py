@@ -9,25 +9,27 @@ from typing import Any
 
 from prefect import task
 
-from flows.stages.recorded import write_by_model
+from flows.tasks.recorded import write_by_model
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.workspace.shares import at_server, open_ledger, slots
-from flows.workspace.stage_folders import PROBING, Done, Stale, run_stage, write_table
+from flows.workspace.stage_folders import PROBING, StageResult, Stale, run_stage, write_table
 from flows.workspace.tables import read
 from pipelines.errors import BudgetReached, ProviderError
 from schemas.recipe import Recipe
 
 
 @task(name="collect", persist_result=True, timeout_seconds=24 * 3600.0, **AFTER_CALLS)
-def agent_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) -> Done:
+def agent_task(
+    recipe: Recipe, base: str, root: str, queries: StageResult, pool: StageResult
+) -> StageResult:
     """Walk every trajectory to its end; what arrived is in the ledger when it stops before.
 
     Raises:
         BudgetReached, ProviderError: steps are missing.
     """
     from flows.show.progress import collecting
-    from flows.stages.collect import answers_fingerprint, check_answered
+    from flows.tasks.collect import answers_fingerprint, check_answered
     from pipelines.collect.agent.rounds import Walked, walk
     from pipelines.collect.agent.search import corpus_of
     from pipelines.collect.agent.tables import tables_of
@@ -102,7 +104,7 @@ def _check_complete(recipe: Recipe, root: str, walked: Any) -> None:
     )
 
 
-def kept_steps(collected: Done, tables: Mapping[str, Any]) -> Any:
+def kept_steps(collected: StageResult, tables: Mapping[str, Any]) -> Any:
     """Steps of the answers that curation kept."""
     import pyarrow as pa
 

@@ -9,7 +9,7 @@ from typing import Any
 from prefect import task
 
 from flows.tracking.retries import AT_HOME
-from flows.workspace.stage_folders import Done, run_stage, write_table
+from flows.workspace.stage_folders import StageResult, run_stage, write_table
 from flows.workspace.tables import content, read, slug
 from schemas.recipe import Recipe
 
@@ -17,7 +17,9 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 
 
 @task(name="import recorded", **_OPTIONS)
-def recorded_task(recipe: Recipe, base: str, root: str, queries: Done, pool: Done) -> Done:
+def recorded_task(
+    recipe: Recipe, base: str, root: str, queries: StageResult, pool: StageResult
+) -> StageResult:
     """Recorded files → responses, one file per model."""
     from pipelines.collect.recorded import import_recorded
     from pipelines.io import named_files
@@ -60,6 +62,6 @@ def write_by_model(responses: Any, folder: Path) -> None:
         write_table(part, folder / "responses" / f"{slug(model_id)}.parquet")
 
 
-def response_files(collected: Done) -> list[Path]:
+def response_files(collected: StageResult) -> list[Path]:
     """The response files of a collect stage, in name order."""
     return sorted((Path(collected.folder) / "responses").glob("*.parquet"))

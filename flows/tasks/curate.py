@@ -10,9 +10,9 @@ from typing import Any
 from prefect import task
 
 from flows.show.console import line
-from flows.stages.recorded import response_files
+from flows.tasks.recorded import response_files
 from flows.tracking.retries import AT_HOME
-from flows.workspace.stage_folders import Done, run_stage, write_table
+from flows.workspace.stage_folders import StageResult, run_stage, write_table
 from flows.workspace.tables import read, read_all, read_shards
 from schemas.recipe import Recipe
 
@@ -23,17 +23,17 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 def curate_task(
     recipe: Recipe,
     root: str,
-    queries: Done,
-    pool: Done,
-    collected: Done,
-    labelled: Done,
-    embedded: Done | None,
-) -> Done:
+    queries: StageResult,
+    pool: StageResult,
+    collected: StageResult,
+    labelled: StageResult,
+    embedded: StageResult | None,
+) -> StageResult:
     """Curation rules in recipe order, then the split."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flows.stages.entailment import inputs_of, made_for, parts_of
+    from flows.tasks.entailment import inputs_of, made_for, parts_of
     from pipelines.curate import RULES
     from pipelines.curate.apply import curate
     from pipelines.curate.split import split
@@ -104,6 +104,6 @@ def curate_task(
     )
 
 
-def curated_tables(curated: Done) -> dict[str, Any]:
+def curated_tables(curated: StageResult) -> dict[str, Any]:
     """All tables after curation."""
     return read_all(Path(curated.folder))
