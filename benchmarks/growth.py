@@ -131,7 +131,7 @@ def _diff(folder: Path, labels: int, models: int) -> None:
 
 
 def _read(folder: Path, labels: int, models: int) -> None:
-    from flows.actions.released import read_release
+    from flows.evaluation.released import read_release
     from pipelines.evaluate.reading import core_of
 
     core = core_of(read_release(_release(folder)))
@@ -140,7 +140,7 @@ def _read(folder: Path, labels: int, models: int) -> None:
 
 
 def _evaluate(folder: Path, labels: int, models: int) -> None:
-    from flows.actions.evaluate import evaluate
+    from flows.evaluation.evaluate import evaluate
 
     made = evaluate(_release(folder), ["best-generalist", "random"], resamples=200)
     if not made.metrics.num_rows:
@@ -148,14 +148,14 @@ def _evaluate(folder: Path, labels: int, models: int) -> None:
 
 
 def _certify(folder: Path, labels: int, models: int) -> None:
-    from flows.actions.evaluate import certify
+    from flows.evaluation.evaluate import certify
 
     if certify(_release(folder), resamples=200).n_queries != labels // models:
         raise AssertionError("a certificate about other questions")
 
 
 def _site(folder: Path, labels: int, models: int) -> None:
-    from flows.actions.site import write
+    from flows.site import write
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
         write([_release(folder)], Path(out) / "site")

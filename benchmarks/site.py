@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Build and write in this process; prints the figures as the last line."""
-    from flows.actions.site import write
+    from flows.site import write
 
     folder, labels, models = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     write([_built(folder / "small", 300, 3)], folder / "small.site")

@@ -68,8 +68,8 @@ def commands() -> Iterator[str]:
     """Every command with its help and options."""
     import typer
 
-    from flows.command_line import command_of
-    from flows.commands import COMMANDS
+    from flows.cli.registry import COMMANDS
+    from flows.cli.tree import command_of
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"

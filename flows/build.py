@@ -8,10 +8,10 @@ from typing import Any
 
 from prefect import flow
 
+from flows import console
+from flows.console.summary import markdown
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
-from flows.show import console
-from flows.show.summary import markdown
 from flows.tasks.collect import collect_stage
 from flows.tasks.curate import curate_task
 from flows.tasks.embed import embed_stage

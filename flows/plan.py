@@ -159,7 +159,7 @@ def show(said: dict[str, Any]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from flows.show.console import printer
+    from flows.console import printer
 
     console = printer()
     console.print(

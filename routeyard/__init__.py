@@ -15,10 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flows.actions.evaluate import certify, evaluate
-    from flows.actions.routers.route import route
-    from flows.actions.score import score
     from flows.build import run_build as build
+    from flows.evaluation.evaluate import certify, evaluate
+    from flows.evaluation.route import route
     from flows.plan import plan_build as plan
     from flows.recipe import load_recipe
     from pipelines.curate.result import Curated, removals
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from pipelines.scorers.answers.commitment import settle
     from pipelines.scorers.answers.marks import committed
     from pipelines.scorers.answers.short_answer import short_answer
+    from pipelines.scorers.score_answers import score
     from pipelines.scorers.scorer import Asked, Reading, Scorer
 
     __version__: str
@@ -64,10 +64,10 @@ _WHERE = {
     "open_release": "pipelines.release:open_release",
     "build": "flows.build:run_build",
     "plan": "flows.plan:plan_build",
-    "evaluate": "flows.actions.evaluate:evaluate",
-    "certify": "flows.actions.evaluate:certify",
-    "route": "flows.actions.routers.route:route",
-    "score": "flows.actions.score:score",
+    "evaluate": "flows.evaluation.evaluate:evaluate",
+    "certify": "flows.evaluation.evaluate:certify",
+    "route": "flows.evaluation.route:route",
+    "score": "pipelines.scorers.score_answers:score",
     "load_recipe": "flows.recipe:load_recipe",
     "Router": "pipelines.routers.base:Router",
     "Examples": "pipelines.routers.base:Examples",

@@ -85,7 +85,7 @@ def test_start_up_imports_nothing_heavy(module: str) -> None:
 
 
 #: Many small parts of one kind, each found by its name.
-FOLDERS_OF_PARTS = ("flows/commands", "pipelines/ingest/catalog", "pipelines/ingest/importers")
+FOLDERS_OF_PARTS = ("flows/cli", "pipelines/ingest/catalog", "pipelines/ingest/importers")
 #: Demo content: rows of questions, not logic.
 CONTENT = ("flows/demo/",)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.actions.doctor_parts import REGISTRIES, added, registries
+from flows.added_parts import REGISTRIES, added, registries
 from pipelines.errors import BadInput, UnknownName
 from pipelines.registry import Registry
 
@@ -62,7 +62,7 @@ def test_doctor_lists_what_works_and_what_does_not(
     scorers: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = registries() | {"routeyard.scorers": scorers}
-    monkeypatch.setattr("flows.actions.doctor_parts.registries", lambda: known)
+    monkeypatch.setattr("flows.added_parts.registries", lambda: known)
     works, wrong = added()
     assert works == ["scorer fine of hexpack"]
     words = "\n".join(wrong)
@@ -91,9 +91,7 @@ def test_a_router_of_another_package_has_both_methods(
     # Trap: doctor and the zoo's list took it, and an evaluation ended in an AttributeError.
     with pytest.raises(BadInput, match="'half' of another package has no method 'scores'"):
         routers.get("half")
-    monkeypatch.setattr(
-        "flows.actions.doctor_parts.registries", lambda: {"routeyard.routers": routers}
-    )
+    monkeypatch.setattr("flows.added_parts.registries", lambda: {"routeyard.routers": routers})
     works, wrong = added()
     assert works == ["router whole of hexroutes"]
     assert any("has no method 'scores'" in one for one in wrong)

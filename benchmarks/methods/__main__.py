@@ -29,10 +29,10 @@ from benchmarks.methods.math_samples import math_samples
 from benchmarks.methods.mmlu_pro import mmlu_pro
 from benchmarks.methods.planted import planted
 from benchmarks.studies.page import cut
-from flows.actions import study as do
-from flows.actions.evaluate import ENCODER
-from flows.actions.released import read_release, with_beside, with_embeddings
-from flows.show.console import line
+from flows.console import line
+from flows.evaluation import study as do
+from flows.evaluation.evaluate import ENCODER
+from flows.evaluation.released import read_release, with_beside, with_embeddings
 from pipelines.studies import STUDIES
 from pipelines.tuning.heads import HEADS
 

@@ -18,8 +18,8 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
     Args:
         questions: so many, drawn by a seed; all by default.
     """
-    from flows.actions.evaluate import ENCODER
-    from flows.actions.fingerprint import Probing, probe_queries, text_table
+    from flows.evaluation.evaluate import ENCODER
+    from flows.evaluation.fingerprint import Probing, probe_queries, text_table
     from pipelines.embed import embed
     from schemas import MODEL_SPLITS
 

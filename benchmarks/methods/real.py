@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.actions.released import Tables, read_release, with_beside
+from flows.evaluation.released import Tables, read_release, with_beside
 
 SMALL, LARGE = "smollm2-q8-brief", "smollm2-q8-steps"
 PAIR = (SMALL, LARGE)
@@ -27,7 +27,7 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     Made in `out` where they are not there yet: states by the fetched safetensors, footprints by
     asking the served model through the workspace's ledger.
     """
-    from flows.actions.fingerprint import Probing, footprint_table, probe_queries, text_table
+    from flows.evaluation.fingerprint import Probing, footprint_table, probe_queries, text_table
     from flows.recipe import load
     from flows.workspace.fixtures import fixtures
     from flows.workspace.stage_folders import write_table

@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.methods.written import write
 from benchmarks.zoo.matrices import mmlu_pro, routerdc
-from flows.actions.released import read_release
-from flows.actions.routers import tune as do
+from flows.evaluation import tune as do
+from flows.evaluation.released import read_release
 from pipelines.evaluate.core import Core
 from pipelines.tuning.settings import Settings
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.studies.page import HEAD, cut, parts_of
-from flows.actions import study as do
 from flows.cli import run
+from flows.evaluation import study as do
 from pipelines.studies import STUDIES
 from pipelines.studies.needs import lacking
 
@@ -76,8 +76,8 @@ def built(name: str, workspace: Path) -> Path:
 
 def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     """Run all studies that apply to a release; the text of its index."""
-    from flows.actions.evaluate import ENCODER
-    from flows.actions.released import out_folder, read_release, with_embeddings
+    from flows.evaluation.evaluate import ENCODER
+    from flows.evaluation.released import out_folder, read_release, with_embeddings
 
     name = release.resolve().parent.name
     folder, texts = out_folder(release, out), RECORDED.get(name, True)

@@ -105,7 +105,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
 def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """One split: (figures, router → test accuracy); tables are written under `out`."""
-    from flows.actions.routers import zoo
+    from flows.evaluation import zoo
     from pipelines.zoo.entrants import registered
     from pipelines.zoo.report import overall
 

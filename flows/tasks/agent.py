@@ -28,7 +28,7 @@ def agent_task(
     Raises:
         BudgetReached, ProviderError: steps are missing.
     """
-    from flows.show.progress import collecting
+    from flows.console.progress import collecting
     from flows.tasks.collect import answers_fingerprint, check_answered
     from pipelines.collect.agent.rounds import Walked, walk
     from pipelines.collect.agent.search import corpus_of

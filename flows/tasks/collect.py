@@ -75,7 +75,7 @@ def ask_task(
     """
     import numpy as np
 
-    from flows.show.progress import collecting
+    from flows.console.progress import collecting
     from pipelines.collect.collect import collect, responses_table
     from pipelines.collect.plan import plan
 

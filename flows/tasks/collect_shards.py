@@ -15,7 +15,7 @@ from typing import Any
 
 from prefect import task
 
-from flows.show import console
+from flows import console
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import each

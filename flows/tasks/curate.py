@@ -9,7 +9,7 @@ from typing import Any
 
 from prefect import task
 
-from flows.show.console import line
+from flows.console import line
 from flows.tasks.recorded import response_files
 from flows.tracking.retries import AT_HOME
 from flows.workspace.stage_folders import StageResult, run_stage, write_table

@@ -8,7 +8,7 @@ from typing import Any
 
 from prefect import task
 
-from flows.show import console
+from flows import console
 from flows.tracking.log import log
 from flows.tracking.retries import AT_HOME
 from flows.tracking.run import call, each

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flows.show import console
+from flows import console
 from flows.tasks.collect import ask_task
 from flows.tasks.label import label_stage
 from flows.tracking.log import log

@@ -9,7 +9,7 @@ from typing import Any
 
 from prefect import task
 
-from flows.show import console
+from flows import console
 from flows.tasks.recorded import response_files
 from flows.tasks.verdicts import labels_task, verdicts_task
 from flows.tracking.retries import AFTER_CALLS

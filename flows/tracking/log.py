@@ -2,7 +2,7 @@
 
     [gsm8k verdicts 3/8] 1,319 verdicts, in 4.2 s
 
-Without Prefect there is no log: `flows.show.console` tells the person who waits.
+Without Prefect there is no log: `flows.console` tells the person who waits.
 """
 
 from __future__ import annotations

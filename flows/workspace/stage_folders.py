@@ -107,7 +107,7 @@ def run_stage(
     if PROBING.get():
         raise Stale(stage, made_of)
     if clear(folder):
-        from flows.show import console  # which asks this module whether it probes
+        from flows import console  # which asks this module whether it probes
 
         console.line("note", f"{stage} is made again: {folder} was damaged")
     log(benchmark, stage, "begins", shard=shard)

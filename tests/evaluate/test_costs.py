@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.release import make
 from datacards.card import render
-from flows.actions.released import read_release
-from flows.show.summary import figures as summary
+from flows.console.summary import figures as summary
+from flows.evaluation.released import read_release
 from pipelines.evaluate.reading import core_of
 from pipelines.release import write_release
 from schemas import RESPONSES

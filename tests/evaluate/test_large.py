@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.released import Tables
+from flows.evaluation.released import Tables
 from pipelines.errors import BadInput, DiskFull
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.reading import core_of, from_tables

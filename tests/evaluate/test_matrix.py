@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.released import read_release
+from flows.evaluation.released import read_release
 from pipelines.evaluate.reading import core_of, from_tables
 from pipelines.release import write_release
 from schemas import LABELS, MODELS, QUERIES, RESPONSES

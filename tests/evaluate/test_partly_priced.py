@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flows.commands.certify import tried
+from flows.cli.certify import tried
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.certificate.pool import OF_COST
 from tests.evaluate.test_left_out import core

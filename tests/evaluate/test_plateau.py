@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.actions.entrants import from_file
+from flows.evaluation.router_specs import from_file
 from pipelines.errors import BadInput
 from pipelines.evaluate import plateau
 from pipelines.evaluate.baselines import (

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.released import with_beside
-from flows.actions.routers.route import route
+from flows.evaluation.released import with_beside
+from flows.evaluation.route import route
 from pipelines.errors import BadInput
 from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.unseen import newcomers, unseen_models

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from datacards.site.evaluation import content
-from flows.actions.site import _evaluations
 from flows.cli import run
+from flows.site import _evaluations
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,

@@ -215,7 +215,7 @@ def forked(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _NEEDED = (
     "flows.build",
     "flows.cli",
-    "flows.commands.build",
+    "flows.cli.build",
     "datacards.card",
     "pipelines.calls.client",
     "pipelines.release.build",

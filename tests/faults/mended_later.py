@@ -52,7 +52,7 @@ SMALLER: dict[str, Fault] = {
     "read-only": Fault(
         "smaller",
         "a read-only workspace was a traceback",
-        "flows/cli.py",
+        "flows/cli/__init__.py",
         '        errno.EROFS: ("the file system is read-only", place),\n',
         "",
         "tests/flows/test_stopped.py::test_what_the_file_system_refuses_is_no_traceback",
@@ -108,7 +108,7 @@ SMALLER: dict[str, Fault] = {
     "stopped": Fault(
         "smaller",
         "Ctrl-C did not say what was kept",
-        "flows/cli.py",
+        "flows/cli/__init__.py",
         "    said = progress.kept() if progress is not None else None",
         "    said = None",
         "tests/flows/test_stopped.py::test_ctrl_c_says_what_is_kept",
@@ -154,7 +154,7 @@ LATER: dict[str, Fault] = {
     "two hosts": Fault(
         "9",
         "the pages on loopback believed the first of two `Host` headers",
-        "flows/show/loopback.py",
+        "flows/web/loopback.py",
         "    return len(named) == 1 and",
         "    return len(named) > 0 and",
         "tests/flows/test_site_command.py::"

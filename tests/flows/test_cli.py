@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flows.cli import _their_frames, run
-from flows.commands import COMMANDS, GROUPS, module_of
+from flows.cli.registry import COMMANDS, GROUPS, module_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +45,8 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 
 
 def test_every_command_module_is_listed() -> None:
-    files = {path.stem for path in (ROOT / "flows" / "commands").glob("*.py")} - {"__init__"}
+    shared = {"__init__", "registry", "tree", "options", "results", "completion"}
+    files = {path.stem for path in (ROOT / "flows" / "cli").glob("*.py")} - shared
     assert files == {module_of(name).rpartition(".")[2] for name in COMMANDS}
 
 
@@ -194,7 +195,7 @@ def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Pat
     )
     done = subprocess.run(
         [sys.executable, "-c",
-         "import sys; from flows.cli import main; from flows.actions.evaluate import from_code; "
+         "import sys; from flows.cli import main; from flows.evaluation.evaluate import from_code; "
          "import flows.cli as c; c._call = lambda words: from_code('mine:Mine'); main(['x'])"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.entrants import from_code
 from flows.cli import run
+from flows.evaluation.router_specs import from_code
 from pipelines.errors import BadInput
 from schemas import CONTRACTS
 

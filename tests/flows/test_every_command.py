@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from flows.cli import run
-from flows.command_line import command_of
-from flows.commands import COMMANDS
-from flows.show.results import plain, print_result
+from flows.cli.registry import COMMANDS
+from flows.cli.results import plain, print_result
+from flows.cli.tree import command_of
 
 ROOT = Path(__file__).parents[2]
 

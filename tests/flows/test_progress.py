@@ -7,7 +7,7 @@ from collections import Counter
 
 from rich.console import Console
 
-from flows.show.progress import collecting, duration, line
+from flows.console.progress import collecting, duration, line
 from pipelines.calls.progress import Tally, snapshot
 
 

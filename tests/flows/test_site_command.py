@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.site import write as write_site
-from flows.show.site_server import SiteServer
+from flows.site import write as write_site
+from flows.web.site_server import SiteServer
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import METRICS_SCHEMA
 from schemas import CONTRACTS

@@ -18,8 +18,8 @@ from datacards.files import render as render_files
 from datacards.health import health_report
 from datacards.study import page as study_page
 from datacards.study import plot as study_plot
-from flows.actions.site import write as write_site
-from flows.show.site_server import SiteServer
+from flows.site import write as write_site
+from flows.web.site_server import SiteServer
 from pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA
 from pipelines.release import write_release
 from pipelines.studies.study import CELLS

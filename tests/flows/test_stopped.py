@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from flows import cli
-from flows.show.progress import collecting
+from flows.console.progress import collecting
 from pipelines.calls.progress import Tally, snapshot
 
 

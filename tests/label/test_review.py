@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flows.show.review_page import Page
+from flows.web.review_page import Page
 from pipelines.errors import BadInput
 from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
 from pipelines.label.court import decide

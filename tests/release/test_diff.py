@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from datacards.card import render
-from flows.actions.released import read_release
 from flows.cli import run
+from flows.evaluation.released import read_release
 from pipelines.errors import BadInput, SourceError
 from pipelines.release import open_release
 from pipelines.release.changelog import changelog

@@ -83,7 +83,7 @@ def test_what_a_command_prints(hostile, words, capsys) -> None:
 
 
 def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
-    from flows.show.summary import console_summary, markdown
+    from flows.console.summary import console_summary, markdown
 
     console_summary(hostile, "new")
     said = capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
 def test_a_table_on_a_terminal_shows_their_markup_as_text() -> None:
     from rich.table import Table
 
-    from flows.show.console import Said
+    from flows.console import Said
 
     console = Said(width=200)
     console.file, console._force_terminal = io.StringIO(), True

@@ -88,8 +88,8 @@ def bucket(store: Store, monkeypatch: pytest.MonkeyPatch, request: Any) -> Itera
 
 
 def test_publish_verify_and_open_from_an_object_store(release, bucket, store):
-    from flows.commands.publish import command as publish
-    from flows.commands.verify import command as verify
+    from flows.cli.publish import command as publish
+    from flows.cli.verify import command as verify
 
     publish(release, bucket)
     # Whoever looks for the manifest never sees half a release.

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from flows.actions.released import read_release
+from flows.evaluation.released import read_release
 from pipelines.errors import SourceError, UnknownName
 from pipelines.release import open_release
 from pipelines.release.matrix import scatter

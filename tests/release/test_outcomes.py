@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datacards.card import render
-from flows.actions.released import read_release
+from flows.evaluation.released import read_release
 from pipelines.errors import SourceError
 from pipelines.evaluate.reading import core_of
 from pipelines.release import open_release, verify_release, write_release

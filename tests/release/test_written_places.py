@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from flows.cli import run
-from flows.command_line import command_of
-from flows.commands import COMMANDS, module_of
+from flows.cli.registry import COMMANDS, module_of
+from flows.cli.tree import command_of
 from flows.workspace.shares import open_ledger
 from pipelines.errors import BadInput
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.actions.routers.route import route
+from flows.evaluation.route import route
 from pipelines.errors import BadInput, RouteyardError, Unsafe
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.base import traits_of

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.actions.entrants import reference
-from flows.actions.study import run_study
+from flows.evaluation.router_specs import reference
+from flows.evaluation.study import run_study
 from pipelines.studies import STUDIES
 from pipelines.studies.given import Given
 from pipelines.studies.needs import check, lacking

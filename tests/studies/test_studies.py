@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.actions.entrants import reference
 from flows.cli import run
+from flows.evaluation.router_specs import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
 from pipelines.studies.dominance import STUDY as DOMINANCE

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.actions.released import read_release
-from flows.actions.routers.tune import Grid, read
+from flows.evaluation.released import read_release
+from flows.evaluation.tune import Grid, read
 from pipelines.tuning.cell import Cell, drawn, identity, whole
 
 
@@ -53,7 +53,7 @@ def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() 
 def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path: Path) -> None:
     import weakref
 
-    from flows.actions.routers.tune import tune
+    from flows.evaluation.tune import tune
     from pipelines import encoders
     from pipelines.tuning.settings import Settings
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.actions.released import read_release
-from flows.actions.routers.tune import read
+from flows.evaluation.released import read_release
+from flows.evaluation.tune import read
 from pipelines.errors import BadInput
 from pipelines.routers.base import Examples
 from pipelines.tuning import checkpoint

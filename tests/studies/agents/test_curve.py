@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.actions.study import reference
+from flows.evaluation.study import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
 from pipelines.studies.agents.handing_over import relays, states

@@ -1,0 +1,1 @@
+"""Audits of a workspace or a release: usage and prices, labels, health; repricing."""

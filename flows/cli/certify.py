@@ -1,0 +1,109 @@
+"""`routeyard certify`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.options import (
+    CACHE,
+    ENCODER,
+    Cache,
+    Cluster,
+    Embed,
+    Embeddings,
+    Encoder,
+    Json,
+    Out,
+    Release,
+    Resamples,
+    Scheme,
+    Seed,
+)
+
+if TYPE_CHECKING:
+    from pipelines.evaluate.certificate import Certificate
+
+
+def tried(found: Certificate) -> list[str]:
+    """Which reference routers were tried, which were not, and what that does to the p-values."""
+    from pipelines.evaluate.certificate.crossfit import REFERENCE
+
+    names = [one.router for one in found.routers]
+    others = [name for name in REFERENCE if name not in names]
+    words = f"reference routers tried: {', '.join(names) or 'none'}"
+    if others:
+        words += f"; not tried: {', '.join(others)} ({found.routers_reason})"
+    lines = [words]
+    if names and others:
+        lines.append(
+            f"p-values are corrected for {len(names)} of {len(REFERENCE)} routers: a build that "
+            "tries them all gives larger ones"
+        )
+    return lines
+
+
+def command(
+    release: Release,
+    out: Out,
+    embeddings: Embeddings = None,
+    embed: Embed = False,
+    encoder: Encoder = ENCODER,
+    cache: Cache = CACHE,
+    scheme: Scheme = None,
+    measure: Annotated[
+        str | None, typer.Option(help="Cost measure: usd, tokens, latency, params.")
+    ] = None,
+    cluster: Cluster = None,
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Exit 3 when the verdict is 'not routable'.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Certify whether a release can tell routers apart, and how surely.
+
+    Gaps between the best single model, a cost-matched random mix, the per-task
+    and the per-query oracle, each with an interval; stability of specialists;
+    what difference the test questions can resolve; whether reference routers
+    collapse; a verdict in words with its rule.
+
+    Examples:
+
+        routeyard certify yard/releases/demo/1.0.0 --out results/demo
+
+        routeyard certify RELEASE --out results --embed --gate
+    """
+    from flows.cli.results import print_result
+    from flows.evaluation.evaluate import certify
+    from flows.evaluation.released import out_folder
+    from pipelines.errors import GateFailed
+    from pipelines.io.staging import write_json
+
+    folder = out_folder(release, out)
+    found = certify(
+        release,
+        embeddings=embeddings,
+        embed=embed,
+        cache=cache,
+        encoder=encoder,
+        scheme=scheme,
+        measure=measure,
+        resamples=resamples,
+        seed=seed,
+        cluster=cluster,
+    )
+    write_json(folder / "certificate.json", found.to_json())
+    written = folder / "certificate.json"
+    said = {**found.to_json(), "path": written}
+    print_result(
+        said, as_json, f"{found.verdict}: {found.words}", *tried(found), f"certificate: {written}"
+    )
+    if gate and found.verdict == "not routable":
+        raise GateFailed(
+            "the release cannot tell routers apart",
+            where=str(folder / "certificate.json"),
+            next_step="more questions, more tasks, or models that differ in what they are good at",
+        )

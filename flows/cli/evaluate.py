@@ -1,0 +1,173 @@
+"""`routeyard evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import (
+    CACHE,
+    ENCODER,
+    Also,
+    Cache,
+    Cluster,
+    Embed,
+    Embeddings,
+    Encoder,
+    Json,
+    Out,
+    Pair,
+    Release,
+    Resamples,
+    Scheme,
+    Seed,
+)
+
+
+def command(
+    release: Release,
+    out: Out,
+    router: Annotated[
+        list[str] | None,
+        typer.Option(help="Reference router by name; again for more. Default: six simple ones."),
+    ] = None,
+    router_from: Annotated[
+        list[str] | None,
+        typer.Option(help="module:Class or file.py:Class, a router of your own. This RUNS it."),
+    ] = None,
+    predictions: Annotated[
+        list[Path] | None,
+        typer.Option(help="CSV or Parquet: query_id, model_id[, score], or one column per model."),
+    ] = None,
+    embeddings: Embeddings = None,
+    embed: Embed = False,
+    also: Also = None,
+    encoder: Encoder = ENCODER,
+    cache: Cache = CACHE,
+    scheme: Scheme = None,
+    pair: Pair = None,
+    cluster: Cluster = None,
+    resamples: Resamples = 10_000,
+    seed: Seed = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="Fits per router, for mean ± sd.")] = 1,
+    ood: Annotated[
+        bool, typer.Option("--ood", help="Retrain without each task group and measure the change.")
+    ] = False,
+    ood_group: Annotated[
+        list[str] | None,
+        typer.Option(help="name=pattern,pattern, or stem, math, …: hold such tasks out."),
+    ] = None,
+    bands: Annotated[
+        str, typer.Option(help="LPM to, MPM from, low and high share of the gap.")
+    ] = "0.25,0.30,0.85,0.95",
+    binary_by: Annotated[
+        str, typer.Option(help="How a pool's router routes a pair: confidence or difference.")
+    ] = "confidence",
+    basis: Annotated[
+        str | None, typer.Option(help="Preferences that pair routers learn from, by basis.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Model that v_r compares with. Default: best on train.")
+    ] = None,
+    timed: Annotated[
+        bool,
+        typer.Option("--timed", help="Time the routers; such files differ from run to run."),
+    ] = False,
+    usd_per_hour: Annotated[
+        float | None, typer.Option(min=0, help="Price of the machine that routes; implies --timed.")
+    ] = None,
+    picks: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet: query_id, router: whom a judge preferred.")
+    ] = None,
+    certificate: Annotated[
+        bool, typer.Option(help="Put the routability certificate into the report.")
+    ] = True,
+    only_given: Annotated[
+        bool,
+        typer.Option("--only-given", help="Only the routers named here; no default ones."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
+
+    Routers learn from the train questions, choose hyperparameters on the
+    validation questions and are measured on the test questions. Everything is
+    written to --out; the release stays as it is.
+
+    Examples:
+
+        routeyard evaluate yard/releases/demo/1.0.0 --out results/demo --embed
+
+        routeyard evaluate RELEASE --out results/mine --predictions mine.csv
+
+        routeyard evaluate RELEASE --out results/mine --router-from my_router:MyRouter
+
+    A router in Python is a class with two methods:
+
+        class Mine:
+            name = "mine"
+            def fit(self, train): self.mean = train.labels.mean(axis=0)
+            def scores(self, queries): return [self.mean] * len(queries)
+    """
+    import time
+
+    from flows.cli.results import print_result
+    from flows.evaluation import evaluate as action
+    from flows.evaluation import options
+    from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
+    from flows.evaluation.report import write_evaluation
+    from flows.evaluation.router_specs import parse_pair
+    from pipelines.evaluate.certificate import certify
+    from pipelines.evaluate.reading import core_of
+    from pipelines.io.staging import write_json
+
+    tables = with_beside(read_release(release), also or [])
+    folder = out_folder(release, out)
+    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
+    done = action.evaluate_tables(
+        tables,
+        router or ([] if only_given else None),
+        router_from=router_from or [],
+        predictions=predictions or [],
+        scheme=scheme,
+        pair=parse_pair(pair),
+        pair_routers=not only_given,
+        resamples=resamples,
+        seed=seed,
+        seeds=seeds,
+        cluster=cluster,
+        ood=ood,
+        ood_groups=options.parse_groups(ood_group),
+        bands=options.parse_bands(bands),
+        binary_by=binary_by,
+        basis=basis,
+        # Seconds are never the same twice; without them the same inputs give the same bytes.
+        clock=time.perf_counter if timed or usd_per_hour is not None else None,
+        usd_per_hour=usd_per_hour,
+        reference=reference,
+        picks=None if picks is None else options.read_picks(picks),
+    )
+    certified = None
+    if certificate:
+        found = certify(
+            core_of(tables, whole=False),
+            scheme=done.facts["scheme"],
+            resamples=resamples,
+            seed=seed,
+            cluster=cluster,
+        )
+        certified = found.to_json()
+        write_json(folder / "certificate.json", certified)
+    page = write_evaluation(folder, release, done, tables, certified)
+    said = {"ranking": done.ranking, "certificate": certified, "report": page}
+    if print_result(said, as_json):
+        return
+    for place in done.ranking:
+        first, last = place["best_place"], place["worst_place"]
+        span = str(first) if first == last else f"{first}-{last}"
+        print(f"{place['router']:<20} accuracy {place['value']:.4f}  place {span}")
+    if certified:
+        print(f"certificate: {certified['verdict']}")
+    print(f"report: {page}")

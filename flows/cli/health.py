@@ -1,0 +1,61 @@
+"""`routeyard health`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json, sealed_off
+
+
+def command(
+    workspace_or_release: Annotated[
+        Path, typer.Argument(help="A workspace (its last build is read) or a release directory.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(callback=sealed_off, help="Folder for the report; never inside a release."),
+    ],
+    benchmark: Annotated[
+        str | None, typer.Option(help="Which benchmark of a workspace that holds several.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Which embeddings, when there are several.")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Cosine of near-duplicates when no rule has found them yet.")
+    ] = 0.999,
+    trade_off: Annotated[
+        float | None, typer.Option(min=0, max=1, help="λ: also show the pruning order.")
+    ] = None,
+    macro: Annotated[
+        bool, typer.Option("--macro", help="Overall accuracy as the mean over tasks.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
+
+    Writes health.html (one page, no request to anywhere), health.md with plots/,
+    and every table as Parquet. Reads only; calls no model.
+
+    Examples:
+
+        routeyard health yard --out report
+
+        routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
+    """
+    from flows.audits.health import write_health
+    from flows.cli.results import print_result
+
+    page = write_health(
+        workspace_or_release,
+        out,
+        benchmark=benchmark,
+        encoder=encoder,
+        threshold=threshold,
+        trade_off=trade_off,
+        weighting="task" if macro else "query",
+    )
+    print_result({"report": page}, as_json, str(page))

@@ -1,0 +1,118 @@
+"""`routeyard init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json, sealed_off
+
+
+def command(
+    recipe: Annotated[
+        Path, typer.Argument(callback=sealed_off, help="Recipe to write; must be new.")
+    ],
+    origin: Annotated[
+        str | None,
+        typer.Option("--from", help="Your questions: a file, a folder, or a hub dataset's id."),
+    ] = None,
+    question: Annotated[str | None, typer.Option(help="Column of the questions.")] = None,
+    references: Annotated[str | None, typer.Option(help="Column of the right answers.")] = None,
+    choices: Annotated[str | None, typer.Option(help="Column of the options.")] = None,
+    scorer: Annotated[str | None, typer.Option(help="Scorer; else one is suggested.")] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(help="OpenAI-compatible address; its model list and prices fill the pool."),
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(help="Environment variable that holds the provider's key.")
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A model of the provider; again for more.")
+    ] = None,
+    recording: Annotated[
+        str | None,
+        typer.Option(help="Answers you have already, one row each; its models fill the pool."),
+    ] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration of a hub dataset.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of a hub dataset.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a commented recipe for your own questions; it builds as it is.
+
+    Columns are guessed from names (in several languages) and contents, the scorer is tried
+    on some references, and every guess is shown and stands in the recipe as a comment. On a
+    terminal three questions are asked, with the guess as the answer; without one, none.
+
+    Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
+    OPENROUTER_API_KEY or OPENAI_API_KEY) the pool is simulated: it costs nothing, and shows
+    the whole way to a release. Answers that exist already come with --recording (one row
+    per answer), or as a column of scores for each model beside the questions.
+
+    Examples:
+
+        routeyard init mine.yaml --from questions.csv
+
+        routeyard init mine.yaml --from data/ --provider https://host/v1 --key-env MY_KEY
+
+        routeyard init gsm8k.yaml --from openai/gsm8k --config main
+
+        routeyard init mine.yaml --from questions.csv --recording answers.csv
+    """
+    import sys
+
+    from flows.cli.results import print_result
+    from flows.new_recipe.write import start_recipe
+    from pipelines.errors import BadInput
+
+    given = {"question": question, "references": references, "choices": choices}
+    asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    if origin is None:
+        if not asks:
+            raise BadInput(
+                "no questions are given", next_step="--from FILE, FOLDER or a hub dataset's id"
+            )
+        origin = typer.prompt("Your questions (file, folder or hub dataset)")
+        provider = provider or typer.prompt("Provider's address", default="") or None
+        if provider and key_env is None:
+            key_env = typer.prompt("Variable that holds its key", default="") or None
+    done = start_recipe(
+        recipe,
+        str(origin),
+        given={name: column for name, column in given.items() if column},
+        scorer=scorer,
+        provider=provider,
+        key_env=key_env,
+        models=model or (),
+        config=config,
+        split=split,
+        recording=recording,
+    )
+    if as_json:
+        tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
+        said = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
+        said |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+        print_result(said, as_json)
+        return
+    print(f"{done.rows:,} rows looked at")
+    for one in done.unread:
+        print(f"  {'not read':<11} {one}")
+    for name, value in done.guess.fields.items():
+        shown = ", ".join(value) if isinstance(value, list) else value
+        print(f"  {name:<11} {shown}   ({done.guess.reasons[name]})")
+    if done.guess.unused:
+        print(f"  {'not used':<11} {', '.join(done.guess.unused)}")
+    print(f"  {'scorer':<11} {done.scorer.scorer}   ({done.scorer.why})")
+    if done.scorer.tried:
+        print(
+            f"              {done.scorer.right} of {done.scorer.tried} references read as right "
+            f"answers to their own question, {done.scorer.wrong} to another's"
+        )
+    print(f"  {'pool':<11} {done.pool}")
+    print(f"written: {recipe}")
+    for one in done.lacks:
+        print(f"lacks: {one}")
+    first = "" if "question" in done.guess.fields else "add fields.question to the recipe; "
+    print(f"next: {first}routeyard recipe check {recipe}; routeyard build {recipe}")

@@ -1,0 +1,35 @@
+"""`routeyard preferences import`: published preference data as a `preferences` table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json, sealed_off
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="File: .csv, .jsonl or .parquet, plain or .gz.")],
+    out: Annotated[Path, typer.Argument(callback=sealed_off, help="Parquet file to write.")],
+    as_json: Json = False,
+) -> None:
+    """Read arena-style preference records, check them and write a `preferences` table.
+
+        routeyard preferences import train.csv preferences.parquet
+
+    Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
+    winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
+    """
+    from flows.cli.results import print_result
+    from flows.workspace.stage_folders import write_table
+    from pipelines.curate.preference.io import import_preferences
+    from pipelines.errors import SourceError
+
+    if not source.is_file():
+        raise SourceError(f"there is no file {source}", next_step="correct the path")
+    pairs = import_preferences(source)
+    write_table(pairs, out)
+    said = {"pairs": pairs.num_rows, "path": out}
+    print_result(said, as_json, f"{pairs.num_rows:,} pairs → {out}")

@@ -1,0 +1,57 @@
+"""`routeyard reprice`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json, sealed_off
+
+
+def command(
+    target: Annotated[Path, typer.Argument(help="A release folder or a workspace.")],
+    prices: Annotated[
+        Path, typer.Option(help="Price table: YAML, JSON, CSV, or OpenRouter's list of models.")
+    ],
+    date: Annotated[
+        str | None, typer.Option(help="Day the prices were read, where the table gives none.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=sealed_off, help="Folder to write (must be new).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute costs from another dated price table. Calls no model.
+
+    The release or ledger stays as it is: `responses.parquet`, `models.parquet` and
+    `reprice.json` are written beside it. A model the table does not list keeps its costs
+    and is named; a cost without metered tokens is unknown. The folder is for looking, and no
+    release: for a new version write the prices into the recipe, raise its version and build,
+    which asks nothing again.
+
+    The table is a CSV with the columns model_id, price_in, price_out (USD per million tokens)
+    and price_date, or the same rows in YAML or JSON, as a list or under `prices:`.
+
+    Examples:
+
+        routeyard reprice yard/releases/demo/1.0.0 --prices prices-2026-11.yaml
+
+        routeyard reprice yard --prices openrouter.json --date 2026-11-01
+    """
+    from flows.audits.reprice import reprice_target
+    from flows.cli.results import print_result
+
+    done = reprice_target(target, prices, date, out)
+    if print_result(done, as_json):
+        return
+    for row in done["models"]:
+        before, after = (
+            "unknown" if row[name] is None else f"${row[name]:,.4f}"
+            for name in ("usd_before", "usd_after")
+        )
+        note = " (not in the table: kept)" if row["kept"] else f" ({row['price_date_after']})"
+        unknown = f", {row['unknown_after']:,} unknown" if row["unknown_after"] else ""
+        print(f"{row['model_id']}: {before} → {after}{unknown}{note}")
+    print(done["path"])

@@ -1,0 +1,64 @@
+"""`routeyard score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json
+
+
+def command(
+    file: Annotated[
+        Path | None, typer.Argument(help="JSONL of answers; standard input when left out or `-`.")
+    ] = None,
+    scorer: Annotated[
+        str | None, typer.Option(help="Scorer for every line, whatever the line names.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option(help="One answer to score, instead of a file.")
+    ] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Accepted answer of `--output`; may be repeated.")
+    ] = None,
+    choice: Annotated[
+        list[str] | None, typer.Option(help="Option of `--output`'s question, in order; repeat it.")
+    ] = None,
+    question: Annotated[str, typer.Option(help="Question of `--output`.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Score answers with a rule scorer and show what it read.
+
+    Each line of the file is an object with `scorer`, `references`, `output` and,
+    where the scorer needs them, `question`, `choices` and `metadata`. For each
+    line one object is printed: `outcome` (`correct`, `incorrect`, `abstain`,
+    `error`), `score` (in [0, 1]: F1, METEOR, …; null where nothing was read),
+    `extracted`, `span` (characters of the output) and `reason`; with `--json` all
+    in one list. Several references are alternatives: one of them suffices.
+
+    Examples:
+
+        routeyard score answers.jsonl
+
+        routeyard score --scorer numeric --reference 18 --output 'So she makes $18. #### 18'
+
+        echo '{"references": ["B"], "choices": ["Rome", "Paris"], "output": "(B)"}' |
+        routeyard score --scorer mcq
+    """
+    import json
+
+    from flows.cli.results import print_result
+    from pipelines.scorers.score_answers import one_answer, rows, score_row
+
+    if output is not None:
+        found = iter([one_answer(output, reference or [], choice or [], question)])
+    else:
+        found = rows(None if file is None or str(file) == "-" else file)
+    if as_json:
+        print_result([score_row(row, scorer) for row in found], as_json)
+        return
+    for row in found:
+        reading = score_row(row, scorer)
+        print(json.dumps(reading, ensure_ascii=False), flush=True)

@@ -1,0 +1,34 @@
+"""`routeyard sign`: a detached signature beside a release's manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    key: Annotated[Path, typer.Option(help="File with your Ed25519 private key.")],
+    as_json: Json = False,
+) -> None:
+    """Write `manifest.json.sig`: the manifest seals every file and every table.
+
+        openssl genpkey -algorithm ed25519 -out key.pem
+
+        openssl pkey -in key.pem -pubout -out publisher.pub
+
+        routeyard sign yard/releases/demo/1.0.0 --key key.pem
+
+    A key that is encrypted takes its password from ROUTEYARD_KEY_PASSWORD.
+    """
+    import os
+
+    from flows.cli.results import print_result
+    from pipelines.release.signature import sign_release
+
+    path = sign_release(release, key, password=os.environ.get("ROUTEYARD_KEY_PASSWORD"))
+    print_result({"path": path}, as_json, f"signed: {path}")

@@ -1,0 +1,40 @@
+"""`routeyard site`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import sealed_off
+
+
+def command(
+    places: Annotated[
+        list[Path],
+        typer.Argument(metavar="RELEASE|WORKSPACE...", help="Release directories or workspaces."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(callback=sealed_off, help="Folder for the site; `index.html` lies inside."),
+    ],
+    results: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder with evaluations, zoo tables or studies; again for more."),
+    ] = None,
+) -> None:
+    """Write a site to look at releases, routers and questions.
+
+    The pages are static and request nothing from elsewhere: open index.html from disk, or
+    put the folder on any static host. Results in a workspace are found by themselves.
+
+    Examples:
+
+        routeyard site yard --out site
+
+        routeyard site yard/releases/demo/1.0.0 --out site --results results
+    """
+    from flows.site import write
+
+    print(write(places, out, results=results or ()))

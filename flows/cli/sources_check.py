@@ -1,0 +1,58 @@
+"""`routeyard sources check`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import Json
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="A source of the catalog.")],
+    file: Annotated[
+        str | None, typer.Option(help="CSV, JSONL or Parquet, or a glob, instead of the hub.")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=1000, help="Rows to read.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Read a few rows of a source and say which columns differ from the catalog's.
+
+    Exits 0 when every row becomes a query, 3 when not.
+
+    Examples:
+
+        routeyard sources check gsm8k
+
+        routeyard sources check gsm8k --file test.jsonl
+    """
+    from flows.cli.results import print_result
+    from pipelines.errors import SourceError
+    from pipelines.ingest.catalog import entry
+    from pipelines.ingest.check import check, sample
+
+    found = entry(name)
+    read = sample(found.source, file, rows=rows)
+    if not read:
+        raise SourceError("there are no rows", where=str(file or found.source.hub_id))
+    done = check(found, read)
+    if print_result(done, as_json):
+        if not done.fits:
+            raise typer.Exit(3)
+        return
+    print(f"{done.rows} rows read of {file or found.source.hub_id or found.source.path}")
+    for words, columns in (
+        ("not in the data", done.missing),
+        ("not in the catalog", done.new),
+        ("unconfirmed in the catalog, and there", done.unconfirmed),
+    ):
+        if columns:
+            print(f"{words}: {', '.join(columns)}")
+    if done.fits:
+        first = done.queries[0]
+        print(f"the rows become {len(done.queries)} queries; the first:\n\n{first['prompt']}\n")
+        print(f"references: {first['references']}")
+        return
+    print(f"the rows do not become queries: {done.fault or 'no row was left'}")
+    raise typer.Exit(3)

@@ -1,0 +1,144 @@
+"""What a person sees while answers come in: one live table, or plain lines.
+
+Per model: done of wanted, rate, errors by class, USD spent and projected, time
+left. Without a terminal a line per model every ten seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from flows.console import Said
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from pipelines.calls.progress import LaneView, Snapshot
+
+_EVERY_S = 10.0
+#: What the latest run of this process had when it was last shown: for Ctrl-C.
+_last: Snapshot | None = None
+
+
+@contextmanager
+def collecting(
+    console: Console | None = None, also: Callable[[str], None] | None = None
+) -> Iterator[Callable[[Snapshot], None]]:
+    """Show snapshots on standard error; yields the function that takes them.
+
+    Args:
+        also: Told each plain line as well (a log); without a terminal only.
+    """
+    console = console or Said(stderr=True)
+    if not console.is_terminal:
+        yield _noting(_Lines(console, also))
+        return
+    from rich.live import Live
+
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield _noting(lambda now: live.update(table(now)))
+
+
+def _noting(show: Callable[[Snapshot], None]) -> Callable[[Snapshot], None]:
+    def noting(now: Snapshot) -> None:
+        global _last
+        _last = now
+        show(now)
+
+    return noting
+
+
+def kept() -> str | None:
+    """What a run that is stopped now leaves in the ledger; None where nothing was asked."""
+    if _last is None:
+        return None
+    said = f"{_last.done:,} of {_last.wanted:,} answers are kept in the ledger"
+    paid = sum(lane.spent_usd for lane in _last.lanes)
+    unknown = "+?" if any(lane.unpriced for lane in _last.lanes) else ""
+    return f"{said} (${paid:,.4f}{unknown} spent in this run)"
+
+
+def table(now: Snapshot) -> Table:
+    """The snapshot as a table, with a total when there are several models."""
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False)
+    for name in ("model", "done", "rate", "in flight", "errors", "spent", "projected", "left"):
+        shown.add_column(name, justify="left" if name in ("model", "errors") else "right")
+    for lane in now.lanes:
+        shown.add_row(
+            lane.model_id,
+            f"{lane.done:,}/{lane.wanted:,}",
+            f"{lane.rate:,.1f}/s",
+            str(lane.in_flight),
+            _errors(lane),
+            _usd(lane),
+            "?" if lane.projected_usd is None else f"${lane.projected_usd:,.2f}",
+            "paused" if lane.paused else duration(lane.eta_s),
+        )
+    if len(now.lanes) > 1:
+        shown.add_row(
+            "all",
+            f"{now.done:,}/{now.wanted:,}",
+            f"{sum(lane.rate for lane in now.lanes):,.1f}/s",
+            str(sum(lane.in_flight for lane in now.lanes)),
+            "",
+            f"${now.spent_usd:,.4f}",
+            "",
+            duration(max((lane.eta_s or 0.0 for lane in now.lanes), default=0.0)),
+        )
+    return shown
+
+
+def line(lane: LaneView) -> str:
+    """One model as a plain line: `NAME: done/wanted, …`."""
+    parts = [f"{lane.done:,}/{lane.wanted:,}", f"{lane.rate:,.1f}/s"]
+    if lane.errors:
+        parts.append(_errors(lane))
+    parts.append(f"{_usd(lane)} spent")
+    if lane.projected_usd is not None:
+        parts.append(f"${lane.projected_usd:,.2f} projected")
+    parts.append(f"paused: {lane.paused}" if lane.paused else f"{duration(lane.eta_s)} left")
+    return f"{lane.model_id}: {', '.join(parts)}"
+
+
+def duration(seconds: float | None) -> str:
+    """`4 s`, `12 min`, `3 h 20 min`; `?` when it is not known."""
+    if seconds is None:
+        return "?"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class _Lines:
+    def __init__(self, console: Console, also: Callable[[str], None] | None) -> None:
+        self._console = console
+        self._also = also
+        self._said = time.monotonic()
+
+    def __call__(self, now: Snapshot) -> None:
+        due = time.monotonic() - self._said >= _EVERY_S
+        # A run that ends before the first line is due needs none.
+        if not due and not (now.finished and now.elapsed_s > 2):
+            return
+        self._said = time.monotonic()
+        for lane in now.lanes:
+            self._console.print(f"collect   {line(lane)}", soft_wrap=True, markup=False)
+            if self._also:
+                self._also(line(lane))
+
+
+def _errors(lane: LaneView) -> str:
+    worst = sorted(lane.errors.items(), key=lambda item: (-item[1], item[0]))
+    return " ".join(f"{kind}:{count}" for kind, count in worst[:3])
+
+
+def _usd(lane: LaneView) -> str:
+    """Spent; with a plus where some answers have no known cost."""
+    return f"${lane.spent_usd:,.4f}" + ("+?" if lane.unpriced else "")

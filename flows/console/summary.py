@@ -1,0 +1,246 @@
+"""The summary of a release: what a person wants to see after a build."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from datacards.losses import causes, sentence
+from pipelines.evaluate.core import few
+from schemas.leaks import looked_for_duplicates
+from schemas.stored import StoredTable
+from schemas.untrusted_text import markdown as cell
+from schemas.untrusted_text import prose
+
+ACCURACY = """
+SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
+       round(sum(score - total / judged), 9) AS lead
+FROM numbered.labels JOIN numbered.per_query USING (query_no)
+JOIN numbered.queries USING (query_no) JOIN numbered.models USING (model_no)
+GROUP BY model_id, task ORDER BY model_id, task
+"""
+#: The model furthest above the mean of the questions it was asked, and the oracle on them.
+BEST_SINGLE = """
+SELECT model_id, avg(score), avg(top)
+FROM numbered.labels JOIN numbered.per_query USING (query_no)
+JOIN numbered.models USING (model_no) WHERE score IS NOT NULL GROUP BY model_id
+ORDER BY round(sum(score - total / judged), 9) DESC, count(*) DESC, model_id LIMIT 1
+"""
+
+#: Questions worth asking of any release, shown at the end of a build.
+TO_TRY = (
+    "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL",
+    "SELECT task, avg(best) AS oracle FROM (SELECT query_id, max(score) AS best FROM labels "
+    "GROUP BY 1) JOIN queries USING (query_id) GROUP BY 1 ORDER BY 2",
+    "SELECT query_id, count(*) FILTER (correct) AS right_models FROM labels GROUP BY 1 "
+    "HAVING right_models = 1",
+)
+
+
+def figures(release: Path) -> dict[str, Any]:
+    """Accuracy per model and task, oracle, best single model, duplicates and cost.
+
+    Every figure is counted over labels that exist; `unlabelled` pairs are said
+    apart, never counted as wrong.
+    """
+    from pipelines.release.query.connection import connect
+
+    with connect(release) as connection:
+
+        def one(sql: str) -> Any:
+            row = connection.execute(sql).fetchone()
+            return row[0] if row else None
+
+        per_model = connection.execute(
+            "SELECT model_id, avg(score), count(score) FROM labels GROUP BY 1 ORDER BY 2 DESC, 1"
+        ).fetchall()
+        per_task = connection.execute(ACCURACY).fetchall()
+        single = connection.execute(BEST_SINGLE).fetchone()
+        costs = dict(
+            connection.execute(
+                "SELECT model_id, sum(cost_usd) FROM responses "
+                "GROUP BY 1 HAVING count(*) = count(cost_usd)"
+            ).fetchall()
+        )
+        return {
+            "questions": one("SELECT count(*) FROM queries"),
+            "models": one("SELECT count(*) FROM models"),
+            "simulated": bool(one("SELECT coalesce(bool_or(simulated), false) FROM models")),
+            "labels": one("SELECT count(score) FROM labels"),
+            "unlabelled": one(
+                "SELECT (SELECT count(*) FROM queries) * (SELECT count(*) FROM models) "
+                "- (SELECT count(score) FROM labels)"
+            ),
+            "contested": one("SELECT count(*) FROM labels WHERE contested"),
+            "unreadable": one("SELECT count(*) FROM labels WHERE decided_by = 'unreadable'"),
+            "best_single": list(single[:2]) if single else None,
+            # On the questions that the best single model has a label for.
+            "oracle": single[2] if single else None,
+            "losses": _losses(release),
+            "notes": _notes(release),
+            "duplicates": _duplicates(release, connection),
+            "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
+            # What is known of the others is said all the same.
+            "cost_known_usd": sum(costs.values()) if costs else None,
+            "cost_unknown_of": [m for m, _, _ in per_model if m not in costs],
+            "per_model": [
+                {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
+                for m, a, n in per_model
+            ],
+            "per_task": [
+                {"model": m, "task": t, "accuracy": a, "labelled": n, "lead": lead}
+                for m, t, a, n, lead in per_task
+            ],
+        }
+
+
+def _duplicates(release: Path, connection: Any) -> dict[str, int] | None:
+    """Groups, questions in them and groups with label conflicts; None when nobody looked."""
+    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
+    if not looked_for_duplicates(manifest["recipe"]):
+        return None  # the table is there and empty, but nobody looked
+    row = connection.execute(
+        "SELECT count(DISTINCT group_id), count(*), "
+        "count(DISTINCT group_id) FILTER (label_conflict) FROM duplicates"
+    ).fetchone()
+    return dict(zip(("groups", "questions", "conflicts"), row, strict=True))
+
+
+def _losses(release: Path) -> list[dict[str, Any]]:
+    """Why pairs have no label, counted over the release's own tables."""
+    names = ("queries", "models", "labels", "responses", "verdicts", "outcomes")
+    files = {name: release / "data" / f"{name}.parquet" for name in names}
+    return causes({name: StoredTable(path) for name, path in files.items() if path.is_file()})
+
+
+def _notes(release: Path) -> list[str]:
+    """What reading the sources had to say, and questions that were left out of them."""
+    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
+    ingested = (manifest.get("figures") or {}).get("ingest") or {}
+    notes = [str(one) for one in ingested.get("notes") or []]
+    if removed := ingested.get("removed"):
+        notes.append(f"{removed:,} questions of the sources were left out (table `removals`)")
+    return notes
+
+
+def markdown(release: Path) -> str:
+    """The summary as Markdown, for a Prefect artifact."""
+    said = figures(release)
+    lines = [f"**{release.parent.name} {release.name}**", ""]
+    lines += [f"- {prose(text)}" for text in _facts(said)]
+    lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {cell(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {_money(row['cost_usd'])} |"
+        for row in said["per_model"]
+    ]
+    return "\n".join(lines)
+
+
+def console_summary(release: Path, status: str) -> None:
+    """Print the summary for a person: models, then tasks, then what to try."""
+    from flows.console import printer
+
+    console = printer()
+    said = figures(release)
+    console.print(_models(release, said))
+    console.print(_tasks(said))
+    for text in _facts(said):
+        console.print(text)
+    console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
+    console.print("\nTry:")
+    for sql in TO_TRY:
+        console.print(f'  routeyard query {release} "{sql}"', soft_wrap=True, markup=False)
+
+
+def _models(release: Path, said: dict[str, Any]) -> Table:
+    table = Table(title=f"{release.parent.name} {release.name}", title_justify="left")
+    for heading, justify in (("", "left"), ("model", "left"), ("accuracy %", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    table.add_column("labelled", justify="right")
+    table.add_column("cost USD", justify="right")
+    for sign, row in zip(_signs(said), said["per_model"], strict=True):
+        accuracy, cost = _percent(row["accuracy"]), _money(row["cost_usd"])
+        table.add_row(sign, row["model"], accuracy, f"{row['labelled']:,}", cost)
+    return table
+
+
+def _tasks(said: dict[str, Any]) -> Table:
+    """Accuracy per task and model; for large pools the best model of each task."""
+    by_task: dict[str, dict[str, float | None]] = {}
+    leads: dict[tuple[str, str], float] = {}
+    for row in said["per_task"]:
+        by_task.setdefault(row["task"], {})[row["model"]] = row["accuracy"]
+        # How far above the mean of the questions it was asked: the same questions for all.
+        leads[row["task"], row["model"]] = row["lead"] or 0.0
+    models = [row["model"] for row in said["per_model"]]
+    table = Table(title="accuracy in percent, by task", title_justify="left")
+    table.add_column("task")
+    if len(models) <= 12:
+        for sign in _signs(said):
+            table.add_column(sign, justify="right")
+        for task, row in sorted(by_task.items()):
+            table.add_row(task, *(_percent(row.get(model)) for model in models))
+        return table
+    table.add_column("best model")
+    table.add_column("accuracy %", justify="right")
+    for task, row in sorted(by_task.items()):
+        known = {model: value for model, value in row.items() if value is not None}
+        best = min(known, key=lambda model: (-leads[task, model], model), default=None)
+        table.add_row(task, best or "-", _percent(known[best] if best else None))
+    return table
+
+
+def _signs(said: dict[str, Any]) -> list[str]:
+    """a, b, …, aa: short names of the models, in order of accuracy."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return [
+        letters[i] if i < 26 else letters[i // 26 - 1] + letters[i % 26]
+        for i in range(len(said["per_model"]))
+    ]
+
+
+def _facts(said: dict[str, Any]) -> list[str]:
+    facts = []
+    if said["simulated"]:
+        facts.append(
+            "The pool is SIMULATED: programs stand in for models. Do not cite the figures."
+        )
+    facts.append(
+        f"{said['questions']:,} questions x {said['models']} models: {said['labels']:,} labels, "
+        f"{said['unlabelled']:,} pairs without a label (not counted), "
+        f"{said['contested']:,} contested, {said['unreadable']:,} unreadable"
+    )
+    for loss in said["losses"]:
+        facts += [f"  {sentence(loss)}", f"    next: {loss['next']}"]
+    facts += said["notes"]
+    if said["best_single"]:
+        model, accuracy = said["best_single"]
+        facts.append(
+            f"best single model {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}"
+        )
+    if (found := said["duplicates"]) is None:
+        facts.append("near-duplicates were not looked for (rule dedup)")
+    else:
+        facts.append(
+            f"{found['groups']:,} groups of near-duplicates ({found['questions']:,} questions), "
+            f"{found['conflicts']:,} of them with conflicting labels"
+        )
+    cost, unknown = said["cost_known_usd"], said["cost_unknown_of"]
+    if cost is None:
+        facts.append("cost unknown")
+    else:
+        without = f", without {few(unknown)}, whose cost is not known" if unknown else ""
+        facts.append(f"cost {_money(cost)} USD{without}")
+    return facts
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _money(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

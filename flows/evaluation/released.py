@@ -1,0 +1,244 @@
+"""A release as evaluation reads it: its tables, embeddings made where they lack, the core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flows.console import counter, line
+from pipelines.errors import BadInput
+from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.release.inside import outside_releases, sealed
+from pipelines.release.manifest import MANIFEST, read_manifest
+from pipelines.release.yank import yanked
+from pipelines.tuning.choices import TUNED
+from schemas import CONTRACTS, Contract, StoredTable
+from schemas.leaks import looked_for_duplicates
+from schemas.manifest import Manifest
+
+#: Tables an evaluation reads; the others stay closed.
+TABLES = (
+    "queries", "models", "labels", "outcomes", "responses", "verdicts", "embeddings",
+    "duplicates", "splits", "model_splits", "preferences", "signals", "entropies",
+    "descriptors", "hidden_states", "steps",
+)  # fmt: skip
+
+#: Tables that may come from files beside a release (`--also`).
+BESIDE: Mapping[str, Contract] = {
+    **{n: CONTRACTS[n] for n in ("preferences", "signals", "entropies", "descriptors",
+                                 "hidden_states")},
+    TUNED.name: TUNED,
+}  # fmt: skip
+
+
+class Tables(Mapping[str, pa.Table]):
+    """Tables by name, each read when it is first asked for: texts of answers may never be."""
+
+    def __init__(
+        self,
+        readers: Mapping[str, Callable[[], pa.Table]],
+        files: Mapping[str, Path] | None = None,
+    ) -> None:
+        self._readers, self._files = dict(readers), dict(files or {})
+        self._held: dict[str, pa.Table] = {}
+
+    def stored(self, name: str) -> StoredTable | None:
+        """Where a table lies as one file; None when it does not, or was given in another way.
+
+        Raises:
+            SourceError: questions or splits unfold to more than a person would write.
+        """
+        path = self._files.get(name)
+        if path is None:
+            return None
+        return StoredTable(bounded(path, RELEASED) if name in ("queries", "splits") else path)
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._held:
+            self._held[name] = self._readers[name]()
+        return self._held[name]
+
+    def __contains__(self, name: object) -> bool:
+        # A mapping of its own accord would read the table to find out.
+        return name in self._readers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def also(self, name: str, table: pa.Table) -> Tables:
+        """These tables and one more, or another in its place."""
+        files = {key: file for key, file in self._files.items() if key != name}
+        found = Tables({**self._readers, name: partial(_same, table)}, files)
+        found._held = {key: value for key, value in self._held.items() if key != name}
+        return found
+
+    def without(self, name: str) -> Tables:
+        files = {key: file for key, file in self._files.items() if key != name}
+        found = Tables({k: read for k, read in self._readers.items() if k != name}, files)
+        found._held = {key: value for key, value in self._held.items() if key != name}
+        return found
+
+
+def read_release(release: Path) -> Tables:
+    """The tables of a release directory (`data/<table>.parquet`) or of a stage folder.
+
+    A file is read when its table is asked for, and breaks its contract then.
+
+    Raises:
+        BadInput: there is no such release, it lacks queries, models or labels, its manifest
+            cannot be read, or a table is a link to something else than was sealed.
+        ContractError: a file breaks its contract.
+    """
+    say_if_yanked(release)
+    manifest = read_manifest(release) if os.path.lexists(release / MANIFEST) else None
+    folder = release / "data" if (release / "data").is_dir() else release
+    found: dict[str, Callable[[], pa.Table]] = {}
+    files: dict[str, Path] = {}
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        parts = [path] if path.is_file() else sorted((folder / name).glob("*.parquet"))
+        if parts and manifest is not None:
+            parts = [_own(release, part, manifest) for part in parts]
+        if parts:
+            found[name] = partial(_read, name, parts)
+            if len(parts) == 1:
+                files[name] = parts[0]
+    if (
+        "duplicates" in found
+        and manifest is not None
+        and not looked_for_duplicates(manifest.recipe)
+    ):
+        del found["duplicates"]  # empty because nobody looked
+    for name in ("queries", "models", "labels"):
+        if name not in found:
+            raise BadInput(
+                f"{release} is no release: it has no table {name!r}",
+                where=str(folder / f"{name}.parquet"),
+                next_step="name a release directory, such as yard/releases/<name>/<version>",
+            )
+    return Tables(found, files)
+
+
+def _own(release: Path, file: Path, manifest: Manifest) -> Path:
+    """A file of the release; one that a link leads to elsewhere only with the sealed content."""
+    if file.resolve().is_relative_to(release.resolve()):
+        return file
+    name = file.relative_to(release).as_posix()
+    return sealed(release, name, manifest.files.get(name))
+
+
+def say_if_yanked(release: Path) -> None:
+    """One line on standard error where the release should not be used any more."""
+    if note := yanked(release):
+        line("note", note.words)
+
+
+def _same(table: pa.Table) -> pa.Table:
+    return table
+
+
+def _read(name: str, parts: Sequence[Path]) -> pa.Table:
+    contract = CONTRACTS[name]
+    return pa.concat_tables(
+        [
+            contract.conform(pq.read_table(bounded(path, RELEASED)), where=str(path))
+            for path in parts
+        ]
+    )
+
+
+def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
+    """The tables with those of files or folders beside the release; rows of one table are joined.
+
+    Which table a file holds is told by its columns.
+
+    Raises:
+        BadInput: nothing is there, or a file holds none of `BESIDE`.
+        ContractError: rows break the contract, such as keys that stand there twice.
+    """
+    found: dict[str, list[pa.Table]] = {}
+    for place in also:
+        files = [place] if place.is_file() else sorted(place.glob("*.parquet"))
+        if not files:
+            raise BadInput("there is no Parquet file to add", where=str(place))
+        for file in files:
+            table = pq.read_table(bounded(file))
+            name = next(
+                (n for n, c in BESIDE.items() if set(c.column_names) <= set(table.column_names)),
+                None,
+            )
+            if name is None:
+                raise BadInput(
+                    f"its columns are those of no table that can stand beside a release: "
+                    f"{', '.join(table.column_names)}",
+                    where=str(file),
+                    next_step=f"known: {', '.join(BESIDE)}",
+                )
+            contract = BESIDE[name]
+            own = table.select(contract.column_names)
+            found.setdefault(name, []).append(contract.conform(own, where=str(file)))
+    if not isinstance(tables, Tables):
+        tables = Tables({name: partial(_same, table) for name, table in tables.items()})
+    for name, parts in found.items():
+        before = [tables[name]] if name in tables else []
+        where = ", ".join(map(str, also))
+        joined = pa.concat_tables([*before, *parts])
+        tables = tables.also(name, BESIDE[name].conform(joined, where=where))
+    return tables
+
+
+def out_folder(release: Path, out: Path) -> Path:
+    """The folder to write to, made if need be; never a release or a folder in one."""
+    here, there = out.resolve(), release.resolve()
+    if here == there or there in here.parents:
+        raise BadInput(
+            "an evaluation is written beside a release, never into it",
+            where=str(out),
+            next_step="choose an --out outside the release directory",
+        )
+    outside_releases(out)
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def with_embeddings(
+    tables: Tables, file: Path | None, embed: bool, cache: Path, encoder: str
+) -> Tables:
+    """The tables with embeddings of all queries: from a file, the release, or computed."""
+    if file is not None:
+        if not file.is_file():
+            raise BadInput("there is no such embeddings file", where=str(file))
+        contract = CONTRACTS["embeddings"]
+        given = pq.read_table(bounded(file))
+        missing = [c for c in ("query_id", "vector") if c not in given.column_names]
+        if missing:
+            raise BadInput(
+                f"the embeddings file lacks column {missing[0]!r}",
+                where=str(file),
+                next_step="columns: query_id, vector and, if there are several encoders, encoder",
+            )
+        filled = {
+            "encoder": pa.array([file.stem] * given.num_rows, pa.string()),
+            "seen_chars": pa.nulls(given.num_rows, pa.int64()),
+        }
+        for name, values in filled.items():
+            if name in contract.column_names and name not in given.column_names:
+                given = given.append_column(name, values)
+        given = given.select(contract.column_names)
+        return tables.also("embeddings", contract.conform(given, where=str(file)))
+    if "embeddings" not in tables and embed:
+        from pipelines.embed import embed as compute
+
+        outside_releases(cache)
+        with counter("embed", "questions") as advance:
+            found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
+        return tables.also("embeddings", found)
+    return tables

@@ -1,0 +1,299 @@
+"""Asking a router about one question: fitted on a release, or loaded from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput, Unsafe
+from pipelines.evaluate.core import MEASURES
+from pipelines.io.files import regular
+from pipelines.lexical import NAME as TFIDF
+from pipelines.lexical import Lexical
+from pipelines.routers.base import GIVEN
+
+
+def route(
+    place: Path,
+    question: str,
+    *,
+    router: str | None = None,
+    encoder: str = TFIDF,
+    weight: float = 0.0,
+    rule: str | None = None,
+    scheme: str | None = None,
+    cache: Path = Path("yard/cache/embeddings"),
+    save: Path | None = None,
+    task: str = "",
+) -> dict[str, Any]:
+    """Scores and mean train costs of every model on a question, and the choice, as JSON.
+
+    Args:
+        place: a release, on whose train questions `router` is fitted, or the folder of
+            a saved router.
+        encoder: what to fit it with; of a saved router that names a folder or a hub id, the
+            same name: nothing is loaded from there because a file says so.
+        weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models: the rule
+            `utility:λ`.
+        rule: another selection rule with its value, such as `query-budget:0.001` (USD);
+            rules of a batch need more than one question.
+        save: where to keep the fitted router.
+        task: name of the question's task, for routers that read it.
+
+    Raises:
+        BadInput: the question is empty, the weight is outside [0, 1] or the saved
+            router's encoder is not the one installed, or the rule cannot use the scores.
+        Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
+    """
+    from pipelines.routers import saved
+    from pipelines.routers.base import Queries, traits_of
+
+    if not question.strip():
+        raise BadInput("the question is empty", next_step="write it in quotes")
+    if not 0 <= weight <= 1:
+        raise BadInput(f"λ = {weight} is no weight", next_step="choose one from 0 to 1")
+    if saved.is_saved(place):
+        fitted, words = saved.load(place)
+        _can_route(fitted.name, traits_of(type(fitted)).needs)
+        _own_encoder(words["encoder"], encoder)
+        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+    else:
+        fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
+        if save is not None:
+            _save(fitted, words, lexical, save)
+    vector = None
+    if words["encoder"] != "none":
+        vector = _encoded(question, words, lexical, place)
+    asked = (question,)
+    queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
+    scores = _scores(fitted, queries, words["model_ids"], place)
+    share = _shares(fitted, words, scores, rule, weight)
+    chosen = int(share[0].argmax())
+    models = words["model_ids"]
+    return {
+        "router": fitted.name,
+        "encoder": words["encoder"],
+        "rule": asked_rule(rule, weight),
+        "model_id": models[chosen],
+        # A budget in the mean may ask two models, each for a share of such questions.
+        "shares": {models[k]: float(share[0, k]) for k in np.flatnonzero(share[0] > 0)},
+        "scores": dict(zip(models, scores[0].tolist(), strict=True)),
+        "costs": _costs(words),
+    }
+
+
+def _own_encoder(wanted: str, named: str) -> None:
+    """A stranger's router does not choose which folder or hub id is loaded on this machine."""
+    from pipelines import encoders
+    from pipelines.routers.saved import TUNED
+
+    known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
+    if encoders.unpooled(wanted)[0] not in known and wanted != named:
+        raise Unsafe(
+            f"the saved router wants vectors of {wanted!r}, which did not come with it",
+            where="encoder",
+            next_step=f"if you trust what lies there: --encoder {wanted}",
+        )
+
+
+def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> NDArray[np.float64]:
+    """(1, m) scores; of a saved router any array may have any shape."""
+    from pipelines.routers import saved
+
+    if not saved.is_saved(place):
+        return np.asarray(fitted.scores(queries), dtype=np.float64)
+    try:
+        found = np.asarray(fitted.scores(queries), dtype=np.float64)
+        if found.shape != (1, len(models)) or not np.isfinite(found).all():
+            raise ValueError("its scores are not one finite number for each model")
+    except saved.SURPRISES as error:
+        raise BadInput(
+            f"this is no saved router: {str(error)[:300] or type(error).__name__}",
+            where=str(place),
+            next_step="save it again with `routeyard route RELEASE --save FOLDER`",
+        ) from error
+    return found
+
+
+def _costs(words: dict[str, Any]) -> dict[str, Any] | None:
+    """What each model's answers cost in the mean of the train questions, and the unit."""
+    unit = MEASURES.get(str(words.get("price_in")))
+    if words["price"] is None or unit is None:  # saved before the measure was written down
+        return None
+    mean = np.asarray(words["price"], dtype=np.float64).tolist()
+    return {"unit": unit, "mean": dict(zip(words["model_ids"], mean, strict=True))}
+
+
+def asked_rule(rule: str | None, weight: float) -> str:
+    """The rule that is meant by --rule or --weight.
+
+    Raises:
+        BadInput: both are given.
+    """
+    if rule is not None and weight:
+        raise BadInput("--rule and --weight are two rules", next_step="give one of them")
+    return rule or (f"utility:{weight:g}" if weight else "argmax")
+
+
+def _shares(
+    fitted: Any, words: dict[str, Any], scores: NDArray[np.float64], rule: str | None, weight: float
+) -> NDArray[np.float64]:
+    """(1, m) share of each model under the rule."""
+    from pipelines.routers.base import traits_of
+    from pipelines.zoo.choose import OF_A_BATCH, asked, shares
+
+    what = asked(asked_rule(rule, weight))
+    if what.rule in OF_A_BATCH:
+        raise BadInput(
+            f"the rule {what.rule!r} looks at a batch of questions, and this is one",
+            next_step="use it with `routeyard zoo run --rule`, or query-budget here",
+        )
+    scale = traits_of(type(fitted)).scale
+    return shares(what, scores, words["price"], router=fitted.name, scale=scale, means=None)
+
+
+def _fitted(
+    release: Path, name: str, encoder: str, scheme: str | None, cache: Path
+) -> tuple[Any, dict[str, Any], Lexical | None]:
+    from flows.evaluation.released import read_release
+    from flows.evaluation.zoo import vectors
+    from pipelines import encoders
+    from pipelines.embed import text_of
+    from pipelines.evaluate.certificate import default_scheme
+    from pipelines.evaluate.reading import core_of
+    from pipelines.lexical import fitted as lexical_of
+    from pipelines.zoo.bench import with_validation
+    from pipelines.zoo.cell import price, priced_in
+    from pipelines.zoo.entrants import made, registered, traits
+
+    tables = read_release(release)
+    core = core_of(tables.without("embeddings"))
+    chosen = default_scheme(core, scheme)
+    core, _ = with_validation(core, chosen)
+    entrant = registered([name])[0]
+    _can_route(name, traits(entrant).needs)
+    lexical = None
+    if "embeddings" not in traits(entrant).needs:
+        encoder, encoder_hash = "none", ""
+    elif encoder == TFIDF:
+        at = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
+        asked = tables["queries"].select(["question", "choices"]).to_pylist()
+        rows = [asked[at[q]] for q in core.query_ids]
+        texts = [text_of(row["question"], row["choices"] or []) for row in rows]
+        train = core.splits[chosen] == "train"
+        lexical = lexical_of([text for text, use in zip(texts, train, strict=True) if use])
+        core = _with(core, lexical.encode(texts))
+        encoder_hash = _hash(lexical)
+    else:
+        core = _with(core, vectors(tables, core, [encoder], scheme=chosen, cache=cache)[encoder])
+        encoder_hash = encoders.weights_hash(encoder)
+    setting: dict[str, Any] = {"seed": 42} if traits(entrant).stochastic else {}
+    router = made(entrant, {k: v for k, v in setting.items() if k != "seed"}, 42)
+    router.fit(core.training(chosen))
+    cost = price(core, chosen)
+    words = {
+        "setting": setting,
+        "model_ids": list(core.model_ids),
+        "encoder": encoder,
+        "encoder_hash": encoder_hash,
+        "price": cost if np.any(cost > 0) else None,
+        "price_in": priced_in(core, chosen),
+    }
+    return router, words, lexical
+
+
+def _can_route(name: str, needs: Sequence[str]) -> None:
+    """Raises BadInput: the router reads what is not known of a question that comes alone."""
+    for need in ("signals", "hidden"):
+        if need in needs:
+            raise BadInput(
+                f"router {name!r} reads {GIVEN[need]}, and a question that comes alone has none",
+                next_step="compare it on a release with `routeyard evaluate`, or route with one "
+                "that reads embeddings (`routeyard zoo list` says what each needs)",
+            )
+
+
+def _with(core: Any, matrix: NDArray[np.float32]) -> Any:
+    from dataclasses import replace
+
+    return replace(core, embeddings=matrix)
+
+
+def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
+    from safetensors.numpy import save_file
+
+    from pipelines.routers import saved
+
+    saved.save(
+        router,
+        folder,
+        setting=words["setting"],
+        model_ids=tuple(words["model_ids"]),
+        encoder=words["encoder"],
+        encoder_hash=words["encoder_hash"],
+        price=words["price"],
+        price_in=words["price_in"],
+    )
+    if lexical is not None:
+        arrays = {"idf": lexical.idf, "axes": lexical.axes, "mean": lexical.mean}
+        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / LEXICAL[0])
+        (folder / LEXICAL[1]).write_text(json.dumps(lexical.words) + "\n", encoding="utf-8")
+
+
+LEXICAL = ("tfidf.safetensors", "tfidf.json")
+
+
+def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    from pipelines.routers.saved import SURPRISES
+
+    try:
+        for name in LEXICAL:
+            regular(folder / name)
+        arrays = load_file(folder / LEXICAL[0])
+        vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
+        found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
+        found.encode(["a question"])  # its parts fit each other
+    except (*SURPRISES, SafetensorError) as error:
+        raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
+    _same(words, _hash(found), folder)
+    return found
+
+
+def _encoded(
+    question: str, words: dict[str, Any], lexical: Lexical | None, place: Path
+) -> NDArray[np.float32]:
+    if lexical is not None:
+        return lexical.encode([question])
+    from pipelines import encoders
+    from pipelines.routers import saved
+
+    name = encoders.ALIASES.get(words["encoder"], words["encoder"])
+    if name == saved.TUNED:  # it came with the router
+        name = str(saved.tuned_encoder(place))
+    _same(words, encoders.weights_hash(name), Path(name))
+    return encoders.load(name, 1)([question])[0]
+
+
+def _same(words: dict[str, Any], found: str, where: Path) -> None:
+    if words["encoder_hash"] != found:
+        raise BadInput(
+            f"the encoder {words['encoder']!r} is not the one the router was fitted with",
+            where=str(where),
+            next_step="install the same weights, or fit the router again",
+        )
+
+
+def _hash(lexical: Lexical) -> str:
+    hashed = hashlib.sha256(json.dumps(lexical.words).encode())
+    for array in (lexical.idf, lexical.axes, lexical.mean):
+        hashed.update(np.ascontiguousarray(array).tobytes())
+    return hashed.hexdigest()[:16]

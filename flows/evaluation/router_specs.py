@@ -1,0 +1,161 @@
+"""Who takes part in an evaluation: registered routers, someone's own code, files of predictions."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from flows.console import line
+from pipelines.errors import BadInput
+from pipelines.evaluate.core import Core
+from pipelines.routers.base import Queries, Router
+
+Maker = Callable[[int], Router]
+#: Reference routers that read no embeddings.
+BLIND = ("best-generalist", "random")
+
+
+def entrants(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Maker]:
+    """Name → maker: registered names, or a mapping with routers or router classes of your own.
+
+    A mapping may hold registered names too, so that yours stand beside ours under names
+    of your choice. None means the reference routers that the release can feed.
+    """
+    from pipelines.routers import REFERENCE
+
+    if isinstance(routers, Mapping):
+        return {
+            name: reference(given) if isinstance(given, str) else _own(given)
+            for name, given in routers.items()
+        }
+    names = list(REFERENCE) if routers is None else list(routers)
+    if core.embeddings is None and routers is None:
+        names = [name for name in names if name in BLIND]
+        line("evaluate", "no embeddings: only routers that need none; add --embed for the others")
+    return {name: reference(name) for name in names}
+
+
+def _own(given: Any) -> Maker:
+    """A class is made anew for each fit; an instance is fitted again."""
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
+    if lacks:
+        raise BadInput(
+            f"{given!r} is no router: it has no method {lacks[0]!r}",
+            next_step="a router has `fit(train)` and `scores(queries)`",
+        )
+    return partial(_anew, given)
+
+
+def _anew(given: Any, seed: int) -> Router:
+    return cast(Router, given() if inspect.isclass(given) else given)
+
+
+def reference(name: str) -> Callable[[int], Router]:
+    """Maker of a registered router; a seed is handed on where the router takes one."""
+    from pipelines.routers import ROUTERS
+
+    made = ROUTERS.get(name)
+    return partial(_make, made, "seed" in inspect.signature(made).parameters)
+
+
+def _make(made: Callable[..., Router], seeded: bool, seed: int) -> Router:
+    return made(seed=seed) if seeded else made()
+
+
+def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
+    """(name, maker) of a router class in someone's own module.
+
+    This runs that module. It is reached only through a flag that names it.
+
+    Raises:
+        BadInput: neither `module:Class` nor `file.py:Class`, not importable, or not a router.
+    """
+    module, _, attribute = target.partition(":")
+    if not module or not attribute:
+        raise BadInput(
+            f"{target!r} does not name a class",
+            next_step="write it as module:Class or file.py:Class",
+        )
+    if module.endswith(".py"):
+        from pipelines.zoo.entrants import class_of, own
+
+        theirs = class_of(own(target))
+        return getattr(theirs, "name", attribute), lambda seed: theirs()
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        made = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise BadInput(
+            f"router {target!r} cannot be imported: {error}",
+            next_step="run from the folder that holds the module, or install it",
+        ) from error
+    router = made()
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(router, name, None))]
+    if lacks:
+        raise BadInput(
+            f"{target!r} is no router: it has no method {lacks[0]!r}",
+            next_step="see pipelines/routers/base.py for the two methods a router has",
+        )
+    return getattr(router, "name", attribute), lambda seed: made()
+
+
+def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
+    """(name, maker) of a router that is a CSV or Parquet file of predictions."""
+    from pipelines.evaluate.run.predictions import Predictions, read_predictions
+
+    table = read_predictions(path)
+    return path.stem, lambda seed: Predictions(table, path.stem)
+
+
+def pair_scorers(
+    core: Core,
+    tables: Mapping[str, pa.Table],
+    scheme: str,
+    pair: tuple[str, str],
+    basis: str | None = None,
+) -> dict[str, Callable[[Queries], np.ndarray[Any, Any]]]:
+    """The pair routers, trained on the release's preferences or, without any, on its labels.
+
+    Battles of test questions are never used. The names say what the battles were
+    decided on: `pair-knn[correctness]`.
+
+    Raises:
+        BadInput: the preferences have several bases and none is named, or the one named is absent.
+    """
+    from pipelines.evaluate.run.duels import LABELS, battles_on, trained
+    from pipelines.routers import PAIR_ROUTERS
+
+    if core.embeddings is None:
+        return {}
+    battles, called = battles_on(core, tables.get("preferences"), scheme, pair, basis)
+    if called == LABELS:
+        line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
+    else:
+        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}")
+    found = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
+    return {f"{name}[{called}]": scores for name, scores in found.items()}
+
+
+def _usual(name: str) -> bool:
+    """Whether a pair router runs when none is named; those that refuse a set of ties do not."""
+    return name not in ("pair-mf-as-printed", "pair-mlp-as-printed")
+
+
+def parse_pair(text: str | None) -> tuple[str, str] | None:
+    """`small,large`."""
+    if text is None:
+        return None
+    names: Sequence[str] = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        raise BadInput(f"{text!r} is no pair of models", next_step="write it as small,large")
+    return names[0], names[1]

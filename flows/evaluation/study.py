@@ -1,0 +1,128 @@
+"""Runs studies on a release: Parquet, Markdown, HTML and a plot for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from flows.evaluation.report import write_tables
+from flows.evaluation.router_specs import reference
+from pipelines.errors import BadInput
+from pipelines.studies import STUDIES
+from pipelines.studies.given import Given
+from pipelines.studies.needs import check, lacking
+from pipelines.studies.study import Study, table_of
+
+
+def listed() -> list[dict[str, Any]]:
+    """Every study: name, paper, item, title, needs."""
+    found = []
+    for name in STUDIES.names():
+        study: Study = STUDIES.get(name)
+        found.append(
+            {
+                "name": study.name,
+                "paper": study.paper,
+                "item": study.item,
+                "title": study.title,
+                "needs": list(study.needs),
+            }
+        )
+    return found
+
+
+def given_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> Given:
+    """What studies are given of a release directory; `how` as `Given` has it."""
+    return Given(release=named(release)[0], tables=tables, make=reference, **how)
+
+
+def named(release: Path) -> tuple[str, str]:
+    """Name and version of a release: from its manifest, else from its folder."""
+    manifest = release / "manifest.json"
+    if manifest.is_file():
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        return str(content["name"]), str(content["version"])
+    return release.resolve().name, "?"
+
+
+def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, Any]:
+    """Run one study and write `<name>.parquet`, `.md`, `.html` and, with a plot, `.svg`.
+
+    Raises:
+        UnknownName: there is no such study.
+        BadInput: the release lacks what the study needs.
+    """
+    from datacards.charts.draw import PAGE
+    from datacards.study import markdown, page, plot
+
+    study: Study = STUDIES.get(name)
+    check(study, given)
+    cells = table_of(study, study.cells(given), given.release)
+    curves = study.curves(given) if study.curves else None
+    _, version = named(release)
+    about = {
+        "name": study.name,
+        "paper": study.paper,
+        "item": study.item,
+        "title": study.title,
+        "rows": study.rows,
+        "plot": study.plot,
+        "plot_column": study.plot_column,
+        "axes": study.axes,
+        "notes": [*study.notes, *(study.printed_notes if given.release in study.printed else ())],
+        "release": given.release,
+        "version": version,
+    }
+    figure = plot(about, cells, curves)
+    drawn = plot(about, cells, curves, PAGE)
+    write_tables(out, {name: cells, f"{name}_curves": curves})
+    (out / f"{name}.md").write_text(markdown(about, cells), encoding="utf-8")
+    (out / f"{name}.html").write_text(page(about, cells, drawn), encoding="utf-8")
+    if figure is not None:
+        (out / f"{name}.svg").write_text(figure, encoding="utf-8")
+    return {"study": name, "cells": cells.num_rows, "out": str(out / f"{name}.md")}
+
+
+def run_all(given: Given, release: Path, out: Path) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Every study the release has what it needs for; what was left out, with need and remedy."""
+    done: list[str] = []
+    left: list[tuple[str, str, str]] = []
+    for name in STUDIES.names():
+        missing = lacking(STUDIES.get(name), given)
+        if missing:
+            left.append((name, *missing[0]))
+            continue
+        run_study(name, given, release, out)
+        done.append(name)
+    write_index(out, given.release, done, left)
+    return done, left
+
+
+def write_index(
+    out: Path, release: str, done: Sequence[str], left: Sequence[tuple[str, str, str]]
+) -> None:
+    """`index.md`: the tables of the studies in `done`, and what was left out, with need and why."""
+    parts = [f"# Studies of {release}\n"]
+    parts += [(out / f"{name}.md").read_text(encoding="utf-8") for name in done]
+    if left:
+        rows = [f"- `{name}` needs {need}: {then}." for name, need, then in left]
+        parts.append("## Not applicable\n\n" + "\n".join(rows) + "\n")
+    (out / "index.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def names_of(name: str, release: Path | None) -> Path:
+    """The release of a call `study NAME RELEASE`.
+
+    Raises:
+        BadInput: none is given.
+    """
+    if release is None:
+        raise BadInput(
+            f"`study {name}` needs a release",
+            next_step=f"routeyard study {name} yard/releases/<name>/<version> --out results",
+        )
+    return release

@@ -1,0 +1,298 @@
+"""Running the zoo on a release: embeddings, executors, and what is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from flows.console import counter, line
+from flows.evaluation import rules as by_rules
+from flows.tracking.runners import Runner
+from pipelines.errors import BadInput, did_you_mean
+from pipelines.evaluate.columns.vectors import encoder_vectors
+from pipelines.evaluate.core import Core
+from pipelines.lexical import NAME as TFIDF
+from pipelines.release.inside import outside_releases
+from pipelines.zoo import cell as cells
+from pipelines.zoo import run as zoo
+from pipelines.zoo.bench import Bench, read, write
+from pipelines.zoo.choose import Asked
+from pipelines.zoo.entrants import Entrant
+from pipelines.zoo.protocol import Result
+from pipelines.zoo.report import cells_table, markdown, results_json, standings_json
+
+
+def vectors(
+    tables: Mapping[str, pa.Table],
+    core: Core,
+    names: Sequence[str],
+    *,
+    scheme: str,
+    cache: Path,
+) -> dict[str, NDArray[np.float32]]:
+    """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
+
+    A name is looked for among the release's own embeddings, then `tfidf`, then
+    what `pipelines.encoders` knows: packaged weights, a folder, a hub id.
+
+    Raises:
+        BadInput: the name is none of these.
+    """
+    from pipelines import encoders
+    from pipelines.embed import embed, text_of
+    from pipelines.lexical import tfidf
+
+    found: dict[str, NDArray[np.float32]] = {}
+    shipped: set[str] = set()
+    if "embeddings" in tables:
+        shipped = set(tables["embeddings"].column("encoder").to_pylist())
+    ids = pa.array(core.query_ids, pa.string())
+    for name in dict.fromkeys(names):
+        full = encoders.ALIASES.get(name, name)
+        own = next((one for one in (name, full, f"{full}:float32") if one in shipped), None)
+        if own is not None:
+            loaded = encoder_vectors(tables["embeddings"], ids, own)
+            assert loaded is not None
+            found[name] = loaded
+        elif name == TFIDF:
+            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
+            questions = tables["queries"].column("question").to_pylist()
+            choices = tables["queries"].column("choices").to_pylist()
+            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
+            found[name] = tfidf(texts, core.splits[scheme] == "train")
+        else:
+            if not encoders.known(full):
+                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
+                raise BadInput(
+                    f"there is no encoder {name!r}",
+                    next_step=did_you_mean(name, every)
+                    + "; or name a folder of weights or a hub id (owner/name)",
+                )
+            outside_releases(cache)
+            with counter("embed", "questions") as advance:
+                table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
+            loaded = encoder_vectors(table, ids, f"{full}:float32")
+            assert loaded is not None
+            found[name] = loaded
+    return found
+
+
+def code_of(entrants: Sequence[Entrant]) -> dict[str, str]:
+    """Router → hash of all code that its figures depend on; of other people's, of their file."""
+    import hashlib
+
+    from flows.workspace.code import module_hash, reach
+
+    shared = frozenset({"pipelines.zoo.cell"})
+    found = {}
+    for entrant in entrants:
+        module = entrant.target.rpartition(":")[0]
+        hashed = hashlib.sha256()
+        if module.endswith(".py"):
+            hashed.update(Path(module).read_bytes())
+        elif not entrant.is_table and not module.startswith("pipelines."):
+            # Another package's: its own file, and its version for what that file imports.
+            hashed.update(_foreign(module))
+        modules = shared | ({module} if module.startswith("pipelines.") else set())
+        for name in sorted(reach(frozenset(modules))):
+            hashed.update(f"{name}={module_hash(name)}\n".encode())
+        found[entrant.name] = hashed.hexdigest()[:16]
+    return found
+
+
+def _foreign(module: str) -> bytes:
+    """Source of a module of another package and the versions it is distributed in."""
+    from importlib.metadata import packages_distributions, version
+    from importlib.util import find_spec
+
+    spec = find_spec(module)
+    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
+    names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
+    return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()
+
+
+@contextmanager
+def executor(runner: Runner, workers: int, address: str | None = None) -> Iterator[zoo.Map]:
+    """Where cells run: threads of this process, or the processes of a Dask cluster.
+
+    Raises:
+        BadInput: Dask without its extra.
+    """
+    if runner == "threads":
+        from concurrent.futures import ThreadPoolExecutor, as_completed
+
+        with ThreadPoolExecutor(workers) as pool:
+
+            def here(jobs: Iterable[cells.Job]) -> Iterator[Result]:
+                waiting = [pool.submit(cells.run, job) for job in jobs]
+                try:
+                    for future in as_completed(waiting):
+                        yield future.result()
+                finally:
+                    for future in waiting:
+                        future.cancel()
+
+            yield here
+        return
+    try:
+        from distributed import Client, LocalCluster
+        from distributed import as_completed as completed
+    except ImportError as error:
+        raise BadInput(
+            "the Dask runner needs dask.distributed", next_step="pip install 'routeyard[dask]'"
+        ) from error
+    cluster = None
+    if address is None:
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    with Client(address or cluster) as client:
+
+        def there(jobs: Iterable[cells.Job]) -> Iterator[Result]:
+            futures = [client.submit(cells.run, job, pure=False) for job in jobs]
+            for future in completed(futures):
+                yield future.result()
+
+        try:
+            yield there
+        finally:
+            if cluster is not None:
+                cluster.close()
+
+
+def run(
+    core: Core,
+    scheme: str,
+    matrices: dict[str, NDArray[np.float32]],
+    entrants: Sequence[Entrant],
+    out: Path,
+    *,
+    title: str,
+    runner: Runner = "threads",
+    workers: int = 2,
+    dask_address: str | None = None,
+    notes: Sequence[str] = (),
+    rules: Sequence[Asked] = (),
+) -> tuple[zoo.Zoo, Bench]:
+    """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
+
+    With `rules`, rules.parquet says what each winner reaches under each.
+    """
+    bench = write((out / "bench").resolve(), core, scheme, matrices)
+    folder = (out / "cells").resolve()
+    with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
+        done = zoo.run(
+            bench, entrants, map_, folder=folder, code=code_of(entrants), on_progress=advance
+        )
+    said = list(notes)
+    said.append(
+        f"{core.n_queries:,} questions × {core.n_models} models, scheme {scheme!r}: "
+        + ", ".join(f"{np.sum(core.splits[scheme] == s):,} {s}" for s in SPLITS)
+        + ". Routing accuracy on test at λ = 0, per cent; mean ± sd over seeds of the setting "
+        "chosen on validation."
+    )
+    if bench.carved:
+        said.append("The scheme has no validation questions: one in eight of train was taken.")
+    write_parquet(out / "cells.parquet", cells_table(done.results))
+    page = markdown(title, done.standings, done.references, done.refused, said)
+    page += found_here(bench, done, folder)
+    if rules:
+        by_rule = by_rules.by_rule(bench, done, folder, entrants, rules)
+        write_parquet(out / "rules.parquet", by_rule)
+        page += by_rules.page(by_rule)
+    write_text(out / "table.md", page)
+    write_text(out / "standings.json", json.dumps(standings_json(done.standings), indent=1) + "\n")
+    carried = results_json(bench.data, scheme, done.standings, done.references)
+    write_text(out / "zoo.json", json.dumps(carried, indent=1) + "\n")
+    line("zoo", f"{len(done.results)} cells, {len(done.standings)} rows → {out / 'table.md'}")
+    return done, bench
+
+
+def found_here(bench: Bench, done: zoo.Zoo, folder: Path) -> str:
+    """What the plateau study found, as each encoder's winners have it here."""
+    from pipelines.zoo.facts import facts, lines
+
+    out = ""
+    for encoder in bench.vectors:
+        whole = read(bench.folder, bench.data, "")
+        test = whole.take(whole.rows(bench.scheme, "test"))
+        test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+        train = whole.take(whole.rows(bench.scheme, "train"))
+        kept = zoo.scores(bench, done, folder, encoder)
+        try:
+            said = lines(facts(test, train, kept, cells.price(whole, bench.scheme)))
+        except BadInput as why:  # labels between 0 and 1 that nobody decided
+            said = [f"- cannot be told: {why.args[0]}."]
+        if said:
+            out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
+            out += "\n".join(said) + "\n"
+    return out
+
+
+SPLITS = ("train", "validation", "test")
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    unfinished = path.with_name(f".{path.name}")
+    pq.write_table(table, unfinished, compression="zstd")
+    unfinished.replace(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def measured(
+    core: Core, bench: Bench, done: zoo.Zoo, out: Path, encoder: str, *, resamples: int
+) -> Any:
+    """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
+    from pipelines.evaluate.run import evaluate
+
+    whole = read(bench.folder, bench.data, bench.vectors[encoder])
+    kept = zoo.scores(bench, done, out / "cells", encoder)
+    makers = {name: _stored(name, scores) for name, scores in sorted(kept.items())}
+    return evaluate(whole, makers, scheme=bench.scheme, resamples=resamples)
+
+
+def _stored(name: str, scores: NDArray[np.float32]) -> Callable[[int], Any]:
+    """Maker of a router that already gave its scores on the test questions, in their order."""
+
+    class Stored:
+        def __init__(self) -> None:
+            self.name = name
+
+        def fit(self, train: Any) -> None:
+            pass
+
+        def scores(self, queries: Any) -> NDArray[np.float64]:
+            return scores.astype(np.float64)
+
+    return lambda seed: Stored()
+
+
+def write_report(
+    core: Core,
+    bench: Bench,
+    done: zoo.Zoo,
+    out: Path,
+    encoder: str,
+    *,
+    release: Path,
+    tables: Mapping[str, pa.Table],
+    resamples: int,
+) -> Path:
+    """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
+    from flows.evaluation.report import write_evaluation
+
+    found = measured(core, bench, done, out, encoder, resamples=resamples)
+    folder = out / encoder.replace("/", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_evaluation(folder, release, found, tables, None)

@@ -1,0 +1,1 @@
+"""Pages that a local HTTP server serves on this machine: the review page and the site."""
