@@ -67,12 +67,13 @@ def compare(arguments: argparse.Namespace, disagreement: float) -> dict[str, Any
 
 def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
     from flows.tasks.entailment import scorer_equivalence
-    from pipelines.curate.preference.clusters import Group, answer_key, cluster
+    from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
 
     backend = scorer_equivalence()
     started = time.process_time()
     groups = [
-        Group(QUESTION, tuple(row), tuple(answer_key(a, a) for a in row), scorer) for row in answers
+        AnswerGroup(QUESTION, tuple(row), tuple(answer_key(a, a) for a in row), scorer)
+        for row in answers
     ]
     found = cluster(groups, backend)
     elapsed = time.process_time() - started
@@ -81,7 +82,7 @@ def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], flo
 
 def loop(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
     from flows.tasks.entailment import scorer_equivalence
-    from pipelines.meaning import Pair
+    from pipelines.equivalence_types import Pair
 
     backend = scorer_equivalence()
     asked = 0

@@ -116,7 +116,7 @@ def stream(labels: int, models: int, missing: float = 0.0, text: int = 0) -> dic
         missing: share of labels that are missing.
         text: letters in a question, at least.
     """
-    from pipelines.release.written import Streamed
+    from pipelines.release.write_table import Streamed
     from schemas import MODELS, QUERIES, SPLITS
 
     n = max(labels // models, 1)

@@ -45,10 +45,10 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         BadInput: the target holds that version with other content.
     """
     from datacards.card import render
-    from pipelines.release.inside import outside_releases
+    from pipelines.release.checks.verify import verify_release
     from pipelines.release.manifest import read_manifest
+    from pipelines.release.sealed_files import outside_releases
     from pipelines.release.storage import is_url, names, put
-    from pipelines.release.verify import verify_release
 
     check_target(to)
     if findings := verify_release(release, render_card=render):

@@ -15,7 +15,7 @@ from flows.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, OOD_SCHEMA, PROFILES_SCHEMA
 from pipelines.evaluate.run.written import metrics_table, results_table, told
-from pipelines.release.inside import outside_releases
+from pipelines.release.sealed_files import outside_releases
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
@@ -157,8 +157,8 @@ def _health(release: Any) -> dict[str, pa.Table]:
     Labels and responses stay on disk and are read in parts.
     """
     from pipelines.curate.health import health
-    from pipelines.curate.tasks import model_costs
-    from pipelines.release.inside import sealed
+    from pipelines.curate.task_analysis import model_costs
+    from pipelines.release.sealed_files import sealed
     from schemas import MODELS, StoredTable
 
     wanted = {

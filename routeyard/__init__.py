@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from flows.evaluation.route import route
     from flows.plan import plan_build as plan
     from flows.recipe import load_recipe
-    from pipelines.curate.result import Curated, removals
-    from pipelines.curate.rule import Rule
+    from pipelines.curate.rule import Curated, Rule, removals
     from pipelines.errors import (
         BadInput,
         BudgetReached,
@@ -76,8 +75,8 @@ _WHERE = {
     "Asked": "pipelines.scorers.scorer:Asked",
     "Reading": "pipelines.scorers.scorer:Reading",
     "Rule": "pipelines.curate.rule:Rule",
-    "Curated": "pipelines.curate.result:Curated",
-    "removals": "pipelines.curate.result:removals",
+    "Curated": "pipelines.curate.rule:Curated",
+    "removals": "pipelines.curate.rule:removals",
     "Traits": "pipelines.routers.base:Traits",
     "usable": "pipelines.routers.base:usable",
     "model_means": "pipelines.routers.base:model_means",

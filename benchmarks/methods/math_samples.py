@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.methods.written import write
-from pipelines.curate.preference.semantic import Measured
+from pipelines.curate.preference.semantic import SampleEntropies
 
 #: Split of the questions in turn: the eight disagree on few, so many are tested.
 PART = ("train", "test", "train", "test", "validation")
@@ -87,7 +87,7 @@ def math_samples(data: Path, folder: Path) -> Path:
     )
 
 
-def _order(one: Measured) -> tuple[bool, str]:
+def _order(one: SampleEntropies) -> tuple[bool, str]:
     """Questions on which the eight disagree first, so that every split has its share of them."""
     assert one.clusters is not None
     return bool(np.all(one.clusters == one.clusters[0])), str(one.samples.query["query_id"])

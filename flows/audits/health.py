@@ -35,7 +35,7 @@ def write_health(
     """
     from datacards.health import health_report
     from pipelines.curate.health import health
-    from pipelines.release.inside import outside_releases
+    from pipelines.release.sealed_files import outside_releases
 
     outside_releases(out)
     title, tables, found_encoder = _read(place, benchmark)

@@ -29,7 +29,7 @@ def command(
     from flows.cli.results import print_result
     from pipelines.release.exporters import EXPORTERS
     from pipelines.release.exporters.bundle import export
-    from pipelines.release.opened import open_release
+    from pipelines.release.reader import open_release
 
     exporter = EXPORTERS.get(format)
     options = {"strong": strong, "weak": weak}

@@ -24,7 +24,7 @@ def command(
     """
     import sys
 
-    from pipelines.release.opened import open_release
+    from pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         prompts = sys.stdin.isatty()
@@ -56,9 +56,9 @@ def command(
 def _run(opened: object, text: str, timeout: float) -> None:
     import sys
 
-    from pipelines.release.opened import OpenRelease
     from pipelines.release.query.answers import to_text
     from pipelines.release.query.saved import SAVED, saved
+    from pipelines.release.reader import OpenRelease
     from schemas.errors import RouteyardError
     from schemas.untrusted_text import visible
 

@@ -10,7 +10,7 @@ import typer
 from flows.cli.options import Json
 
 if TYPE_CHECKING:
-    from pipelines.release.verify import Finding
+    from pipelines.release.checks.verify import Finding
 
 
 def command(
@@ -37,10 +37,10 @@ def command(
     from datacards.card import render
     from flows.cli.results import print_result
     from pipelines.errors import GateFailed
-    from pipelines.release.leaks import leaks_of
+    from pipelines.release.checks.leaks import leaks_of
+    from pipelines.release.checks.verify import verify_release
     from pipelines.release.manifest import read_manifest
     from pipelines.release.storage import local_copy
-    from pipelines.release.verify import verify_release
     from pipelines.release.yank import yanked
 
     with local_copy(release) as folder:

@@ -20,7 +20,7 @@ from pipelines.errors import BadInput, did_you_mean
 from pipelines.evaluate.columns.vectors import encoder_vectors
 from pipelines.evaluate.core import Core
 from pipelines.lexical import NAME as TFIDF
-from pipelines.release.inside import outside_releases
+from pipelines.release.sealed_files import outside_releases
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
 from pipelines.zoo.bench import Bench, read, write

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from flows.tasks.verdicts import scorer_modules
 from pipelines.entailment.equivalence import Equivalence
+from pipelines.equivalence_types import Entailment, Pair
 from pipelines.errors import RecipeError
-from pipelines.meaning import Entailment, Pair
 
 if TYPE_CHECKING:
     from schemas.recipe import Recipe

@@ -15,8 +15,8 @@ from flows.tracking.run import call
 from flows.workspace.stage_folders import PROBING, StageResult
 from flows.workspace.tables import read
 from pipelines.collect.informative import Ranking, Z, collect_informatively
+from pipelines.dense_slice import dense_rows
 from pipelines.release.matrix import scatter
-from pipelines.slices import dense_rows
 from schemas.recipe import Recipe
 
 

@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"persist_result": True, **AT_HOME}
 @task(name="ingest", persist_result=True, timeout_seconds=6 * 3600.0, **ATTEMPTS)
 def ingest_task(recipe: Recipe, base: str, root: str) -> StageResult:
     """Sources → queries."""
-    from pipelines.curate.result import removals
+    from pipelines.curate.rule import removals
     from pipelines.ingest import compared, ingest, pin
     from pipelines.io import named_files
 

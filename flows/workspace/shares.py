@@ -39,7 +39,7 @@ def open_ledger(root: Path) -> Iterator[Ledger]:
             yield shared
         return
     from pipelines.ledger.sqlite import SqliteLedger
-    from pipelines.release.inside import outside_releases
+    from pipelines.release.sealed_files import outside_releases
 
     outside_releases(root)
     with SqliteLedger(root / "ledger" / "ledger.sqlite") as own:

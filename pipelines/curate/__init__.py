@@ -1,6 +1,6 @@
 """Curation rules: pure functions that say what they kept, removed and why.
 
-Read `rule.py` and `result.py` first, then `apply.py`, which runs a recipe's list of them.
+Read `rule.py` first, then `apply.py`, which runs a recipe's list of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ RULES = Registry(
     builtin={
         "contamination": "pipelines.curate.contamination:RULE",
         "dedup": "pipelines.curate.dedup.rule:RULE",
-        "dense_sparse": "pipelines.curate.dense_slice:RULE",
+        "dense_sparse": "pipelines.curate.dense_sparse:RULE",
         "out_of_distribution": "pipelines.curate.split:OUT_OF_DISTRIBUTION",
         "preference": "pipelines.curate.preference.rule:RULE",
         "prune": "pipelines.curate.prune:RULE",
-        "pseudo_specialists": "pipelines.curate.pseudo:RULE",
-        "specialist_sample": "pipelines.curate.sample:RULE",
-        "upstream_split": "pipelines.curate.upstream:RULE",
+        "pseudo_specialists": "pipelines.curate.pseudo_specialists:RULE",
+        "specialist_sample": "pipelines.curate.specialist_sample:RULE",
+        "upstream_split": "pipelines.curate.upstream_split:RULE",
         "unseen_models": "pipelines.curate.split:UNSEEN_MODELS",
     },
 )

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.curate import RULES
-from pipelines.curate.result import Curated
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule
 from pipelines.errors import RouteyardError
 from schemas import REMOVALS
 

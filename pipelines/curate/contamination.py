@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pipelines.curate.dedup.unseen import normalised_words
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.dedup.unread_text import normalised_words
+from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.errors import RecipeError
 
 

@@ -16,7 +16,7 @@ from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.health_duplicates import by_source, conflicting
 from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
-from pipelines.curate.tasks import (
+from pipelines.curate.task_analysis import (
     Specialist,
     average_ranks,
     difficulty,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.parts import parts, positions
+from pipelines.io.row_groups import column_batches, positions
 from schemas import StoredTable
 
 Bools = NDArray[np.bool_]
@@ -71,7 +71,7 @@ def label_matrix(
     correct = np.zeros((len(models), len(queries)), dtype=bool)
     known = np.zeros_like(correct)
     model_ids, query_ids = pa.array(models, pa.string()), pa.array(queries, pa.string())
-    for part in parts(labels, ["query_id", "model_id", "correct"]):
+    for part in column_batches(labels, ["query_id", "model_id", "correct"]):
         decided = part.filter(pc.is_valid(part.column("correct")))
         i = positions(decided.column("model_id"), model_ids)
         j = positions(decided.column("query_id"), query_ids)

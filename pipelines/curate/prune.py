@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.curate.matrix import Bools, LabelMatrix, label_matrix
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.errors import RecipeError
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
@@ -34,7 +33,7 @@ CHUNK_BYTES = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Removal:
     """One removal: the model, its score and both parts of it."""
 
     model: int
@@ -110,7 +109,7 @@ def greedy_order(
     target: int = 1,
     protected: Sequence[int] = (),
     max_mean_similarity: float | None = None,
-) -> list[Step]:
+) -> list[Removal]:
     """Removals in order: the lowest λ·accuracy − (1−λ)·mean similarity goes first.
 
     Args:
@@ -134,7 +133,7 @@ def greedy_order(
     # Accuracy in the same fixed point: the score is exact integer arithmetic
     # but for one division per model.
     quality = trade_off * accuracy
-    steps: list[Step] = []
+    steps: list[Removal] = []
     left = m
     while left > max(target, 1) and (free & alive).any():
         mean = sums / float((left - 1) * ONE)
@@ -145,7 +144,7 @@ def greedy_order(
         if len(lowest) > 1:
             lowest = lowest[accuracy[lowest] == accuracy[lowest].min()]
         gone = int(lowest[-1])
-        steps.append(Step(gone, float(score[gone]), float(accuracy[gone]), float(mean[gone])))
+        steps.append(Removal(gone, float(score[gone]), float(accuracy[gone]), float(mean[gone])))
         alive[gone] = False
         sums -= similarity[gone]
         left -= 1

@@ -1,17 +1,45 @@
-"""What a curation rule is: its function, its parameters, the tables it reads, what it needs."""
+"""A curation rule: its function, parameters and tables, and the `Curated` it returns."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_type_hints
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from pipelines.curate.result import Curated
 from pipelines.errors import RecipeError, did_you_mean
+from schemas import REMOVALS
+
+
+@dataclass(frozen=True, slots=True)
+class Curated:
+    """Result of a rule `rule(tables, **parameters) -> Curated`.
+
+    Attributes:
+        kept: The entity tables the rule looked at, after the rule
+            (`queries`, `models`); kept + removed = input.
+        removed: `removals` rows, one for each thing taken away.
+        added: Tables the rule creates, or whole new versions of tables it
+            extends (`duplicates`, `labels` with a pseudo-specialist's rows).
+        figures: JSON-ready numbers for manifest, card and summary.
+    """
+
+    kept: Mapping[str, pa.Table]
+    removed: pa.Table
+    added: Mapping[str, pa.Table] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+def removals(stage: str, entity: str, rows: Iterable[tuple[str, str, str]]) -> pa.Table:
+    """`removals` table from (key, reason, detail) rows."""
+    return REMOVALS.from_rows(
+        {"stage": stage, "entity": entity, "key": key, "reason": reason, "detail": detail}
+        for key, reason, detail in rows
+    )
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.curate.split_counts import counted
 from pipelines.errors import RecipeError
 from pipelines.task_groups import OOD_GROUPS, members

@@ -1,6 +1,6 @@
 """Entailment backends: what decides that two answers mean the same.
 
-Each implements `pipelines.meaning.Entailment`; `flows.tasks.entailment` builds one by
+Each implements `pipelines.equivalence_types.Entailment`; `flows.tasks.entailment` builds one by
 the name a recipe's `preference` rule gives.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.meaning import Pair
+from pipelines.equivalence_types import Pair
 from pipelines.scorers import SCORERS
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipelines.io.row_groups import column_batches, positions, positions_within
 from pipelines.large.room import blocks, room
-from pipelines.parts import parts, positions, positions_within
 from schemas import OUTCOMES, StoredTable
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ def read_outcomes(
     answered = False
     if isinstance(outcomes, StoredTable):
         OUTCOMES.conform(outcomes.schema.empty_table(), where=str(outcomes.path))
-    for part in parts(outcomes, _IDS + _VALUES):
+    for part in column_batches(outcomes, _IDS + _VALUES):
         rows = positions_within(part.column("query_id"), query_ids)
         columns = positions(part.column("model_id"), model_ids)
         score = _floats(part, "score")

@@ -17,9 +17,9 @@ from pipelines.evaluate.core import Core
 from pipelines.evaluate.costs import costs_of
 from pipelines.evaluate.matrix import Outcomes, codes, dense, read_outcomes
 from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
+from pipelines.io.row_groups import column_batches, positions_within
 from pipelines.large.fits import check_fits
 from pipelines.large.room import room
-from pipelines.parts import parts, positions_within
 from pipelines.routers.base import Floats
 from schemas import SPLITS, StoredTable
 from schemas.stored import TableStore
@@ -179,7 +179,7 @@ def _splits(
         return found
     if isinstance(splits, StoredTable):
         SPLITS.conform(splits.schema.empty_table(), where=str(splits.path))
-    for part in parts(splits, ["scheme", "query_id", "split"]):
+    for part in column_batches(splits, ["scheme", "query_id", "split"]):
         at = positions_within(part.column("query_id"), query_ids)
         schemes, names = (names_of([part.column(k)]) for k in ("scheme", "split"))
         for scheme in np.unique(schemes).tolist():

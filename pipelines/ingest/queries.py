@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from pipelines.dense_slice import DENSE, EXTENSION, SLICE
 from pipelines.errors import SourceError
 from pipelines.ingest.filters import Filtered
 from pipelines.ingest.row import Row, SourceRowReader, place_of
 from pipelines.mapping.jinja import letter
-from pipelines.slices import DENSE, EXTENSION, SLICE
 from schemas import QUERIES
 from schemas.recipe import Source
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipelines.release.build import Released, write_release
-from pipelines.release.checks.finding import Finding
-from pipelines.release.opened import OpenRelease, open_release
-from pipelines.release.verify import verify_release
+from pipelines.release.checks.verify import verify_release
+from pipelines.release.finding import Finding
+from pipelines.release.reader import OpenRelease, open_release
 
 __all__ = [
     "Finding",

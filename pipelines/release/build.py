@@ -14,13 +14,13 @@ from pipelines.errors import VersionExists
 from pipelines.io.files import sha256
 from pipelines.io.staging import place, staging
 from pipelines.release.database import checksum_of, write_checksum, write_database
-from pipelines.release.derived.derive import derive
+from pipelines.release.derived_tables import derive
 from pipelines.release.fingerprint import combine
 from pipelines.release.manifest import MANIFEST, code_version, read_manifest
 from pipelines.release.tables import IN_DATABASE, contract_of, released_names
 from pipelines.release.versions import existing, next_version
 from pipelines.release.withhold import Withheld
-from pipelines.release.written import Streamed, write_table
+from pipelines.release.write_table import Streamed, write_table
 from schemas import StoredTable
 from schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import BadInput
-from pipelines.release.checks.finding import Finding
+from pipelines.release.finding import Finding
 from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pipelines.errors import RouteyardError, SourceError, VersionExists
-from pipelines.release.inside import wrong_name
 from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
+from pipelines.release.sealed_files import wrong_name
 from pipelines.release.yank import MARK, refuse_yanked
 from schemas.manifest import Manifest
 
@@ -27,7 +27,7 @@ class StorageError(RouteyardError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class UploadResult:
     """Where a release went, which files were sent and which lay there already."""
 
     url: str
@@ -40,7 +40,7 @@ def is_url(place: str) -> bool:
     return "://" in place
 
 
-def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
+def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
     """Copy a release to `<url>/<name>/<version>/`, its manifest last.
 
     A reader looks for the manifest first, so it never sees half a release. A
@@ -59,7 +59,7 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> Stored:
         return _copy(release, manifest, url, dry_run)
 
 
-def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> Stored:
+def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> UploadResult:
     system, root = _filesystem(url)
     folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
     if system.exists(f"{folder}/{MANIFEST}"):
@@ -81,7 +81,7 @@ def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> Stored:
         sent.append(name)
         if not dry_run:
             _put(system, release / name, target, url)
-    return Stored(f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,))
+    return UploadResult(f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.tasks import task_similarity
+from pipelines.curate.task_analysis import task_similarity
 from pipelines.studies.given import Given
 from pipelines.studies.study import Cell, Study
 

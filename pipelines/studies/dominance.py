@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.curate.tasks import average_ranks
+from pipelines.curate.task_analysis import average_ranks
 from pipelines.studies.given import Given
 from pipelines.studies.study import Cell, Study
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.curate.tasks import model_costs, specialist_scores
+from pipelines.curate.task_analysis import model_costs, specialist_scores
 from pipelines.studies.given import Given
 from pipelines.studies.study import Cell, Study
 

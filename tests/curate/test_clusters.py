@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.preference.clusters import Group, answer_key, cluster, plain
-from pipelines.meaning import Pair
+from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster, plain
+from pipelines.equivalence_types import Pair
 
 
 @dataclass
@@ -66,8 +66,8 @@ def naive(answers: Sequence[str], table: Table) -> tuple[list[int], int]:
     return clusters, questions
 
 
-def group(answers: Sequence[str]) -> Group:
-    return Group("q", tuple(answers), tuple(answer_key(a, None) for a in answers))
+def group(answers: Sequence[str]) -> AnswerGroup:
+    return AnswerGroup("q", tuple(answers), tuple(answer_key(a, None) for a in answers))
 
 
 letters = st.sampled_from("abcdefg")
@@ -147,7 +147,7 @@ def test_an_unreadable_answer_is_alone_and_never_asked_about():
     table = Table({("a", "b"), ("b", "a")})
     answers = (None, "a", "b", None)
     keys = (("text", "mumble"), ("answer", "a"), ("answer", "b"), ("text", "other mumble"))
-    result = cluster([Group("q", answers, keys)], table)
+    result = cluster([AnswerGroup("q", answers, keys)], table)
     assert result.assignments[0].tolist() == [0, 1, 1, 2]
     assert {pair.premise for pair in table.asked} == {"a", "b"}
 
@@ -178,7 +178,7 @@ def test_canonical_forms_decide_what_the_backend_would_have(groups):
 
 
 def test_without_a_backend_equality_decides():
-    result = cluster([group("abab"), Group("q", (), ())], None)
+    result = cluster([group("abab"), AnswerGroup("q", (), ())], None)
     assert [a.tolist() for a in result.assignments] == [[0, 1, 0, 1], []]
     assert result.assignments[1].dtype == np.int32
     assert (result.calls, result.calls_naive) == (0, 0)

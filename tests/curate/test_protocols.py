@@ -11,10 +11,10 @@ import pytest
 
 from pipelines.curate.apply import curate
 from pipelines.curate.health import health
-from pipelines.curate.pseudo import pseudo_specialists
-from pipelines.curate.sample import specialist_sample
-from pipelines.curate.tasks import model_costs
-from pipelines.curate.upstream import upstream_split
+from pipelines.curate.pseudo_specialists import pseudo_specialists
+from pipelines.curate.specialist_sample import specialist_sample
+from pipelines.curate.task_analysis import model_costs
+from pipelines.curate.upstream_split import upstream_split
 from pipelines.errors import RecipeError
 from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pipelines.curate import RULES
 from pipelines.curate.apply import curate
 from pipelines.curate.contamination import contamination
-from pipelines.curate.pseudo import pseudo_specialists
-from pipelines.curate.sample import specialist_sample
+from pipelines.curate.pseudo_specialists import pseudo_specialists
+from pipelines.curate.specialist_sample import specialist_sample
 from pipelines.errors import RecipeError
 from schemas import CONTRACTS
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.curate.dense_slice import dense_sparse
+from pipelines.curate.dense_sparse import dense_sparse
 from pipelines.curate.split import out_of_distribution, split, unseen_models
 from pipelines.errors import RecipeError
 from schemas import DUPLICATES

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.collect.coverage import covered
-from pipelines.curate.dense_slice import dense_sparse
+from pipelines.curate.dense_sparse import dense_sparse
 from pipelines.curate.split import split
 from pipelines.errors import RecipeError
 from schemas import DUPLICATES

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.curate.matrix import label_matrix
 from pipelines.curate.prune import ONE, jaccard_fixed, prune
-from pipelines.curate.tasks import average_ranks, specialist_scores
+from pipelines.curate.task_analysis import average_ranks, specialist_scores
 
 pytestmark = pytest.mark.data
 

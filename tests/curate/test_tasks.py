@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.curate.matrix import LabelMatrix, label_matrix
-from pipelines.curate.tasks import (
+from pipelines.curate.task_analysis import (
     average_ranks,
     difficulty,
     model_costs,

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import pipelines.entailment
-from pipelines.curate.preference.clusters import Group, answer_key, cluster
+from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
 from pipelines.entailment import BACKENDS
 from pipelines.entailment.cross_encoder import CrossEncoderEntailment, entailment_label
+from pipelines.equivalence_types import Pair
 from pipelines.errors import BadInput
-from pipelines.meaning import Pair
 
 ANSWERS = ["paris", "london", "rome", "it is paris", "paris is a city", "1 2 3", "4"]
 QUESTION = "what is the capital of france ?"
@@ -70,7 +70,7 @@ def test_models_without_the_label_are_refused(nli, tmp_path):
 
 def test_clusters_equal_the_plain_loop_through_the_same_model(backend):
     groups = [
-        Group(QUESTION, tuple(chosen), tuple(answer_key(a, None) for a in chosen))
+        AnswerGroup(QUESTION, tuple(chosen), tuple(answer_key(a, None) for a in chosen))
         for chosen in itertools.combinations(ANSWERS[:6], 4)
     ]
     result = cluster(groups, backend)

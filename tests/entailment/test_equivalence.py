@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.tasks.entailment import scorer_equivalence
-from pipelines.curate.preference.clusters import Group, answer_key, cluster
-from pipelines.meaning import Pair
+from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
+from pipelines.equivalence_types import Pair
 
 BACKEND = scorer_equivalence()
 canonical = BACKEND.canonical
@@ -93,7 +93,7 @@ def test_graded_scorers_decide_nothing():
 
 def test_clusters_through_the_scorer():
     answers = ("1000", "1,000", "$1000", "999", "999.0", "1e3")
-    group = Group("q", answers, tuple(answer_key(a, a) for a in answers), "numeric")
+    group = AnswerGroup("q", answers, tuple(answer_key(a, a) for a in answers), "numeric")
     result = cluster([group], BACKEND)
     assert result.assignments[0].tolist() == [0, 0, 0, 1, 1, 0]
     assert result.calls < result.calls_naive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.entailment.judge import JudgeEntailment, decision, prompt
-from pipelines.meaning import Pair
+from pipelines.equivalence_types import Pair
 
 
 @pytest.mark.parametrize(

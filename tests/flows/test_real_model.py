@@ -138,7 +138,7 @@ def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
     from datacards.card import render
     from flows.build import run_build
     from pipelines.release import open_release
-    from pipelines.release.verify import verify_release
+    from pipelines.release.checks.verify import verify_release
 
     recipe, _ = recipe_of_what_is_here(tmp_path)
     built = run_build(recipe, str(tmp_path), scale=0.3)

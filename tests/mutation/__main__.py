@@ -132,7 +132,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "verify": (
-        ["pipelines/release/verify.py", "pipelines/release/checks/*.py"],
+        ["pipelines/release/checks/verify.py", "pipelines/release/checks/*.py"],
         [
             "tests/faults/test_releases.py",
             # The corruptions of this file are among those of the other.

@@ -14,7 +14,7 @@ import pytest
 from pipelines.errors import ContractError, VersionExists
 from pipelines.release.manifest import read_manifest
 from pipelines.release.tables import cut
-from pipelines.release.written import Streamed
+from pipelines.release.write_table import Streamed
 from schemas import QUERIES
 
 

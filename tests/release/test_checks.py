@@ -11,8 +11,8 @@ from datacards.card import render
 from pipelines.release.checks import files as files_room
 from pipelines.release.checks.card import _first_difference, card_facts, check_card
 from pipelines.release.checks.files import check_files
-from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.checks.seal import check_seal
+from pipelines.release.finding import Finding, first_line
 from schemas.manifest import FORMAT, Manifest
 from tests.release.sound import LABELS, other, places, tables_of
 

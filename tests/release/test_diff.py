@@ -12,8 +12,8 @@ from flows.evaluation.released import read_release
 from pipelines.errors import BadInput, SourceError
 from pipelines.release import open_release
 from pipelines.release.changelog import changelog
+from pipelines.release.checks.verify import verify_release
 from pipelines.release.diff import diff_releases, write_diff
-from pipelines.release.verify import verify_release
 from pipelines.release.yank import yank, yanked
 from schemas import LABELS, MODELS, RESPONSES, VERDICTS
 

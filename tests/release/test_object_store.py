@@ -13,9 +13,9 @@ import pytest
 from datacards.card import render
 from pipelines.errors import SourceError, VersionExists
 from pipelines.release import open_release
+from pipelines.release.checks.verify import verify_release
 from pipelines.release.manifest import read_manifest
 from pipelines.release.storage import StorageError, local_copy, put
-from pipelines.release.verify import verify_release
 
 
 class Store:

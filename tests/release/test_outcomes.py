@@ -18,11 +18,11 @@ from flows.evaluation.released import read_release
 from pipelines.errors import SourceError
 from pipelines.evaluate.reading import core_of
 from pipelines.release import open_release, verify_release, write_release
-from pipelines.release.derived import outcomes as made
-from pipelines.release.derived.summaries import SQL
+from pipelines.release import outcomes as made
 from pipelines.release.diff import diff_releases
 from pipelines.release.query.saved import SAVED
-from pipelines.release.written import Streamed, by_model
+from pipelines.release.summaries import SQL
+from pipelines.release.write_table import Streamed, by_model
 from schemas import LABELS, OUTCOMES, RESPONSES
 from schemas.errors import ContractError
 from schemas.manifest import Manifest

@@ -7,8 +7,8 @@ import pytest
 
 from datacards.card import render
 from pipelines.errors import SourceError, VersionExists
+from pipelines.release.checks.verify import verify_release
 from pipelines.release.storage import StorageError, fetch, local_copy, put
-from pipelines.release.verify import verify_release
 from schemas import EMBEDDINGS
 
 

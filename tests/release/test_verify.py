@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datacards.card import render
-from pipelines.release.verify import Finding, verify_release
+from pipelines.release.checks.verify import Finding, verify_release
 from pipelines.release.yank import yank
 
 

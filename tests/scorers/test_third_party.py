@@ -94,7 +94,7 @@ labels = pq.read_table(next(yard.glob("stages/label/*/labels.parquet"))).to_pyli
 prompts = pq.read_table(next(yard.glob("stages/ingest/*/queries.parquet")))["prompt"].to_pylist()
 from flows.tasks.entailment import scorer_equivalence
 from pipelines.label.ruling import escalates_on
-from pipelines.meaning import Pair
+from pipelines.equivalence_types import Pair
 backend = scorer_equivalence()
 print(json.dumps({{
     "right": sorted(r["model_id"] for r in labels if r["correct"]),

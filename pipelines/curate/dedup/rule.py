@@ -20,10 +20,9 @@ from pipelines.curate.dedup.search import (
     near_duplicate_pairs,
     row_norms,
 )
-from pipelines.curate.dedup.unseen import Unseen
+from pipelines.curate.dedup.unread_text import Unseen
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.embed import text_of
 from schemas import DUPLICATES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipelines.curate.preference.entropy import DISCRETE, SEQUENCE
-from pipelines.curate.preference.semantic import Measured
+from pipelines.curate.preference.semantic import SampleEntropies
 
 
 class Entropies(NamedTuple):
@@ -24,8 +24,8 @@ class NoPair(NamedTuple):
 
 
 def compare(
-    strong: Measured | None,
-    weak: Measured | None,
+    strong: SampleEntropies | None,
+    weak: SampleEntropies | None,
     *,
     names: tuple[str, str],
     estimator: str,

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.meaning import Entailment, Pair
+from pipelines.equivalence_types import Entailment, Pair
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AnswerGroup:
     """The answers of one model to one query, in sample order.
 
     Attributes:
@@ -71,7 +71,7 @@ def answer_key(text: str, extracted: str | None) -> tuple[str, str]:
 
 
 def cluster(
-    groups: Sequence[Group], entailment: Entailment | None, *, batch: int = 4096
+    groups: Sequence[AnswerGroup], entailment: Entailment | None, *, batch: int = 4096
 ) -> Clustering:
     """Cluster every group; equal to the plain loop, with fewer questions.
 
@@ -137,7 +137,7 @@ class _Greedy:
 _Steps = Generator[Pair, "bool | None", _Greedy]
 
 
-def _greedy(group: Group, entailment: Entailment | None) -> _Steps:
+def _greedy(group: AnswerGroup, entailment: Entailment | None) -> _Steps:
     """The plain loop over distinct answers; yields each question, is sent its answer."""
     repeats: dict[Hashable, int] = {}
     for key in group.keys:
@@ -192,5 +192,5 @@ def _greedy(group: Group, entailment: Entailment | None) -> _Steps:
     return _Greedy(np.array([cluster_of[key] for key in group.keys], dtype=np.int32), naive)
 
 
-def _pair(group: Group, premise: str, hypothesis: str) -> Pair:
+def _pair(group: AnswerGroup, premise: str, hypothesis: str) -> Pair:
     return Pair(group.question, premise, hypothesis, group.scorer, group.choices)

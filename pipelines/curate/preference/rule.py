@@ -27,10 +27,9 @@ from pipelines.curate.preference.samples import gather, need
 from pipelines.curate.preference.semantic import EQUALITY, entropy_table, measure, predictive_power
 from pipelines.curate.preference.signals import signal_table
 from pipelines.curate.preference.tau_sweep import TAUS, Compared, tau_sweep
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule, removals
+from pipelines.equivalence_types import Entailment
 from pipelines.errors import RecipeError, did_you_mean
-from pipelines.meaning import Entailment
 from schemas import PREFERENCES
 
 STAGE = "curate.preference"

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.curate.preference.clusters import Clustering, Group, answer_key, cluster
+from pipelines.curate.preference.clusters import AnswerGroup, Clustering, answer_key, cluster
 from pipelines.curate.preference.entropy import ESTIMATORS, entropies
 from pipelines.curate.preference.predictive import auroc
 from pipelines.curate.preference.samples import Samples
-from pipelines.meaning import Entailment
+from pipelines.equivalence_types import Entailment
 from schemas import ENTROPIES
 
 #: The `backend` of clusters made by equal answers alone.
@@ -21,7 +21,7 @@ EQUALITY = "equality"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SampleEntropies:
     """Entropies of one (query, model).
 
     Attributes:
@@ -41,10 +41,10 @@ class Measured:
         return int(np.argmax(self.clusters == np.bincount(self.clusters).argmax()))
 
 
-def group(samples: Samples, entailment: Entailment | None) -> Group:
+def group(samples: Samples, entailment: Entailment | None) -> AnswerGroup:
     """What clustering sees of the samples: extracted answers or whole texts."""
     reads_answers = entailment is None or entailment.reads == "answer"
-    return Group(
+    return AnswerGroup(
         question=samples.query["question"],
         answers=samples.extracted if reads_answers else samples.texts,
         keys=tuple(map(answer_key, samples.texts, samples.extracted)),
@@ -55,7 +55,7 @@ def group(samples: Samples, entailment: Entailment | None) -> Group:
 
 def measure(
     gathered: Sequence[Samples], entailment: Entailment | None
-) -> tuple[list[Measured], Clustering]:
+) -> tuple[list[SampleEntropies], Clustering]:
     """Cluster all samples in one pass and apply every estimator that applies."""
     clustering = cluster([group(samples, entailment) for samples in gathered], entailment)
     measured = []
@@ -63,12 +63,12 @@ def measure(
         found: Mapping[str, float | None] = {}
         if clusters is not None:
             found = entropies(clusters, samples.texts, samples.logprobs)
-        measured.append(Measured(samples, clusters, found))
+        measured.append(SampleEntropies(samples, clusters, found))
     return measured, clustering
 
 
 def entropy_table(
-    measured: Sequence[Measured], backend: str, *, length_normalised: bool
+    measured: Sequence[SampleEntropies], backend: str, *, length_normalised: bool
 ) -> pa.Table:
     """`entropies` rows, one per estimator, ordered by key.
 
@@ -94,7 +94,9 @@ def entropy_table(
     return ENTROPIES.from_rows(sorted(rows, key=lambda row: tuple(str(row[k]) for k in key)))
 
 
-def predictive_power(measured: Sequence[Measured]) -> list[dict[str, str | int | float | None]]:
+def predictive_power(
+    measured: Sequence[SampleEntropies],
+) -> list[dict[str, str | int | float | None]]:
     """Per model and estimator: AUROC of entropy for a wrong majority answer.
 
     The majority answer is wrong when the query's scorer called the first

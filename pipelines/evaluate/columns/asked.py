@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pipelines.io.row_groups import column_batches
 from pipelines.large.room import blocks, taken
 from pipelines.large.texts import array_of, texts_of
-from pipelines.parts import parts
 from schemas import QUERIES, StoredTable
 
 #: What is read of a file: no references, nor what they are compared by.
@@ -65,14 +65,14 @@ def read_asked(queries: pa.Table | StoredTable) -> Asked:
 
 
 def _column(queries: pa.Table | StoredTable, name: str) -> Iterable[pa.Array]:
-    for part in parts(queries, [name]):
+    for part in column_batches(queries, [name]):
         values = part.column(name)
         yield values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def _questions(queries: pa.Table | StoredTable) -> Iterator[pa.Array]:
     """Questions with their options in lines below, as `pipelines.embed.text_of` has them."""
-    for part in parts(queries, ["question", "choices"]):
+    for part in column_batches(queries, ["question", "choices"]):
         question, choices = part.column("question").cast(pa.string()), part.column("choices")
         whole = pc.binary_join_element_wise(question, pc.binary_join(choices, "\n"), "\n")
         has_options = pc.greater(pc.fill_null(pc.list_value_length(choices), 0), 0)

@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.io.row_groups import column_batches, positions_within
 from pipelines.large.room import room
 from pipelines.parquet.footer import groups_of
-from pipelines.parts import parts, positions_within
 from schemas import StoredTable
 
 
@@ -31,7 +31,7 @@ def encoder_vectors(
     chosen = encoder or names[0]
     found = np.zeros(len(query_ids), dtype=bool)
     vectors = None
-    for part in parts(embeddings, ["query_id", "encoder", "vector"]):
+    for part in column_batches(embeddings, ["query_id", "encoder", "vector"]):
         own = part.filter(pc.equal(part.column("encoder").cast(pa.string()), chosen))
         if not own.num_rows:
             continue
@@ -84,6 +84,6 @@ def width_of(embeddings: StoredTable) -> int:
 
 def _names(embeddings: pa.Table | StoredTable) -> set[str]:
     names: set[str] = set()
-    for part in parts(embeddings, ["encoder"]):
+    for part in column_batches(embeddings, ["encoder"]):
         names.update(part.column("encoder").unique().to_pylist())
     return names

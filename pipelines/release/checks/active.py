@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.finding import Finding, first_line
 from schemas.manifest import Manifest
 
 #: Larger files of these kinds are no plots and no metadata.

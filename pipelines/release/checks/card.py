@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.manifest import MANIFEST, code_version
 from pipelines.release.tables import contract_of
 from schemas import CONTRACTS, StoredTable

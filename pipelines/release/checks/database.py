@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.io.files import sha256
-from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import (
     LOCKED,
     checksum_of,
@@ -18,8 +17,9 @@ from pipelines.release.database import (
     stored_rows,
     write_database,
 )
-from pipelines.release.derived.summaries import Summaries, metered
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.manifest import code_version
+from pipelines.release.summaries import Summaries, metered
 from pipelines.release.tables import IN_DATABASE, contract_of
 from schemas import CONTRACTS, OUTCOMES, StoredTable
 from schemas.manifest import FORMAT, Manifest

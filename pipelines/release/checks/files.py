@@ -14,9 +14,9 @@ from pipelines.io.files import sha256
 from pipelines.parquet.bounds import RELEASED, bounded
 from pipelines.parquet.statistics import false_statistics
 from pipelines.release.checks.active import active
-from pipelines.release.checks.finding import Finding, first_line
-from pipelines.release.inside import DEEPEST, wrong_name
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.manifest import MANIFEST, SIGNATURE
+from pipelines.release.sealed_files import DEEPEST, wrong_name
 from schemas.manifest import Manifest
 
 #: Written beside a release after it was sealed.

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.database import LOCKED
-from pipelines.release.derived.derive import columns_of, numbered
-from pipelines.release.derived.outcomes import blocks
-from pipelines.release.derived.summaries import Summaries, metered
+from pipelines.release.derived_tables import columns_of, numbered
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.fingerprint import Content
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
-from pipelines.release.written import ids_of
+from pipelines.release.outcomes import blocks
+from pipelines.release.summaries import Summaries, metered
+from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.errors import ContractError
 from schemas.manifest import Manifest

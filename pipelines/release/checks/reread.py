@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.parquet.footer import groups_of
-from pipelines.release.checks.finding import Finding, first_line
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.fingerprint import Contents
 from pipelines.release.tables import LARGE, contract_of, ordered
-from pipelines.release.written import after
+from pipelines.release.write_table import after
 from schemas import StoredTable
 from schemas.errors import ContractError
 from schemas.manifest import TableEntry

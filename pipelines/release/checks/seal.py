@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.release.checks.finding import Finding
+from pipelines.release.finding import Finding
 from pipelines.release.fingerprint import combine
-from pipelines.release.inside import wrong_name
 from pipelines.release.manifest import MANIFEST
+from pipelines.release.sealed_files import wrong_name
 from schemas.manifest import FORMAT, Manifest
 
 

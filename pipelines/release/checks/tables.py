@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.release.checks.finding import Finding
 from pipelines.release.checks.reread import reread
+from pipelines.release.finding import Finding
 from schemas import CONTRACTS, StoredTable
 from schemas.manifest import Manifest
 from schemas.stored import register

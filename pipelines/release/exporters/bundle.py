@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.errors import BadInput
 from pipelines.io.staging import place, staging
-from pipelines.release.opened import OpenRelease
+from pipelines.release.reader import OpenRelease
 
 #: Query, its split in the release's first scheme, its label by one model, and the answer.
 PAIRS = """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipelines.release.exporters.bundle import Exported, Exporter, pairs
-from pipelines.release.opened import OpenRelease
+from pipelines.release.reader import OpenRelease
 
 _FILES = {"train": "train.csv", "validation": "val.csv", "test": "test.csv"}
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.release.exporters.bundle import Exported, Exporter, pairs
-from pipelines.release.opened import OpenRelease
+from pipelines.release.reader import OpenRelease
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:

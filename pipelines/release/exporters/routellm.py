@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.errors import BadInput, UnknownName, did_you_mean
 from pipelines.release.exporters.bundle import Exported, Exporter, pairs
-from pipelines.release.opened import OpenRelease
+from pipelines.release.reader import OpenRelease
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipelines.release.exporters.bundle import Exported, Exporter, pairs
-from pipelines.release.opened import OpenRelease
+from pipelines.release.reader import OpenRelease
 
 _SPLITS = ("train", "validation", "test")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.release.database import LOCKED, comment
-from pipelines.release.derived.derive import numbered
-from pipelines.release.derived.summaries import OUTCOMES, SQL
-from pipelines.release.inside import literal, sealed
+from pipelines.release.derived_tables import numbered
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
+from pipelines.release.sealed_files import literal, sealed
+from pipelines.release.summaries import OUTCOMES, SQL
 from schemas import CONTRACTS, RESPONSES
 
 

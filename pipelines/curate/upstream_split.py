@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.result import Curated
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule
 from pipelines.curate.split import splits_table, with_splits
 from pipelines.errors import RecipeError
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.release.derived.outcomes import Array, Block
+from pipelines.release.outcomes import Array, Block
 
 _WORD = 64
 

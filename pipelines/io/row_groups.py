@@ -19,7 +19,9 @@ from schemas import StoredTable
 _ROWS = 1 << 17
 
 
-def parts(table: pa.Table | StoredTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def column_batches(
+    table: pa.Table | StoredTable, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Some columns of a table in its order; no more than a row group of a file is in memory."""
     if isinstance(table, pa.Table):
         yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)

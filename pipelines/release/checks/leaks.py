@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.parquet.bounds import RELEASED, bounded
-from pipelines.release.inside import sealed
+from pipelines.release.sealed_files import sealed
 from schemas import StoredTable
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import Manifest

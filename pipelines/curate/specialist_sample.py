@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.matrix import label_matrix
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
-from pipelines.curate.tasks import Budget, model_costs, specialist_scores, task_similarity
+from pipelines.curate.rule import Curated, Rule, removals
+from pipelines.curate.task_analysis import Budget, model_costs, specialist_scores, task_similarity
 
 
 def specialist_sample(

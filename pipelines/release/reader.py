@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import UnknownName, did_you_mean
-from pipelines.release.inside import sealed
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE, Matrix, read_wide, scatter
 from pipelines.release.query.connection import connect
 from pipelines.release.query.process import SqlProcess
+from pipelines.release.sealed_files import sealed
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
 from pipelines.release.yank import yanked

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from pipelines.curate.result import Curated
-from pipelines.curate.rule import Rule
+from pipelines.curate.rule import Curated, Rule
 from pipelines.curate.split import ids_of, split, splits_table, units_of, with_splits
+from pipelines.dense_slice import dense_rows
 from pipelines.errors import RecipeError
-from pipelines.slices import dense_rows
 
 
 def dense_sparse(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.release.derived.outcomes import blocks
-from pipelines.release.derived.summaries import Summaries, metered
 from pipelines.release.fingerprint import Contents
 from pipelines.release.matrix import WIDE, wide_rows, wide_schema
+from pipelines.release.outcomes import blocks
+from pipelines.release.summaries import Summaries, metered
 from pipelines.release.tables import GroupWriter
-from pipelines.release.written import ids_of
+from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.manifest import TableEntry
 

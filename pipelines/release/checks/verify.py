@@ -11,10 +11,10 @@ from pipelines.errors import SourceError
 from pipelines.release.checks.card import card_facts, check_card
 from pipelines.release.checks.database import check_database
 from pipelines.release.checks.files import check_files
-from pipelines.release.checks.finding import Finding, first_line
 from pipelines.release.checks.recount import recount
 from pipelines.release.checks.seal import check_seal
 from pipelines.release.checks.tables import REFERENCES, Tables, check_references, check_tables
+from pipelines.release.finding import Finding, first_line
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.signature import check_signature
 from pipelines.release.yank import check_mark

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.parts import parts, positions
+from pipelines.io.row_groups import column_batches, positions
 from schemas import StoredTable
 
 TABLE = pa.table({"query_id": [f"q{i // 2}" for i in range(10)], "score": list(range(10))})
@@ -25,18 +25,22 @@ def test_a_file_gives_what_the_table_gives(tmp_path: Path, encoding: str) -> Non
     known = pa.array(["q4", "q0", "q1"])
     found = {}
     for name, table in {"memory": TABLE, "file": StoredTable(path)}.items():
-        read = list(parts(table, ["query_id", "score"]))
+        read = list(column_batches(table, ["query_id", "score"]))
         at = [positions(part.column("query_id"), known) for part in read]
         found[name] = np.concatenate(at).tolist()
         assert pa.concat_arrays([p.column("score") for p in read]).to_pylist() == list(range(10))
     assert found["file"] == found["memory"] == [1, 1, 2, 2, -1, -1, -1, -1, 0, 0]
-    assert len(list(parts(StoredTable(path), ["score"]))) == 4
+    assert len(list(column_batches(StoredTable(path), ["score"]))) == 4
 
 
 def test_nothing_and_nulls_have_no_position(tmp_path: Path) -> None:
     empty = TABLE.slice(0, 0)
     pq.write_table(empty, tmp_path / "empty.parquet")
     assert (
-        sum(p.num_rows for p in parts(StoredTable(tmp_path / "empty.parquet"), ["query_id"])) == 0
+        sum(
+            p.num_rows
+            for p in column_batches(StoredTable(tmp_path / "empty.parquet"), ["query_id"])
+        )
+        == 0
     )
     assert positions(pa.array([None, "a"], pa.string()), pa.array(["a"])).tolist() == [-1, 0]

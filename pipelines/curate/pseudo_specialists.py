@@ -18,9 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
-from pipelines.curate.pseudo_costs import simulated_responses, stated_costs
-from pipelines.curate.result import Curated, removals
-from pipelines.curate.rule import Rule
+from pipelines.curate.pseudo_specialist_costs import simulated_responses, stated_costs
+from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.errors import RecipeError
 from schemas import LABELS, MODELS
 
