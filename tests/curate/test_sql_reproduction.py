@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,14 @@ import pytest
 from pipelines.curate.matrix import label_matrix
 from pipelines.curate.prune import ONE, jaccard_fixed, prune
 from pipelines.curate.task_analysis import average_ranks, specialist_scores
+from tests.support.mmlu_pro import mmlu_pro
 
 pytestmark = pytest.mark.data
 
 
-def _loader() -> Any:
-    path = Path(__file__).with_name("mmlu_pro.py")
-    spec = importlib.util.spec_from_file_location("mmlu_pro", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def tables(data: Path) -> Any:
-    return _loader().mmlu_pro(data)
+    return mmlu_pro(data)
 
 
 @pytest.fixture(scope="module")

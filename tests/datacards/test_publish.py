@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,20 +11,14 @@ from typing import Any
 
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location(
-    "hub_stand_in", Path(__file__).with_name("hub_stand_in.py")
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
+from tests.support.hub import Hub
 
 TOKEN = "hf_" + "secret" * 5
 
 
 @pytest.fixture
 def hub() -> Iterator[Any]:
-    stand_in = _MODULE.Hub()
+    stand_in = Hub()
     yield stand_in
     stand_in.close()
 

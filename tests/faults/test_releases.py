@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -25,11 +24,9 @@ from pipelines.release import open_release, verify_release, write_release
 from pipelines.release.query.query import query_release
 from schemas.manifest import Manifest
 from tests.parquet.test_footer import in_footer, swapped
+from tests.support import small_release as small
 
 ROOT = Path(__file__).parents[2]
-_SPEC = importlib.util.spec_from_file_location("small", ROOT / "tests/release/conftest.py")
-small = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(small)
 
 Corrupt = Callable[[Path], Any]
 

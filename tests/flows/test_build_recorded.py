@@ -21,7 +21,7 @@ from pipelines.errors import (
     SourceError,
     VersionExists,
 )
-from tests.flows.small_recorded import RECIPE, write
+from tests.support.small_recorded import RECIPE, write
 
 
 def build(recipe: Path, yard: Path) -> dict:

@@ -13,7 +13,7 @@ from flows.refresh import refresh
 from flows.tracking.run import start
 from pipelines.errors import RecipeError
 from tests.flows.model_endpoint import endpoint
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 
 def asked(folder, served, *models, **provider):

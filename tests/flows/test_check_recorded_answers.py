@@ -10,7 +10,7 @@ import pytest
 
 from flows.cli import run
 from flows.recipe_check import faults
-from tests.flows.small_recorded import RECIPE, write
+from tests.support.small_recorded import RECIPE, write
 
 
 def recorded(**change: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from flows.refresh import refresh, refresh_inline
 from flows.tracking.limits import limit_name
 from flows.tracking.run import start
 from pipelines.errors import BadInput, GateFailed
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 pytestmark = [
     pytest.mark.prefect,

@@ -28,8 +28,8 @@ from tests.flows.hosts import (
     network,
     store_settings,
 )
-from tests.flows.small_recorded import write
 from tests.flows.test_runners import digests
+from tests.support.small_recorded import write
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,7 +14,7 @@ from flows.build import build
 from flows.cli import run
 from pipelines.scorers import numeric
 from pipelines.scorers.scorer import Asked, Reading
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from schemas import RESPONSES
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 
 @pytest.fixture

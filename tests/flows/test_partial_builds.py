@@ -9,7 +9,7 @@ import pytest
 
 from flows.cli import run
 from flows.status import status
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 
 def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(

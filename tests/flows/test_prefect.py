@@ -11,7 +11,7 @@ import pytest
 from flows.build import build, run_build
 from flows.tracking.run import api_configured
 from pipelines.errors import ProviderError
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 pytestmark = [
     pytest.mark.prefect,

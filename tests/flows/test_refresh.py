@@ -17,7 +17,7 @@ from flows.status import status
 from flows.tracking.run import start
 from pipelines.errors import BadInput, GateFailed
 from schemas.recipe import Recipe
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 
 def run(recipe, folder, **more):

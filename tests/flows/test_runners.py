@@ -23,7 +23,7 @@ import pytest
 from flows.build import build
 from flows.tracking.runners import on
 from schemas.manifest import MEASURED_COLUMNS
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 pytestmark = [
     pytest.mark.prefect,

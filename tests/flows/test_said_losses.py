@@ -13,7 +13,7 @@ from flows.cli import run
 from flows.deploy import check_cron, deploy
 from flows.plan import _few, plan_build
 from pipelines.errors import BadInput
-from tests.flows.small_recorded import RECIPE, write
+from tests.support.small_recorded import RECIPE, write
 
 Capture = pytest.CaptureFixture[str]
 

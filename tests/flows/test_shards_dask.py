@@ -13,7 +13,7 @@ from flows.tracking.run import start
 from flows.tracking.runners import on
 from schemas.manifest import MEASURED_COLUMNS
 from tests.flows.model_endpoint import endpoint
-from tests.flows.small_recorded import write
+from tests.support.small_recorded import write
 
 pytestmark = [
     pytest.mark.slow,

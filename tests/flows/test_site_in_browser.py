@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,21 +23,11 @@ from pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA
 from pipelines.release import write_release
 from pipelines.studies.study import CELLS
 from schemas import CONTRACTS
+from tests.support import small_release
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-
-def _load(name: str, path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_TINY = _load("tiny_release", Path(__file__).parents[1] / "release" / "conftest.py")
 
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 #: Runs if anything takes it for markup, a link, a template or a Vega expression.
@@ -51,7 +40,7 @@ NASTY = (
 
 def hostile() -> dict[str, pa.Table]:
     """The tiny release; every name and text of it tries to become markup."""
-    tables = dict(_TINY.tiny_tables())
+    tables = dict(small_release.tiny_tables())
     for name, table in tables.items():
         rows = table.to_pylist()
         for row in rows:
@@ -97,11 +86,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = hostile()
     release = write_release(
         tables,
-        recipe={**_TINY.RECIPE, "release": {"title": f"T{NASTY}", "description": NASTY}},
+        recipe={**small_release.RECIPE, "release": {"title": f"T{NASTY}", "description": NASTY}},
         root=root / "releases",
         render_card=render,
         render_files=render_files,
-        sources=_TINY.SOURCES,
+        sources=small_release.SOURCES,
     ).path
     beside = results(root / "results", tables)
     folder = write_site([release], root / "site", results=[beside]).parent

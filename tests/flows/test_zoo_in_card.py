@@ -10,7 +10,7 @@ import pytest
 from flows.build import run_build
 from flows.cli import run
 from pipelines.errors import BadInput, GateFailed
-from tests.flows.small_recorded import RECIPE, write
+from tests.support.small_recorded import RECIPE, write
 
 
 def test_the_table_is_in_the_card_and_belongs_to_the_labels(

@@ -14,7 +14,7 @@ from pipelines.label.audit.noise import intervals
 from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
 from schemas import DUPLICATES, QUERIES, RESPONSES
-from tests.label.tables_of import qid, queries, responses
+from tests.support.label_tables import qid, queries, responses
 
 
 def audited(asked: pa.Table, texts: pa.Table, **options: object) -> Audit:

@@ -13,7 +13,7 @@ from pipelines.label.rules import file_verdicts
 from pipelines.scorers import SCORERS, numeric
 from pipelines.scorers.scorer import Asked, Reading
 from schemas import VERDICTS
-from tests.label.tables_of import qid, queries, responses
+from tests.support.label_tables import qid, queries, responses
 
 TEXTS: dict[str, list[str | None]] = {
     "a": ["answer is 0", "answer is 1", "answer is 2", "answer is 9"],

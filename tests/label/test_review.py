@@ -18,7 +18,7 @@ from pipelines.errors import BadInput
 from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
 from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
-from tests.label.tables_of import qid, queries, responses
+from tests.support.label_tables import qid, queries, responses
 
 AT = "2026-11-21T00:00:00Z"
 TORN = "The answer is 1. <script>alert(1)</script>\nThe answer is 2."

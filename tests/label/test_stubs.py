@@ -11,7 +11,7 @@ from pipelines.label.audit.audit import Audit, audit
 from pipelines.label.audit.stubs import is_stub
 from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
-from tests.label.tables_of import qid, queries, responses
+from tests.support.label_tables import qid, queries, responses
 
 
 def audited(asked: object, texts: object) -> Audit:

@@ -148,7 +148,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 sys.path[:0] = [".", "tests/release"]
 from pathlib import Path
-from conftest import RECIPE, tiny_tables
+from tests.support.small_release import RECIPE, tiny_tables
 from datacards.card import render
 from pipelines.errors import DiskFull
 from pipelines.release import write_release

@@ -14,7 +14,7 @@ from pipelines.release.checks.files import check_files
 from pipelines.release.checks.seal import check_seal
 from pipelines.release.finding import Finding, first_line
 from schemas.manifest import FORMAT, Manifest
-from tests.release.sound import LABELS, other, places, tables_of
+from tests.support.sound_release import LABELS, other, places, tables_of
 
 
 @pytest.mark.parametrize(

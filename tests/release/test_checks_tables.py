@@ -18,7 +18,7 @@ from pipelines.release.checks.recount import _files, _same, _summaries, _wide, r
 from pipelines.release.checks.reread import reread
 from pipelines.release.checks.tables import check_references
 from schemas import StoredTable
-from tests.release.sound import other, places, tables_of
+from tests.support.sound_release import other, places, tables_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from pipelines.errors import BadInput
 from pipelines.release import write_release
 from pipelines.release.signature import check_signature, sign_release
 from schemas.manifest import Manifest
+from tests.support import small_release as small
 
 SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
@@ -47,9 +47,6 @@ def public(path: Path, key=SECRET) -> Path:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One release for all: each test signs a copy of it."""
-    spec = importlib.util.spec_from_file_location("small", Path(__file__).parent / "conftest.py")
-    small = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(small)
     return write_release(
         small.tiny_tables(),
         recipe=small.RECIPE,

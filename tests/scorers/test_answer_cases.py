@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from pipelines.scorers import SCORERS
 from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
-
-sys.path.insert(0, str(Path(__file__).parent))
-import case_files
+from tests.scorers import case_files
 
 CASES = case_files.cases()
 

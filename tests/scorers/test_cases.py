@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +13,7 @@ from pipelines.scorers import math as math_scorer
 from pipelines.scorers import numeric
 from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
-
-sys.path.insert(0, str(Path(__file__).parent))
-import cases_math
-import cases_numeric
+from tests.scorers import cases_math, cases_numeric
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import Asked
-
-sys.path.insert(0, str(Path(__file__).parent))
-import adversarial
+from tests.scorers import adversarial
 
 #: Scorers that do not read a long text once, and what bounds them instead.
 APART = {

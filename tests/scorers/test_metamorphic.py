@@ -10,7 +10,6 @@ import gzip
 import json
 import random
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,7 @@ import pytest
 from pipelines.scorers import SCORERS
 from pipelines.scorers.answers.forms import symbolic
 from pipelines.scorers.scorer import Asked
-
-sys.path.insert(0, str(Path(__file__).parent))
-from rewrites import (
+from tests.scorers.rewrites import (
     LITERAL_CHANGED,
     LITERAL_KEPT,
     MATH_CHANGED,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.flows.small_recorded import RECIPE
+from tests.support.small_recorded import RECIPE
 
 ROOT = Path(__file__).parents[2]
 ROMAN = '''

@@ -17,9 +17,7 @@ from pipelines.evaluate.metrics.arena import arena_score
 from pipelines.evaluate.metrics.spec import MetricSpec
 from pipelines.evaluate.run import evaluate
 from pipelines.evaluate.selection import penalties
-
-sys.path.insert(0, str(Path(__file__).parent))
-from plain_loops import PLAIN, Case
+from tests.evaluate.metrics.plain_loops import PLAIN, Case
 
 README = Path(importlib.import_module("pipelines.evaluate").__file__ or "").parent / "README.md"
 

@@ -85,7 +85,7 @@ print("\\n".join(sorted(loaded - reached)))
 
 
 def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -> None:
-    from tests.flows.small_recorded import write
+    from tests.support.small_recorded import write
 
     recipe = write(tmp_path)
     done = subprocess.run(
