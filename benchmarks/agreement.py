@@ -17,8 +17,8 @@ from benchmarks.agreement_more import MORE
 from pipelines.errors import SourceError
 from pipelines.io.named_files import DATA_HINT
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def gsm8k(data: Path, out: Path) -> dict[str, Any]:
     read = SCORERS.get("numeric").read
     queries = pd.read_parquet(data / "queries.parquet").set_index("query_id")
     gold = queries["gold_answer"].str.lstrip("# ")
-    asked = {i: Asked(str(queries.at[i, "question"]), (gold[i],)) for i in queries.index}
+    asked = {i: ScoringInput(str(queries.at[i, "question"]), (gold[i],)) for i in queries.index}
     keys = ["query_id", "model"]
     responses = pd.read_parquet(data / "responses.parquet").astype(dict.fromkeys(keys, str))
     upstream = pd.read_parquet(data / "upstream_labels.parquet").astype(dict.fromkeys(keys, str))
@@ -141,13 +141,13 @@ def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
     }
 
 
-def _asked(queries: Any, variants: Any) -> dict[tuple[int, str | None], Asked]:
+def _asked(queries: Any, variants: Any) -> dict[tuple[int, str | None], ScoringInput]:
     """(question, run or None) → the question as that run saw it."""
-    asked: dict[tuple[int, str | None], Asked] = {
-        (i, None): Asked(row.question, (str(row.answer),), tuple(row.options))
+    asked: dict[tuple[int, str | None], ScoringInput] = {
+        (i, None): ScoringInput(row.question, (str(row.answer),), tuple(row.options))
         for i, row in queries.iterrows()
     }
     for row in variants.itertuples():
-        seen = Asked(row.question, (str(row.answer),), tuple(row.options))
+        seen = ScoringInput(row.question, (str(row.answer),), tuple(row.options))
         asked |= {(row.question_id, str(model)): seen for model in row.models}
     return asked

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 Measured = tuple[dict[str, Any], list[dict[str, Any]]]
 
@@ -28,7 +28,7 @@ def bbh(data: Path) -> Measured:
     differing = []
     for row in rows.itertuples():
         question = row.input.rsplit("\nQ: ", 1)[-1].split("\nA:")[0]
-        reading = read(Asked(question, (row.target,)), row.prediction)
+        reading = read(ScoringInput(question, (row.target,)), row.prediction)
         _, mark, after = row.prediction.rpartition("the answer is")
         said = (after if mark else row.prediction).strip()
         theirs = said.rstrip(".").strip() == row.target.strip()
@@ -58,7 +58,7 @@ def math_samples(data: Path) -> Measured:
     differing = []
     for row in rows.itertuples():
         query = queries.loc[row.query_id]
-        reading = read(Asked(query.question, (query.answer,)), row.output)
+        reading = read(ScoringInput(query.question, (query.answer,)), row.output)
         if (reading.outcome == "correct") != row.correct:
             differing.append(
                 _row("math", query.answer, bool(row.correct), row.pred, reading, row.output)
@@ -72,7 +72,7 @@ def humaneval(data: Path) -> Measured:
     tasks = _tasks(data)
     differing = []
     for task in tasks:
-        asked = Asked(
+        asked = ScoringInput(
             task["prompt"], (task["test"],), metadata={"entry_point": task["entry_point"]}
         )
         for program, theirs in ((task["canonical_solution"], True), ("    return None\n", False)):
@@ -102,7 +102,7 @@ def omnisbench(data: Path) -> Measured:
         if not row["reference"]:
             continue
         reading = SCORERS.get(name).read(
-            Asked(prompts.get(row["item_id"], ""), (row["reference"],), metadata=metadata),
+            ScoringInput(prompts.get(row["item_id"], ""), (row["reference"],), metadata=metadata),
             row["response_text"] or "",
         )
         read_rows += 1
@@ -123,7 +123,7 @@ def routellm_gsm8k(data: Path) -> Measured:
     rows: Any = pd.read_parquet(data / "routellm" / "gsm8k.parquet")
     differing = []
     for row in rows.itertuples():
-        reading = read(Asked(row.prompt, (gold[row.row],)), row.response)
+        reading = read(ScoringInput(row.prompt, (gold[row.row],)), row.response)
         if (reading.outcome == "correct") != row.correct:
             differing.append(
                 _row("numeric", gold[row.row], bool(row.correct), "", reading, row.response)
@@ -146,7 +146,7 @@ def gsm8k_as_math(data: Path) -> Measured:
     for row in rows.itertuples():
         query = queries.loc[row.query_id]
         gold = query.gold_answer.lstrip("# ")
-        reading = read(Asked(query.question, (gold,)), row.output)
+        reading = read(ScoringInput(query.question, (gold,)), row.output)
         if (reading.outcome == "correct") != row.correct:
             differing.append(
                 _row("math", gold, bool(row.correct), row.extracted, reading, row.output)
@@ -161,7 +161,7 @@ def alpaca(data: Path) -> Measured:
     read = SCORERS.get("given").read
     rows: Any = pd.read_parquet(data / "alpaca_eval" / "annotations.parquet")
     rows["carried"] = [
-        read(Asked("", (), metadata={"given_score": float(p) - 1}), "").score
+        read(ScoringInput("", (), metadata={"given_score": float(p) - 1}), "").score
         for p in rows.preference
     ]
     rates = 100 * rows.groupby("model", observed=True).carried.mean()

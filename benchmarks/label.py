@@ -128,8 +128,8 @@ def _cpu() -> float:
 def _ours(name: str, rows: list[Row]) -> tuple[float, int, int]:
     """(CPU seconds, responses that needed the worker, agreements with upstream)."""
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.answers.forms import symbolic
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.comparison import symbolic
+    from pipelines.scorers.scorer import ScoringInput
 
     read = SCORERS.get(name).read
     symbolic.close()
@@ -138,7 +138,7 @@ def _ours(name: str, rows: list[Row]) -> tuple[float, int, int]:
     asked = agreed = 0
     for question, gold, output, correct in rows:
         before = symbolic._same.cache_info()
-        reading = read(Asked(question, (gold,)), output)
+        reading = read(ScoringInput(question, (gold,)), output)
         after = symbolic._same.cache_info()
         asked += (after.hits + after.misses) > (before.hits + before.misses)
         agreed += (reading.outcome == "correct") == correct

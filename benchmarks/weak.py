@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 from pipelines.errors import SourceError
 from pipelines.io.named_files import DATA_HINT
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers.commitment import TRUST
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.extraction.commitment import TRUST
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 
 #: A question that fewer than this share of the models answer rightly is hard.
 HARD = 0.1
@@ -84,13 +84,15 @@ COLUMNS = ("population", "model", "reference", "stored", "reason", "read", "ques
 
 
 def measure(
-    found: list[Answer], read: Callable[[Asked, str], Reading]
+    found: list[Answer], read: Callable[[ScoringInput, str], ScoreResult]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Figures per population, and a row for each answer that is labelled correct."""
     figures: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for one in found:
-        reading = read(Asked(one.question, (one.reference,), truncated=one.truncated), one.text)
+        reading = read(
+            ScoringInput(one.question, (one.reference,), truncated=one.truncated), one.text
+        )
         counts = figures.setdefault(
             one.population,
             {"answers": 0, "labelled_correct": 0, "stored_as_wrong": 0, "doubtful": 0},

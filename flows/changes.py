@@ -119,7 +119,7 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
-    from pipelines.calls.model_list import listed
+    from pipelines.calls.model_list import list_models
     from pipelines.collect.settings import provider_of
 
     rows: list[dict[str, str]] = []
@@ -127,7 +127,7 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
     now: Listed = {}
     asked = [(m, provider_of(m, pool)) for m in pool.models if m.relay is None]
     for provider in pool.providers:
-        found = listed(provider)
+        found = list_models(provider)
         if found.models is None:
             rows.append(_row("pool", "unknown", f"models of {provider.name!r}: {found.why}"))
             continue

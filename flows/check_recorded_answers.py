@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from flows.recipe_faults import Place
-from pipelines.collect.recorded import Imported, import_recorded
+from pipelines.collect.recorded import RecordedImport, import_recorded
 from pipelines.errors import BadInput
 from pipelines.ingest import ingest
 from pipelines.ingest.catalog import from_catalog
@@ -77,7 +77,7 @@ def _told(error: BadInput) -> str:
 
 
 def _unmetered(
-    recipe: Recipe, imported: Imported, queries: pa.Table, models: pa.Table
+    recipe: Recipe, imported: RecordedImport, queries: pa.Table, models: pa.Table
 ) -> Iterator[Found]:
     """One fault for each check of the metering audit that would stop the release."""
     if any(waiver.gate == GATE for waiver in recipe.release.waivers):

@@ -102,7 +102,7 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
     served = [*recipe.label.verifiers, *recipe.label.judges]
     if all(one.template is None for one in served):
         return recipe
-    from pipelines.label.served.templates import read_template, shipped
+    from pipelines.label.templates import read_template, shipped
 
     def text(template: str | None) -> str | None:
         if template is None or template in shipped() or "{{" in template:

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from pipelines.registry import Names
     from pipelines.release import open_release
     from pipelines.routers.base import Examples, Queries, Router, Traits, model_means, usable
-    from pipelines.scorers.answers.commitment import settle
-    from pipelines.scorers.answers.marks import committed
-    from pipelines.scorers.answers.short_answer import short_answer
+    from pipelines.scorers.extraction.commitment import settle
+    from pipelines.scorers.extraction.marks import committed
+    from pipelines.scorers.extraction.short_answer import short_answer
     from pipelines.scorers.score_answers import score
-    from pipelines.scorers.scorer import Asked, Reading, Scorer
+    from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
     __version__: str
     #: Names of all metrics that `evaluate` knows.
@@ -72,17 +72,17 @@ _WHERE = {
     "Examples": "pipelines.routers.base:Examples",
     "Queries": "pipelines.routers.base:Queries",
     "Scorer": "pipelines.scorers.scorer:Scorer",
-    "Asked": "pipelines.scorers.scorer:Asked",
-    "Reading": "pipelines.scorers.scorer:Reading",
+    "ScoringInput": "pipelines.scorers.scorer:ScoringInput",
+    "ScoreResult": "pipelines.scorers.scorer:ScoreResult",
     "Rule": "pipelines.curate.rule:Rule",
     "Curated": "pipelines.curate.rule:Curated",
     "removals": "pipelines.curate.rule:removals",
     "Traits": "pipelines.routers.base:Traits",
     "usable": "pipelines.routers.base:usable",
     "model_means": "pipelines.routers.base:model_means",
-    "short_answer": "pipelines.scorers.answers.short_answer:short_answer",
-    "committed": "pipelines.scorers.answers.marks:committed",
-    "settle": "pipelines.scorers.answers.commitment:settle",
+    "short_answer": "pipelines.scorers.extraction.short_answer:short_answer",
+    "committed": "pipelines.scorers.extraction.marks:committed",
+    "settle": "pipelines.scorers.extraction.commitment:settle",
     "MetricSpec": "pipelines.evaluate.metrics.spec:MetricSpec",
     "Found": "pipelines.evaluate.metrics.spec:Found",
     "Routed": "pipelines.evaluate.metrics.spec:Routed",
@@ -109,7 +109,6 @@ _WHERE = {
 }
 
 __all__ = [
-    "Asked",
     "BadInput",
     "BudgetReached",
     "ContractError",
@@ -126,7 +125,6 @@ __all__ = [
     "Permanent",
     "ProviderError",
     "Queries",
-    "Reading",
     "RecipeError",
     "RecordedError",
     "Retryable",
@@ -134,7 +132,9 @@ __all__ = [
     "Router",
     "RouteyardError",
     "Rule",
+    "ScoreResult",
     "Scorer",
+    "ScoringInput",
     "SourceError",
     "Swept",
     "Traits",

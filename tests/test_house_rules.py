@@ -33,7 +33,7 @@ def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
     (tmp_path / "pipelines").unlink()
     subprocess.run(["cp", "-r", str(ROOT / "pipelines"), str(tmp_path)], check=True)
     wrong = tmp_path / "pipelines" / "curate" / "wrong.py"
-    wrong.write_text("from pipelines.label.court import decide\n")
+    wrong.write_text("from pipelines.label.aggregate import decide\n")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     done = subprocess.run([str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0

@@ -76,7 +76,7 @@ def measure(
     url: str, folder: Path, model: str, tokens: int, tables: tuple[pa.Table, pa.Table]
 ) -> dict[str, Any]:
     """The same of any served model: `url` is its base address, a ledger is kept in `folder`."""
-    from pipelines.label.served.templates import Template
+    from pipelines.label.templates import Template
     from pipelines.ledger.sqlite import SqliteLedger
 
     queries, responses = tables
@@ -92,8 +92,8 @@ def measure(
 
 
 def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Table]]:
-    from pipelines.label.served.judge import judge
-    from pipelines.label.served.xverify import verify
+    from pipelines.label.judge import judge
+    from pipelines.label.xverify import verify
     from schemas.recipe.collect import Retry
     from schemas.recipe.pool import Provider
     from schemas.recipe.verifier import Judge, Verifier
@@ -158,7 +158,7 @@ def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[st
     """The same prompts, read by which verdict the model would rather begin with."""
     from flows.demo.real.chat import Chat
     from flows.demo.real.weights import variant
-    from pipelines.label.served.templates import load_template
+    from pipelines.label.templates import load_template
 
     chat = Chat(variant(model, folder))
     queries, responses = tables

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.scorer import ScoringInput
 
     rows = _rows(arguments.responses)
     lines = "\n".join(json.dumps({"gold": row[1].lstrip("# "), "output": row[2]}) for row in rows)
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise SystemExit("ROUTEYARD_PEERS names no folder made by `python -m benchmarks peers`")
     read = SCORERS.get("numeric").read
     began = time.process_time()
-    ours = [read(Asked(row[0], (row[1],)), row[2]).outcome == "correct" for row in rows]
+    ours = [read(ScoringInput(row[0], (row[1],)), row[2]).outcome == "correct" for row in rows]
     seconds = time.process_time() - began
     published = [row[3] for row in rows]
     figures: dict[str, Any] = {"responses": len(rows), "ours_s": round(seconds, 3)}

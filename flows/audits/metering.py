@@ -107,7 +107,7 @@ def audit_ledger(
     """(findings that stand, findings the recipe waives) over all answers of a ledger."""
     from flows.workspace.ledgers import existing_ledger, prompts
     from pipelines.calls.canary import canary_answers
-    from pipelines.ledger.standing import answers_table, asked_models
+    from pipelines.ledger.answers_table import answers_table, asked_models
     from pipelines.metering.audit import apply_waivers, audit, known_of
     from pipelines.pool import models_table
     from schemas.recipe import Pool

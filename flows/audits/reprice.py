@@ -67,7 +67,7 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
             next_step="name a folder like yard or yard/releases/<name>/<version>",
         )
     from flows.workspace.ledgers import existing_ledger
-    from pipelines.ledger.standing import answers_table, asked_models
+    from pipelines.ledger.answers_table import answers_table, asked_models
     from pipelines.metering.audit import known_of
     from pipelines.pool import models_table
     from schemas.recipe import Pool

@@ -38,7 +38,7 @@ def command(
     from flows.cli.results import print_result
     from flows.workspace.reviews import reviews
     from flows.workspace.stage_folders import write_table
-    from pipelines.label.court import decide
+    from pipelines.label.aggregate import decide
     from pipelines.label.escalate import add
     from pipelines.label.relabel import changes, keep_others
     from pipelines.label.rules import file_verdicts

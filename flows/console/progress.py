@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pipelines.calls.progress import LaneView, Snapshot
+    from pipelines.calls.progress import ModelProgress, RunProgress
 
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
-_last: Snapshot | None = None
+_last: RunProgress | None = None
 
 
 @contextmanager
 def collecting(
     console: Console | None = None, also: Callable[[str], None] | None = None
-) -> Iterator[Callable[[Snapshot], None]]:
+) -> Iterator[Callable[[RunProgress], None]]:
     """Show snapshots on standard error; yields the function that takes them.
 
     Args:
@@ -43,8 +43,8 @@ def collecting(
         yield _noting(lambda now: live.update(table(now)))
 
 
-def _noting(show: Callable[[Snapshot], None]) -> Callable[[Snapshot], None]:
-    def noting(now: Snapshot) -> None:
+def _noting(show: Callable[[RunProgress], None]) -> Callable[[RunProgress], None]:
+    def noting(now: RunProgress) -> None:
         global _last
         _last = now
         show(now)
@@ -62,7 +62,7 @@ def kept() -> str | None:
     return f"{said} (${paid:,.4f}{unknown} spent in this run)"
 
 
-def table(now: Snapshot) -> Table:
+def table(now: RunProgress) -> Table:
     """The snapshot as a table, with a total when there are several models."""
     from rich.table import Table
 
@@ -94,7 +94,7 @@ def table(now: Snapshot) -> Table:
     return shown
 
 
-def line(lane: LaneView) -> str:
+def line(lane: ModelProgress) -> str:
     """One model as a plain line: `NAME: done/wanted, …`."""
     parts = [f"{lane.done:,}/{lane.wanted:,}", f"{lane.rate:,.1f}/s"]
     if lane.errors:
@@ -122,7 +122,7 @@ class _Lines:
         self._also = also
         self._said = time.monotonic()
 
-    def __call__(self, now: Snapshot) -> None:
+    def __call__(self, now: RunProgress) -> None:
         due = time.monotonic() - self._said >= _EVERY_S
         # A run that ends before the first line is due needs none.
         if not due and not (now.finished and now.elapsed_s > 2):
@@ -134,11 +134,11 @@ class _Lines:
                 self._also(line(lane))
 
 
-def _errors(lane: LaneView) -> str:
+def _errors(lane: ModelProgress) -> str:
     worst = sorted(lane.errors.items(), key=lambda item: (-item[1], item[0]))
     return " ".join(f"{kind}:{count}" for kind, count in worst[:3])
 
 
-def _usd(lane: LaneView) -> str:
+def _usd(lane: ModelProgress) -> str:
     """Spent; with a plus where some answers have no known cost."""
     return f"${lane.spent_usd:,.4f}" + ("+?" if lane.unpriced else "")

@@ -182,12 +182,12 @@ def ask_pool(
     if recipe is None:
         return {}
     from flows.workspace.prompts import ask_prompts, model_to_ask
-    from pipelines.collect.asked import Asked
+    from pipelines.collect.model_prompts import ModelPrompts
 
     asked = [model_to_ask(recipe, name) for name in models] or [
         one for one in recipe.pool.models if one.relay is None
     ]
-    framed = {one.model_id: Asked(probes, one, recipe.collect) for one in asked}
+    framed = {one.model_id: ModelPrompts(probes, one, recipe.collect) for one in asked}
     return {
         model.model_id: ask_prompts(
             recipe,

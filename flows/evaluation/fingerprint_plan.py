@@ -55,9 +55,9 @@ def _asked(
     import numpy as np
 
     from flows.workspace.prompts import model_to_ask
-    from pipelines.calls.request import Settings
-    from pipelines.collect.asked import Asked
+    from pipelines.calls.request import RequestSettings
     from pipelines.collect.estimate import estimate
+    from pipelines.collect.model_prompts import ModelPrompts
 
     wanted = [model_to_ask(recipe, name) for name in models] or [
         one for one in recipe.pool.models if one.relay is None
@@ -65,11 +65,11 @@ def _asked(
     rows = []
     for model in wanted:
         worst = estimate(
-            Asked(probes, model, recipe.collect),
+            ModelPrompts(probes, model, recipe.collect),
             np.arange(probes.num_rows, dtype=np.int32),
             np.ones((probes.num_rows, 1), dtype=bool),
             model,
-            Settings("", "", model.model_id, {"max_tokens": limit}),
+            RequestSettings("", "", model.model_id, {"max_tokens": limit}),
             None,
         ).worst_cost_usd
         rows.append({"model_id": model.model_id, "calls": probes.num_rows, "most_usd": worst})

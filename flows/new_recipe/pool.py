@@ -49,7 +49,7 @@ def pool_of(
         )
     if key_env is None and os.environ.get("OPENAI_API_KEY"):
         key_env = "OPENAI_API_KEY"
-    from pipelines.calls.model_list import listed
+    from pipelines.calls.model_list import list_models
     from pipelines.metering.price_tables import fetch_prices
     from schemas.recipe import Provider
 
@@ -58,7 +58,7 @@ def pool_of(
     prices = None
     with contextlib.suppress(BadInput):  # not every provider lists prices
         prices = fetch_prices(provider, read_on=today)
-    found = listed(provider)
+    found = list_models(provider)
     if found.models is None and not models:
         raise BadInput(
             f"the provider lists no models: {found.why}",

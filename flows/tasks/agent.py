@@ -30,7 +30,7 @@ def agent_task(
     """
     from flows.console.progress import collecting
     from flows.tasks.collect import answers_fingerprint, check_answered
-    from pipelines.collect.agent.rounds import Walked, walk
+    from pipelines.collect.agent.rounds import AgentRun, walk
     from pipelines.collect.agent.search import corpus_of
     from pipelines.collect.agent.tables import tables_of
     from pipelines.io import files, named_files
@@ -42,7 +42,7 @@ def agent_task(
     whole = at_server(recipe.pool)
     tell = partial(log, recipe.name, "collect")
 
-    def gone(send: bool, show: Any = None) -> Walked:
+    def gone(send: bool, show: Any = None) -> AgentRun:
         return walk(
             table, whole, recipe.collect, ledger, corpus,
             benchmark=recipe.name, send=send, on_progress=show,

@@ -137,7 +137,7 @@ def scorer_equivalence() -> Equivalence:
     the pair is then undecided, and its query makes no preference pair.
     """
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.scorer import ScoringInput
 
     scorer_of = cache(SCORERS.get)
 
@@ -145,7 +145,7 @@ def scorer_equivalence() -> Equivalence:
         scorer = scorer_of(pair.scorer)
         if not scorer.decides_equality:
             return None
-        asked = Asked(pair.question, (pair.premise,), pair.choices)
+        asked = ScoringInput(pair.question, (pair.premise,), pair.choices)
         reading = scorer.read(asked, scorer.states.format(pair.hypothesis))
         # `error`: the premise is not an answer of that scorer's form; it equals nothing.
         return bool(reading.outcome == "correct")

@@ -14,7 +14,7 @@ from flows.tracking.log import log
 from flows.tracking.run import call
 from flows.workspace.stage_folders import PROBING, StageResult
 from flows.workspace.tables import read
-from pipelines.collect.informative import Ranking, Z, collect_informatively
+from pipelines.collect.informative import RankedModels, Z, collect_informatively
 from pipelines.dense_slice import dense_rows
 from pipelines.release.matrix import scatter
 from schemas.recipe import Recipe
@@ -56,7 +56,7 @@ def ask_in_rounds(
     return collected.model_copy(update={"figures": figures})
 
 
-def figures_of(ranking: Ranking, models: list[str], recipe: Recipe) -> dict[str, Any]:
+def figures_of(ranking: RankedModels, models: list[str], recipe: Recipe) -> dict[str, Any]:
     """JSON-ready: per model the plain mean, the weighted estimate and its interval, and
     what each round asked."""
     plan = recipe.collect.informative

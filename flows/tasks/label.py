@@ -97,13 +97,13 @@ def hear_task(
     verdicts: Sequence[StageResult],
 ) -> StageResult:
     """Ask verifiers and judges for the verdicts the policies still want, through the ledger."""
-    from pipelines.label.escalate import hear_all
+    from pipelines.label.escalate import ask_verifiers_and_judges
 
     table = read(queries, "queries")
     responses = read_shards(response_files(collected), "responses")
     filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
     with open_ledger(Path(root)) as ledger:
-        heard = hear_all(
+        heard = ask_verifiers_and_judges(
             table,
             responses,
             filed,

@@ -86,7 +86,7 @@ def labels_task(
     verdicts: list[StageResult],
 ) -> StageResult:
     """Verdicts → labels, by the court's policy."""
-    from pipelines.label.court import decide
+    from pipelines.label.aggregate import decide
 
     def make(folder: Path) -> Mapping[str, Any]:
         filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")

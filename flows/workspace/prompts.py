@@ -59,22 +59,22 @@ def ask_prompts(
         Retryable: some answers are still missing (an outage, a spent budget): a
             result made without them would be kept as if it were whole.
     """
-    from pipelines.calls.budget import Purse
-    from pipelines.calls.lane import Lane
+    from pipelines.calls.budget import BudgetLedger
+    from pipelines.calls.model_queue import ModelQueue
     from pipelines.calls.pricing import Price
-    from pipelines.calls.prompts import hear, request_for
-    from pipelines.calls.request import Settings
+    from pipelines.calls.prompts import ask_prompts, request_for
+    from pipelines.calls.request import RequestSettings
     from pipelines.collect.collect import patience_of
     from pipelines.collect.settings import provider_of
 
     collect = recipe.collect
     provider = provider_of(model, recipe.pool)
-    settings = Settings.of(
+    settings = RequestSettings.of(
         provider, model.endpoint_model or model.model_id, {**model.parameters, **parameters}
     )
     requests = [request_for(settings, model.model_id, "", text) for text in prompts]
     named = [replace(r, query_id=f"{purpose}:{r.request_hash[:20]}") for r in requests]
-    lane = Lane(
+    lane = ModelQueue(
         model_id=model.model_id,
         provider=provider,
         requests=iter(()),
@@ -85,14 +85,16 @@ def ask_prompts(
         unanswered_after=collect.unanswered.after,
     )
     with open_ledger(root) as ledger:
-        heard = hear(
+        heard = ask_prompts(
             named,
             lane,
             ledger,
             run=uuid.uuid4().hex[:12],
             purpose=purpose,
             retry=collect.retry,
-            purse=Purse(collect.budget, ledger, recipe.name, settings=[settings.settings_hash]),
+            purse=BudgetLedger(
+                collect.budget, ledger, recipe.name, settings=[settings.settings_hash]
+            ),
             patience=patience_of(collect),
             benchmark=recipe.name,
         )

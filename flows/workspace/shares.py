@@ -118,9 +118,9 @@ def seat(seats: int) -> Iterator[None]:
     if not url:
         yield
         return
-    from pipelines.ledger.seats import take_seat
+    from pipelines.ledger.collector_slots import take_slot
 
-    with take_seat(url, seats):
+    with take_slot(url, seats):
         yield
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.calls.pricing import Price, cost_of
-from pipelines.calls.reply import Fault, Reply
+from pipelines.calls.reply import CallFault, ModelReply
 from pipelines.calls.request import Request
 from pipelines.ledger.attempt import Attempt
 
@@ -36,7 +36,7 @@ class Origin:
 
 def answered_rows(
     request: Request,
-    reply: Reply,
+    reply: ModelReply,
     origin: Origin,
     *,
     latency_s: float | None,
@@ -77,7 +77,7 @@ def answered_rows(
 
 
 def failed_rows(
-    request: Request, fault: Fault, origin: Origin, *, latency_s: float | None
+    request: Request, fault: CallFault, origin: Origin, *, latency_s: float | None
 ) -> list[Attempt]:
     """One row for each sample that got no answer; what was metered for them stands there."""
     count = len(request.samples)

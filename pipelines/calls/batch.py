@@ -18,19 +18,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from pipelines.calls.ask import RunEnd, shown
+from pipelines.calls.attempt_writer import AttemptWriter, OnStored
 from pipelines.calls.attempts import Origin, answered_rows, failed_rows
-from pipelines.calls.batches.note import PREFIX, Submitted
-from pipelines.calls.batches.results import Line, find, reply_of, results
-from pipelines.calls.budget import Purse, counted, worst_case
+from pipelines.calls.batch_note import PREFIX, BatchNote
+from pipelines.calls.batch_results import Line, find, reply_of, results
+from pipelines.calls.budget import BudgetLedger, counted, worst_case
 from pipelines.calls.client import Client
-from pipelines.calls.lane import Lane
+from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.progress import OnProgress, Tally
-from pipelines.calls.reply import Fault
+from pipelines.calls.reply import CallFault
 from pipelines.calls.request import Request
-from pipelines.calls.store import Keeping, OnStored
+from pipelines.calls.runner import RunResult, progress_shown
 from pipelines.calls.wire.address import address_of
-from pipelines.calls.wire.body import Patience
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.ledger.attempt import Attempt, is_billed
 from pipelines.ledger.ledger import AnswerKey, Ledger
 from schemas.recipe.collect import BatchSettings
@@ -40,19 +40,19 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 _ROWS = 256
 
 
-async def ask_in_batches(
-    lanes: Sequence[Lane],
+async def run_batches(
+    lanes: Sequence[ModelQueue],
     ledger: Ledger,
     *,
     after: int,
     run: str,
-    purse: Purse,
+    purse: BudgetLedger,
     batch: BatchSettings,
     purpose: str = "collect",
-    patience: Patience | None = None,
+    patience: Timeouts | None = None,
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
-) -> RunEnd:
+) -> RunResult:
     """As `ask.ask`, through `/v1/files` and `/v1/batches`.
 
     Batches that an earlier run left are waited for first. Time to answer is not
@@ -60,12 +60,12 @@ async def ask_in_batches(
     """
     batches = _Batches(lanes, ledger, after, run, purpose, purse, batch, on_stored)
     started = time.monotonic()
-    patience = patience or Patience()
+    patience = patience or Timeouts()
     for lane in lanes:
         name = lane.provider.name
         if name not in batches.clients:
             batches.clients[name] = Client(lane.provider, connections=8, patience=patience)
-    with shown(batches.tallies, started, on_progress):
+    with progress_shown(batches.tallies, started, on_progress):
         try:
             await purse.begin(run)
             await batches.resume()
@@ -80,7 +80,7 @@ async def ask_in_batches(
                 await client.__aexit__(None, None, None)
             await purse.close()
             await asyncio.to_thread(ledger.flush)
-    return RunEnd(batches.tallies, None, time.monotonic() - started)
+    return RunResult(batches.tallies, None, time.monotonic() - started)
 
 
 class _Batches:
@@ -88,19 +88,19 @@ class _Batches:
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
+        lanes: Sequence[ModelQueue],
         ledger: Ledger,
         after: int,
         run: str,
         purpose: str,
-        purse: Purse,
+        purse: BudgetLedger,
         settings: BatchSettings,
         on_stored: OnStored | None,
     ) -> None:
         self.lanes = {lane.model_id: lane for lane in lanes}
         self.tallies = {lane.model_id: Tally(lane.wanted, lane.before) for lane in lanes}
         self.clients: dict[str, Client] = {}
-        self.open: list[Submitted] = []
+        self.open: list[BatchNote] = []
         self._ledger = ledger
         self._after = after
         self._run = run
@@ -108,7 +108,7 @@ class _Batches:
         self._purse = purse
         self._settings = settings
         # A fault of the ledger is raised where its rows are waited for.
-        self._keeping = Keeping(ledger, on_stored, lambda fault: None)
+        self._keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
         self._pending: set[AnswerKey] = set()
 
     # -- what an earlier run left ------------------------------------------------
@@ -116,7 +116,7 @@ class _Batches:
     async def resume(self) -> None:
         """Adopt the batches of dead runs; what a live process waits for is left to it."""
         for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
-            left = Submitted.read(text)
+            left = BatchNote.read(text)
             if left.model_id not in self.lanes or left.purpose != self._purpose:
                 continue
             claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=left.position))
@@ -138,7 +138,7 @@ class _Batches:
 
     # -- sending -----------------------------------------------------------------
 
-    async def submit(self, lane: Lane) -> None:
+    async def submit(self, lane: ModelQueue) -> None:
         """Submit everything that is missing of one model, in batches of the recipe's size."""
         tally = self.tallies[lane.model_id]
         while not tally.paused:
@@ -160,7 +160,7 @@ class _Batches:
             if charges:
                 await self._send(lane, granted[: len(charges)], charges)
 
-    async def _charges(self, lane: Lane, requests: list[Request]) -> list[str]:
+    async def _charges(self, lane: ModelQueue, requests: list[Request]) -> list[str]:
         """What is set aside for the first requests whose worst cases fit the budget together."""
         if not self._purse.limited:
             return [""] * len(requests)
@@ -171,7 +171,7 @@ class _Batches:
             tally.out_of_budget, tally.paused = True, self._purse.full(lane.model_id)
         return charges
 
-    async def _send(self, lane: Lane, requests: list[Request], charges: list[str]) -> None:
+    async def _send(self, lane: ModelQueue, requests: list[Request], charges: list[str]) -> None:
         client, tally = self.clients[lane.provider.name], self.tallies[lane.model_id]
         address = urlsplit(address_of(lane.provider)).path.rstrip("/")
         url = address + requests[0].settings.endpoint
@@ -182,7 +182,7 @@ class _Batches:
             )
             for n, request in enumerate(requests)
         ]
-        made = Submitted.of(
+        made = BatchNote.of(
             requests,
             name=uuid.uuid4().hex,
             provider=lane.provider.name,
@@ -198,7 +198,7 @@ class _Batches:
             made.batch_id = await client.create_batch(
                 made.file_id, url, self._settings.completion_window, made.name
             )
-        except Fault as fault:
+        except CallFault as fault:
             tally.errors[fault.kind] += 1
             tally.paused = f"the batch was not taken ({fault.kind}: {fault.message[:200]})"
             for request in requests:
@@ -227,7 +227,7 @@ class _Batches:
                 if said.get("status") not in _ENDED:
                     continue
                 found = await results(client, said)
-            except Fault as fault:
+            except CallFault as fault:
                 tally.errors[fault.kind] += 1
                 if fault.permanent:
                     why = f"{fault.kind}: {fault.message[:200]}"
@@ -238,7 +238,7 @@ class _Batches:
             self.open.remove(one)
 
     async def _import(
-        self, one: Submitted, status: str, found: Mapping[str, Line], client: Client
+        self, one: BatchNote, status: str, found: Mapping[str, Line], client: Client
     ) -> None:
         lane, tally = self.lanes[one.model_id], self.tallies[one.model_id]
         claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
@@ -251,7 +251,7 @@ class _Batches:
             made: list[Attempt] = []
             try:
                 reply = reply_of(found.get(str(number)), status, client.secret)
-            except Fault as fault:
+            except CallFault as fault:
                 made = failed_rows(request, fault, origin, latency_s=None)
                 spent.append(counted(fault.usage, lane.price) if fault.usage else 0.0)
             else:
@@ -259,7 +259,7 @@ class _Batches:
                 spent.append(counted(reply.usage, lane.price))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
-                    few = Fault("few_choices", why, status=200)
+                    few = CallFault("few_choices", why, status=200)
                     made += failed_rows(rest, few, origin, latency_s=None)
             new = [row for row in made if (row.request_hash, row.sample) not in already]
             failed = [row for row in new if not row.usable]
@@ -284,7 +284,7 @@ class _Batches:
             if fault is not None:
                 raise fault
 
-    async def _settle(self, one: Submitted, spent: Sequence[float | None]) -> None:
+    async def _settle(self, one: BatchNote, spent: Sequence[float | None]) -> None:
         for charge, usd in zip(one.charges, spent, strict=False):
             if charge:
                 await self._purse.settle(charge, usd)

@@ -20,7 +20,7 @@ from collections.abc import Collection, Sequence
 from pipelines.calls.pricing import Price
 from pipelines.calls.reply import Usage
 from pipelines.calls.request import Request
-from pipelines.ledger.charges import Bounds, Charge
+from pipelines.ledger.charges import Charge, ChargeBounds
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Budget
 
@@ -31,7 +31,7 @@ RUN_NOTE = "run:"
 _LOOK_S = 0.5
 
 
-class Purse:
+class BudgetLedger:
     """The budget of one benchmark as one run sees it.
 
     Args:
@@ -112,7 +112,7 @@ class Purse:
         self._writing = None
         if self._settled:
             settled, self._settled = self._settled, {}
-            self._ledger.charge(self._account, Bounds(None, {}), [], settled)
+            self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
 
     async def close(self) -> None:
         """Write down what is settled."""
@@ -121,7 +121,7 @@ class Purse:
             self._writing = None
         if self._settled:
             settled, self._settled = self._settled, {}
-            writing = self._ledger.charge(self._account, Bounds(None, {}), [], settled)
+            writing = self._ledger.charge(self._account, ChargeBounds(None, {}), [], settled)
             await asyncio.shield(asyncio.wrap_future(writing))
 
     def full(self, model_id: str) -> str:
@@ -158,7 +158,7 @@ class Purse:
                 answers = await asyncio.shield(asyncio.wrap_future(asked))
             except asyncio.CancelledError:
                 unused = dict.fromkeys((one.id for one in charges), 0.0)
-                self._ledger.charge(self._account, Bounds(None, {}), [], unused)
+                self._ledger.charge(self._account, ChargeBounds(None, {}), [], unused)
                 raise
         return [one.id for one in charges], list(answers)
 
@@ -166,7 +166,7 @@ class Purse:
         limit = self._budget.models.get(model_id, self._budget.per_model_usd)
         return limit is not None or self._budget.usd is not None
 
-    def _bounds(self, model_id: str) -> Bounds:
+    def _bounds(self, model_id: str) -> ChargeBounds:
         assert self._before is not None
         limit = self._budget.models.get(model_id, self._budget.per_model_usd)
         if limit is not None:
@@ -174,7 +174,7 @@ class Purse:
         total = self._budget.usd
         if total is not None:
             total -= sum(self._before.values())
-        return Bounds(total, {model_id: limit})
+        return ChargeBounds(total, {model_id: limit})
 
     def _spent_before(self) -> dict[str, float]:
         """USD per model of runs that charged nothing: they had no budget, or are older."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipelines.calls.request import Request, Settings
+from pipelines.calls.request import Request, RequestSettings
 from pipelines.ledger.ledger import Ledger
 
 START, END = "canary:start", "canary:end"
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 def canary_requests(
-    model_id: str, settings: Settings, prompts: Sequence[str], max_tokens: int, run: str
+    model_id: str, settings: RequestSettings, prompts: Sequence[str], max_tokens: int, run: str
 ) -> Iterator[Request]:
     """One request per prompt at temperature 0, with the model's other parameters.
 

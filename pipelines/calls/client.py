@@ -1,4 +1,4 @@
-"""One connection pool per provider: sends a request body, returns an answer or a `Fault`.
+"""One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
 The `openai` client does the transport (its aiohttp one: half the CPU of the
 default at 256 in flight); it neither retries nor follows nor parses. What a body
@@ -15,21 +15,27 @@ from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pipelines.calls.reply import Fault, Reply, read_json
+from pipelines.calls.reply import CallFault, ModelReply, read_json
 from pipelines.calls.wire.address import address_of
-from pipelines.calls.wire.body import ACCEPTED, MOST_BYTES, MOST_FILE_BYTES, Patience, bound
 from pipelines.calls.wire.received import cleaned, completion, decoded, refusal
 from pipelines.calls.wire.secret import Secret
+from pipelines.calls.wire.timeouts_and_sizes import (
+    ACCEPTED,
+    MOST_BYTES,
+    MOST_FILE_BYTES,
+    Timeouts,
+    bound,
+)
 from schemas.recipe.pool import Provider
 
 _Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class TimedReply:
     """A completion and how long it took (seconds; first token only when streamed)."""
 
-    reply: Reply
+    reply: ModelReply
     latency_s: float
     ttft_s: float | None
 
@@ -45,7 +51,7 @@ class Client:
     """
 
     def __init__(
-        self, provider: Provider, *, connections: int, patience: Patience, stream: bool = False
+        self, provider: Provider, *, connections: int, patience: Timeouts, stream: bool = False
     ) -> None:
         import httpx2
         import openai
@@ -84,7 +90,7 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self._openai.close()
 
-    async def complete(self, path: str, body: Mapping[str, Any]) -> Sent:
+    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
         """Send one completion request.
 
         Raises:
@@ -98,7 +104,7 @@ class Client:
             content = await self._guarded(self._content(self._post(path, body)))
             data = decoded(content, self.secret)
         reply = completion(data, self.secret, tools=bool(body.get("tools")))
-        return Sent(reply, time.perf_counter() - sent, first)
+        return TimedReply(reply, time.perf_counter() - sent, first)
 
     async def get(self, path: str) -> dict[str, Any]:
         """The JSON object behind a GET, e.g. `/batches/<id>`."""
@@ -128,7 +134,7 @@ class Client:
     async def _id(self, call: Awaitable[Any]) -> str:
         made = await self._guarded(call)
         if not isinstance(getattr(made, "id", None), str):
-            raise Fault("invalid_json", "the server gave no id", status=200)
+            raise CallFault("invalid_json", "the server gave no id", status=200)
         return self.secret.hide(str(made.id))
 
     # -- transport -----------------------------------------------------------------
@@ -146,7 +152,7 @@ class Client:
                     return await call
             except TimeoutError:
                 said = f"no answer within {self._patience.deadline_s:g} s"
-                raise Fault("timeout", said) from None
+                raise CallFault("timeout", said) from None
             except Exception as error:
                 raise self._fault(error) from None
 
@@ -165,7 +171,7 @@ class Client:
             async with asyncio.timeout(self._patience.first):
                 return await call
         except TimeoutError:
-            raise Fault("timeout", f"no byte came within {self._patience.first:g} s") from None
+            raise CallFault("timeout", f"no byte came within {self._patience.first:g} s") from None
 
     async def _content(self, call: Awaitable[Any]) -> bytes:
         response = await self._headers(call)
@@ -190,7 +196,7 @@ class Client:
             await response.aclose()
         return assembled.completion(), first
 
-    def _fault(self, error: Exception) -> Fault:
+    def _fault(self, error: Exception) -> CallFault:
         """What an exception of the libraries means."""
         import aiohttp
         import openai
@@ -200,10 +206,10 @@ class Client:
             wait = retry_after(response.headers)
             return refusal(response.status_code, response.content, self.secret, wait=wait)
         cause: BaseException = error
-        while not isinstance(cause, Fault) and cause.__cause__ is not None:
+        while not isinstance(cause, CallFault) and cause.__cause__ is not None:
             # The library calls a reset a time-out; the first cause knows better.
             cause = cause.__cause__
-        if isinstance(cause, Fault):
+        if isinstance(cause, CallFault):
             return cause
         if isinstance(error, TypeError | ValueError | AttributeError | KeyError):
             # Ours, not the server's: never dressed up as a bad connection.
@@ -215,14 +221,14 @@ class Client:
             ConnectionRefusedError | aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError,
         )
         message = f"{type(cause).__name__}: {cause}"
-        return Fault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+        return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
 
 
 def _objects(content: bytes, secret: Secret) -> Iterator[dict[str, Any]]:
     for line in content.splitlines():
         try:
             yield secret.clean(read_json(line))
-        except Fault:
+        except CallFault:
             # Its request is then without a result, and says so.
             continue
 

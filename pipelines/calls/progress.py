@@ -72,7 +72,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class LaneView:
+class ModelProgress:
     """One model in a snapshot; rates per second of this run, money in USD."""
 
     model_id: str
@@ -92,11 +92,11 @@ class LaneView:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class RunProgress:
     """The whole run at one moment."""
 
     elapsed_s: float
-    lanes: tuple[LaneView, ...]
+    lanes: tuple[ModelProgress, ...]
     finished: bool
 
     @property
@@ -112,19 +112,19 @@ class Snapshot:
         return sum(lane.spent_usd for lane in self.lanes)
 
 
-OnProgress = Callable[[Snapshot], None]
+OnProgress = Callable[[RunProgress], None]
 
 
-def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> Snapshot:
+def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> RunProgress:
     """Freeze the tallies (model_id → tally)."""
-    return Snapshot(
+    return RunProgress(
         elapsed_s,
         tuple(_lane(model_id, tally, elapsed_s) for model_id, tally in tallies.items()),
         finished,
     )
 
 
-def _lane(model_id: str, tally: Tally, elapsed_s: float) -> LaneView:
+def _lane(model_id: str, tally: Tally, elapsed_s: float) -> ModelProgress:
     ended = tally.answered + tally.failed
     rate = ended / elapsed_s if elapsed_s > 0 else 0.0
     priced = tally.answered - tally.unpriced
@@ -132,7 +132,7 @@ def _lane(model_id: str, tally: Tally, elapsed_s: float) -> LaneView:
     projected = None
     if priced > 0:
         projected = tally.spent_usd + tally.spent_usd / priced * left
-    return LaneView(
+    return ModelProgress(
         model_id=model_id,
         wanted=tally.wanted,
         done=tally.done,

@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.ask import ask
-from pipelines.calls.budget import Purse
-from pipelines.calls.known import Known, notes
-from pipelines.calls.lane import Lane
-from pipelines.calls.request import Request, Settings
-from pipelines.calls.wire.body import Patience
+from pipelines.calls.budget import BudgetLedger
+from pipelines.calls.known_answers import KnownAnswers, notes
+from pipelines.calls.model_queue import ModelQueue
+from pipelines.calls.request import Request, RequestSettings
+from pipelines.calls.runner import run_requests
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger, Settled
+from pipelines.ledger.ledger import Ledger, SettledKey
 from schemas.recipe.collect import Retry
 
 
 @dataclass(frozen=True)
-class Heard:
+class PromptResults:
     """What stands for each prompt, by request hash; prompts that were not asked are absent."""
 
     answers: Mapping[str, Attempt]
@@ -45,25 +45,25 @@ class Heard:
         }
 
 
-def request_for(settings: Settings, name: str, query_id: str, prompt: str) -> Request:
+def request_for(settings: RequestSettings, name: str, query_id: str, prompt: str) -> Request:
     """One user message; `name` stands for the model in the ledger."""
     messages = [{"role": "user", "content": prompt}]
     return Request(query_id, name, settings, messages, (0,), settings.request_hash(messages))
 
 
-def hear(
+def ask_prompts(
     requests: Sequence[Request],
-    lane: Lane,
+    lane: ModelQueue,
     ledger: Ledger,
     *,
     run: str,
     purpose: str,
     retry: Retry,
-    purse: Purse,
-    patience: Patience,
+    purse: BudgetLedger,
+    patience: Timeouts,
     benchmark: str = "",
     send: bool = True,
-) -> Heard:
+) -> PromptResults:
     """Ask what is not answered yet, and return everything that is.
 
     Identical prompts (two models gave the same answer) are asked once.
@@ -79,14 +79,14 @@ def hear(
     """
     by_hash = {request.request_hash: request for request in requests}
     if not by_hash:
-        return Heard({})
+        return PromptResults({})
     settings = requests[0].settings
-    known = Known(ledger, settings, benchmark)
+    known = KnownAnswers(ledger, settings, benchmark)
     asked = [request.messages for request in by_hash.values()]
     after = ledger.position()
     settled = known.settled(asked)
 
-    def is_open(found: Settled | None) -> bool:
+    def is_open(found: SettledKey | None) -> bool:
         if found is None:
             return True
         if found.status != "error":
@@ -106,7 +106,7 @@ def hear(
         lane.requests = iter(missing)
         lane.wanted, lane.before = len(by_hash), len(by_hash) - len(missing)
         end = asyncio.run(
-            ask(
+            run_requests(
                 [lane],
                 ledger,
                 after=after,
@@ -123,4 +123,4 @@ def hear(
         settled = known.settled(asked)
     still = sum(is_open(settled.get((name, 0))) for name in by_hash)
     answers = {name: found.attempt for (name, _), found in known.answered(asked).items()}
-    return Heard(answers, count, failed, stopped, still)
+    return PromptResults(answers, count, failed, stopped, still)

@@ -22,7 +22,7 @@ _MOST_TOKENS = 2**40
 TOOL_CALLS, MOST_CALLS = "tool_calls", 8
 
 
-class Fault(Exception):
+class CallFault(Exception):
     """An attempt without an answer.
 
     Attributes:
@@ -66,7 +66,7 @@ class Fault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReplyChoice:
     """One answer: `status` is `ok`, `truncated` or `refused`."""
 
     text: str | None
@@ -88,10 +88,10 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """A completion: its choices in order, without repeats of one index."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[ReplyChoice, ...]
     usage: Usage
     served_model: str | None
     provider: str | None
@@ -99,19 +99,19 @@ class Reply:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """A JSON object, or a `Fault` that says what stood there instead."""
+    """A JSON object, or a `CallFault` that says what stood there instead."""
     if not body.strip():
-        raise Fault("empty_body", "the server answered 200 with an empty body", status=200)
+        raise CallFault("empty_body", "the server answered 200 with an empty body", status=200)
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Fault("invalid_json", f"the body is no JSON: {error}", status=200) from None
+        raise CallFault("invalid_json", f"the body is no JSON: {error}", status=200) from None
     if not isinstance(data, dict):
-        raise Fault("invalid_json", "the body is JSON but no object", status=200)
+        raise CallFault("invalid_json", "the body is JSON but no object", status=200)
     return data
 
 
-def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> Reply:
+def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     """The reply in a decoded chat completion.
 
     Args:
@@ -124,7 +124,7 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> Reply:
     if error:
         raise _error_in_body(error)
     raw = data.get("choices")
-    choices: dict[int, Choice] = {}
+    choices: dict[int, ReplyChoice] = {}
     for position, item in enumerate(raw if isinstance(raw, list) else []):
         if not isinstance(item, dict):
             continue
@@ -135,14 +135,14 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> Reply:
         choices.setdefault(position if index is None else index, _choice(item, tools))
     found = tuple(choices[index] for index in sorted(choices))
     if not found:
-        raise Fault("no_choices", "the server answered 200 without a choice", status=200)
+        raise CallFault("no_choices", "the server answered 200 without a choice", status=200)
     usage = _usage(data.get("usage"))
     if usage.completion_tokens == 0 and any(choice.text for choice in found):
         usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
     if all(choice.text is None and choice.status == "ok" for choice in found):
         why = "the answer has neither text nor refusal"
-        raise Fault("no_content", why, status=200, usage=usage)
-    return Reply(
+        raise CallFault("no_content", why, status=200, usage=usage)
+    return ModelReply(
         choices=tuple(c for c in found if not (c.text is None and c.status == "ok")),
         usage=usage,
         served_model=_text(data.get("model")),
@@ -151,7 +151,7 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> Reply:
     )
 
 
-def _choice(item: Mapping[str, Any], tools: bool) -> Choice:
+def _choice(item: Mapping[str, Any], tools: bool) -> ReplyChoice:
     message = item.get("message")
     message = message if isinstance(message, dict) else {}
     text = _content(message.get("content"))
@@ -166,8 +166,8 @@ def _choice(item: Mapping[str, Any], tools: bool) -> Choice:
     else:
         status = "ok"
     if called is not None and status == "ok":
-        return Choice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
-    return Choice(text, status, finish, _logprobs(item.get("logprobs")))
+        return ReplyChoice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
+    return ReplyChoice(text, status, finish, _logprobs(item.get("logprobs")))
 
 
 def called_tools(message: Mapping[str, Any]) -> str | None:
@@ -254,7 +254,7 @@ def _number(value: Any, *, low: float) -> float | None:
     return number if math.isfinite(number) and number >= low else None
 
 
-def _error_in_body(error: Any) -> Fault:
+def _error_in_body(error: Any) -> CallFault:
     """An error that came with HTTP 200, as some gateways send it."""
     detail = error if isinstance(error, dict) else {"message": error}
     code = detail.get("code")
@@ -262,7 +262,7 @@ def _error_in_body(error: Any) -> Fault:
     message = str(detail.get("message") or "the server reported an error")
     if isinstance(code, int) and 400 <= code < 600:
         return from_status(code, message, code_name=None, retry_after=None)
-    return Fault("error_in_body", message, status=200)
+    return CallFault("error_in_body", message, status=200)
 
 
 #: What may succeed when it is asked again.
@@ -273,11 +273,11 @@ _LANE = frozenset({401, 402, 403, 404})
 
 def from_status(
     status: int, message: str, *, code_name: str | None, retry_after: float | None
-) -> Fault:
+) -> CallFault:
     """The fault an HTTP status means."""
     if code_name == "insufficient_quota":
         # OpenAI sends 429 for an empty account; no waiting fills it.
-        return Fault(
+        return CallFault(
             "insufficient_quota",
             message,
             status=status,
@@ -286,7 +286,7 @@ def from_status(
             maybe_billed=False,
         )
     retryable = status in _RETRYABLE or status >= 500
-    return Fault(
+    return CallFault(
         f"http_{status}",
         message,
         status=status,

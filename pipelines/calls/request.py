@@ -34,7 +34,7 @@ def canonical(value: Any) -> bytes:
 
 
 @dataclass(frozen=True)
-class Settings:
+class RequestSettings:
     """All of a request but its messages: one object per model, shared by its requests.
 
     `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
@@ -49,14 +49,16 @@ class Settings:
     label: str | None = None
 
     @classmethod
-    def of(cls, provider: Provider, endpoint_model: str, parameters: Mapping[str, Any]) -> Settings:
+    def of(
+        cls, provider: Provider, endpoint_model: str, parameters: Mapping[str, Any]
+    ) -> RequestSettings:
         """Chat completions of a provider's model."""
         identity = identity_of(provider)
         label = None if identity == provider.name else provider.name
         return cls(identity, CHAT_COMPLETIONS, endpoint_model, parameters, label)
 
     @property
-    def earlier(self) -> Settings | None:
+    def earlier(self) -> RequestSettings | None:
         """The same as earlier versions kept it, by the provider's label."""
         return replace(self, provider=self.label, label=None) if self.label else None
 
@@ -90,7 +92,7 @@ class Request:
 
     query_id: str
     model_id: str
-    settings: Settings
+    settings: RequestSettings
     messages: Sequence[Message]
     samples: tuple[int, ...]
     request_hash: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pipelines.calls.reply import Fault
+from pipelines.calls.reply import CallFault
 
 
 class Assembled:
@@ -28,9 +28,9 @@ class Assembled:
         try:
             event = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise Fault("invalid_json", f"an event is no JSON: {error}", status=200) from None
+            raise CallFault("invalid_json", f"an event is no JSON: {error}", status=200) from None
         if not isinstance(event, dict):
-            raise Fault("invalid_json", "an event is JSON but no object", status=200)
+            raise CallFault("invalid_json", "an event is JSON but no object", status=200)
         self._events += 1
         if event.get("error"):
             self._head["error"] = event["error"]
@@ -73,11 +73,11 @@ class Assembled:
             Fault: nothing came, or the stream broke off before its end.
         """
         if not self._events:
-            raise Fault("empty_body", "the stream ended without an event", status=200)
+            raise CallFault("empty_body", "the stream ended without an event", status=200)
         unfinished = any("finish_reason" not in kept for kept in self._choices.values())
         if not self._ended and unfinished and "error" not in self._head:
             # Half an answer is not an answer, and not a truncated one either.
-            raise Fault("broken_stream", "the stream broke off before its end", status=200)
+            raise CallFault("broken_stream", "the stream broke off before its end", status=200)
         choices = [
             {
                 "index": kept["index"],

@@ -13,17 +13,17 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.ask import RunEnd, ask
-from pipelines.calls.batch import ask_in_batches
-from pipelines.calls.batches.note import PREFIX, Submitted
-from pipelines.calls.budget import Purse
+from pipelines.calls.attempt_writer import OnStored
+from pipelines.calls.batch import run_batches
+from pipelines.calls.batch_note import PREFIX, BatchNote
+from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.canary import END, START, canary_requests
-from pipelines.calls.known import notes
-from pipelines.calls.lane import Lane
+from pipelines.calls.known_answers import notes
+from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.progress import OnProgress
-from pipelines.calls.request import Settings
-from pipelines.calls.store import OnStored
-from pipelines.calls.wire.body import Patience
+from pipelines.calls.request import RequestSettings
+from pipelines.calls.runner import RunResult, run_requests
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.collect.plan import ModelPlan, Plan, plan, requests
 from pipelines.collect.responses import responses_table
 from pipelines.errors import BadInput
@@ -113,7 +113,9 @@ def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
     asyncio.run(_canaries(plan, ledger, run, purse, purpose))
 
 
-async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose: str) -> None:
+async def _canaries(
+    plan: Plan, ledger: Ledger, run: str, purse: BudgetLedger, purpose: str
+) -> None:
     """Ask the canary prompts of every model that this run asks anything."""
     canary = plan.collect.canary
     lanes = [
@@ -129,7 +131,7 @@ async def _canaries(plan: Plan, ledger: Ledger, run: str, purse: Purse, purpose:
         if model.missing.any()
     ]
     if canary.prompts and lanes:
-        await ask(
+        await run_requests(
             lanes,
             ledger,
             # A key of this run and purpose: nothing older can settle it.
@@ -156,7 +158,7 @@ async def _once(
     plan: Plan,
     ledger: Ledger,
     run: str,
-    purse: Purse,
+    purse: BudgetLedger,
     on_progress: OnProgress | None,
     on_stored: OnStored | None,
 ) -> Collected:
@@ -171,11 +173,11 @@ async def _once(
         "on_stored": on_stored,
     }
     if plan.collect.transport == "batch":
-        asked = await ask_in_batches(lanes, ledger, batch=plan.collect.batch, **how)
+        asked = await run_batches(lanes, ledger, batch=plan.collect.batch, **how)
     else:
         await asyncio.to_thread(_no_batches, plan, ledger)
         retry, stream = plan.collect.retry, plan.collect.stream
-        asked = await ask(lanes, ledger, retry=retry, stream=stream, **how)
+        asked = await run_requests(lanes, ledger, retry=retry, stream=stream, **how)
     return _collected(plan, asked)
 
 
@@ -183,7 +185,7 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
     """What a batch is asking already must not be asked live as well."""
     models = {m.model.model_id for m in plan.models}
     for name, text in ledger.recall(PREFIX).items():
-        if (model_id := Submitted.read(text).model_id) in models:
+        if (model_id := BatchNote.read(text).model_id) in models:
             raise BadInput(
                 f"a batch of model {model_id!r} is still under way",
                 where=f"batch {name} in the ledger",
@@ -191,8 +193,8 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
             )
 
 
-def _lane(plan: Plan, model: ModelPlan) -> Lane:
-    return Lane(
+def _lane(plan: Plan, model: ModelPlan) -> ModelQueue:
+    return ModelQueue(
         model_id=model.model.model_id,
         provider=model.provider,
         requests=requests(plan, model),
@@ -205,7 +207,7 @@ def _lane(plan: Plan, model: ModelPlan) -> Lane:
     )
 
 
-def _settings(plan: Plan) -> list[Settings]:
+def _settings(plan: Plan) -> list[RequestSettings]:
     return [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
 
 
@@ -216,21 +218,21 @@ def _notes(plan: Plan, ledger: Ledger) -> dict[str, str]:
     return noted | {f"model:{m.model_id}": m.model_dump_json() for m in models}
 
 
-def _purse(plan: Plan, ledger: Ledger) -> Purse:
+def _purse(plan: Plan, ledger: Ledger) -> BudgetLedger:
     """The benchmark's budget; what its requests cost in an older ledger counts as well."""
     settings = _settings(plan)
     both = [s for one in settings for s in (one, one.earlier) if s is not None]
     hashes = {one.settings_hash for one in both}
-    return Purse(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
+    return BudgetLedger(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
 
 
-def patience_of(collect: Collect) -> Patience:
+def patience_of(collect: Collect) -> Timeouts:
     """How long a recipe waits for a server."""
     wire = collect.wire
-    return Patience(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
+    return Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
 
 
-def _collected(plan: Plan, asked: RunEnd) -> Collected:
+def _collected(plan: Plan, asked: RunResult) -> Collected:
     tallies = asked.tallies
     models = {
         model_id: {

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from pipelines.calls.budget import TEMPLATE_TOKENS
 from pipelines.calls.pricing import Price
-from pipelines.calls.request import Settings
-from pipelines.collect.asked import Asked
+from pipelines.calls.request import RequestSettings
+from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.errors import RecipeError
 from pipelines.ledger.attempt import Attempt
 from schemas.recipe.pool import Model
@@ -67,11 +67,11 @@ class Metered:
 
 
 def estimate(
-    asks: Asked,
+    asks: ModelPrompts,
     rows: np.ndarray[Any, np.dtype[np.int32]],
     missing: np.ndarray[Any, np.dtype[np.bool_]],
     model: Model,
-    settings: Settings,
+    settings: RequestSettings,
     metered: Metered | None,
 ) -> Estimate:
     """Estimate one model's missing calls.
@@ -174,7 +174,7 @@ def tokenizer(path: str, *, where: str) -> Any:
 
 
 def _completion(
-    answers: int, settings: Settings, metered: Metered | None
+    answers: int, settings: RequestSettings, metered: Metered | None
 ) -> tuple[int | None, str | None]:
     if metered is not None:
         return round(float(metered.completion.mean()) * answers), "ledger"
@@ -182,7 +182,7 @@ def _completion(
     return (None, None) if limit is None else (limit * answers, "max_tokens")
 
 
-def _limit(settings: Settings) -> int | None:
+def _limit(settings: RequestSettings) -> int | None:
     for name in ("max_completion_tokens", "max_tokens"):
         value = settings.parameters.get(name)
         if isinstance(value, int) and not isinstance(value, bool):

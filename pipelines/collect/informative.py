@@ -33,7 +33,7 @@ _FLOOR = 0.3
 
 
 @dataclass(frozen=True)
-class Round:
+class InformativeRound:
     """What one round asked.
 
     Attributes:
@@ -51,7 +51,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankedModels:
     """What the rounds say about the models.
 
     Attributes:
@@ -66,7 +66,7 @@ class Ranking:
     plain: Array
     weighted: Array
     covariance: Array
-    rounds: tuple[Round, ...]
+    rounds: tuple[InformativeRound, ...]
 
     @property
     def standard_error(self) -> Array:
@@ -97,7 +97,7 @@ def collect_informatively(
     always: Array | None = None,
     apart: float = _APART,
     floor: float = _FLOOR,
-) -> Ranking:
+) -> RankedModels:
     """Ask round after round until the stated difference is resolved for every pair.
 
     Args:
@@ -141,7 +141,7 @@ def collect_informatively(
         before = state.asked.copy()
         state.asked[np.ix_(drawn, active)] = True
         state.scores = answer(state.asked)
-        state.add(Round(active, drawn, chance, unresolved), before)
+        state.add(InformativeRound(active, drawn, chance, unresolved), before)
         ranking = state.ranking()
         last = number + 1 == plan.rounds or len(drawn) == left
         open_ = ranking.unresolved(plan.resolve, Z if last else apart)
@@ -178,7 +178,7 @@ class _State:
         self.scores = np.full((len(tasks), models), np.nan)
         # Halves by a stream of their own, so that chances do not depend on them.
         self._half = np.random.default_rng((seed, 1)).random(len(tasks)) < 0.5
-        self._rounds: list[Round] = []
+        self._rounds: list[InformativeRound] = []
         self._estimates: list[tuple[Array, Array, Array]] = []
         self._errors: list[tuple[Array, Array, Array]] = []
 
@@ -203,7 +203,7 @@ class _State:
         prior = np.clip(model + ease[:, None], 0.01, 0.99)
         return np.asarray(((total + 8 * prior) / (count + 8))[self.tasks])
 
-    def add(self, made: Round, before: Array) -> None:
+    def add(self, made: InformativeRound, before: Array) -> None:
         """Estimates of the models of a round from its answers."""
         n, asked = len(self.tasks), made.models
         known = before & ~np.isnan(self.scores)
@@ -227,7 +227,7 @@ class _State:
         )
         self._errors.append((asked, error, np.sqrt(1 - made.chance[made.drawn])[:, None]))
 
-    def ranking(self) -> Ranking:
+    def ranking(self) -> RankedModels:
         weight, total = np.zeros(self.models), np.zeros(self.models)
         for asked, estimate, share in self._estimates:
             weight[asked] += share
@@ -240,4 +240,4 @@ class _State:
         with np.errstate(invalid="ignore", divide="ignore"):
             plain = np.where(judged, self.scores, 0.0).sum(axis=0) / judged.sum(axis=0)
             weighted = total / weight
-        return Ranking(self.asked.copy(), plain, weighted, covariance, tuple(self._rounds))
+        return RankedModels(self.asked.copy(), plain, weighted, covariance, tuple(self._rounds))

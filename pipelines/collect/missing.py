@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.calls.known import Known
-from pipelines.calls.request import Settings
-from pipelines.collect.asked import Asked
-from pipelines.ledger.ledger import Ledger, Settled
+from pipelines.calls.known_answers import KnownAnswers
+from pipelines.calls.request import RequestSettings
+from pipelines.collect.model_prompts import ModelPrompts
+from pipelines.ledger.ledger import Ledger, SettledKey
 from schemas.recipe.collect import Collect
 
 #: Pairs looked up in the ledger at a time.
@@ -18,7 +18,7 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingAnswers:
     """What one model is still to be asked.
 
     Attributes:
@@ -35,14 +35,14 @@ class Missing:
 
 
 def missing_of(
-    asks: Asked,
+    asks: ModelPrompts,
     rows: np.ndarray[Any, np.dtype[np.int32]],
-    settings: Settings,
-    larger: Settings | None,
+    settings: RequestSettings,
+    larger: RequestSettings | None,
     collect: Collect,
     ledger: Ledger | None,
     benchmark: str,
-) -> Missing:
+) -> MissingAnswers:
     """Wanted minus settled, for the queries in `rows`.
 
     Args:
@@ -50,7 +50,7 @@ def missing_of(
         larger: Settings with the larger token limit, if truncated answers are asked again.
     """
     shape = (len(rows), asks.samples)
-    made = Missing(
+    made = MissingAnswers(
         np.ones(shape, bool),
         np.zeros(shape, bool),
         np.zeros(shape, np.int32),
@@ -58,8 +58,8 @@ def missing_of(
     )
     if ledger is None:
         return made
-    known = Known(ledger, settings, benchmark)
-    known_larger = Known(ledger, larger, benchmark) if larger else None
+    known = KnownAnswers(ledger, settings, benchmark)
+    known_larger = KnownAnswers(ledger, larger, benchmark) if larger else None
     for start in range(0, len(rows), CHUNK):
         asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
         found = known.settled(asked)
@@ -85,7 +85,7 @@ def unanswered(status: str, billed: int, collect: Collect) -> bool:
     return status == "error" and billed >= collect.unanswered.after
 
 
-def settles(row: Settled | None, collect: Collect) -> bool:
+def settles(row: SettledKey | None, collect: Collect) -> bool:
     """Whether nothing more is asked where this stands."""
     if row is None:
         return False

@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.calls.pricing import Price
-from pipelines.calls.request import Request, Settings
-from pipelines.collect.asked import Asked
+from pipelines.calls.request import Request, RequestSettings
 from pipelines.collect.bounds import check_model, check_names
 from pipelines.collect.coverage import Rows, covered
 from pipelines.collect.estimate import Estimate, estimate, metered_by_model
 from pipelines.collect.missing import missing_of
+from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.collect.settings import provider_of, settings_of
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Collect
@@ -47,9 +47,9 @@ class ModelPlan:
 
     model: Model
     provider: Provider
-    settings: Settings
-    larger: Settings | None
-    asks: Asked
+    settings: RequestSettings
+    larger: RequestSettings | None
+    asks: ModelPrompts
     rows: np.ndarray[Any, np.dtype[np.int32]]
     missing: np.ndarray[Any, np.dtype[np.bool_]]
     truncated: np.ndarray[Any, np.dtype[np.bool_]]
@@ -169,7 +169,7 @@ def plan(
         larger = None
         if collect.reask_truncated is not None:
             larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
-        asks = Asked(queries, model, collect)
+        asks = ModelPrompts(queries, model, collect)
         found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)
         missing = found.missing
         plans.append(

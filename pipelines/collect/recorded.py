@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.calls.pricing import Price
-from pipelines.collect.recorded_file import FileReader, few
-from pipelines.collect.recorded_row import Question
-from pipelines.collect.repeated import Key, Repeats
+from pipelines.collect.recorded_file import RecordedFileReader, few
+from pipelines.collect.recorded_row import RecipeQuestion
+from pipelines.collect.repeated_rows import Key, RepeatedRows
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.io import files, named_files
 from pipelines.mapping.jinja import Sparse
@@ -24,7 +24,7 @@ _BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class RecordedImport:
     """Responses in key order; per file, where they came from; and what has to be said of them.
 
     Attributes:
@@ -39,7 +39,7 @@ class Imported:
 
 def import_recorded(
     queries: pa.Table, models: pa.Table, entries: Sequence[Recorded], *, base: Path
-) -> Imported:
+) -> RecordedImport:
     """Read recorded responses and match them with queries by `source_id`.
 
     A row without text and without score is an answer that is missing: it makes
@@ -56,16 +56,16 @@ def import_recorded(
         SourceError: a file is missing or damaged.
     """
     pool = {row["model_id"]: Price(row["price_in"], row["price_out"]) for row in models.to_pylist()}
-    repeats = Repeats()
+    repeats = RepeatedRows()
     batches: list[pa.RecordBatch] = []
     provenance: list[dict[str, Any]] = []
     notes: list[str] = []
-    readers: list[FileReader] = []
+    readers: list[RecordedFileReader] = []
     sparse_notes: list[str] = []
     for entry in entries:
         index, sparse = _index(queries, entry), Sparse()
         for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
-            reader = FileReader(entry, index, pool, repeats, path, sparse)
+            reader = RecordedFileReader(entry, index, pool, repeats, path, sparse)
             columns: dict[str, list[Any]] = {name: [] for name in RESPONSES.column_names}
             for row in reader.rows():
                 for name, values in columns.items():
@@ -95,12 +95,12 @@ def import_recorded(
     order = [(name, "ascending") for name in RESPONSES.key]
     checked = RESPONSES.check(table.sort_by(order), where="recorded responses")
     places = {key: place for key, (place, *_) in repeats.seen.items()}
-    return Imported(checked, provenance, notes, places)
+    return RecordedImport(checked, provenance, notes, places)
 
 
-def _index(queries: pa.Table, entry: Recorded) -> dict[str, Question]:
+def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
     """source_id → the question of the entry's source."""
-    index: dict[str, Question] = {}
+    index: dict[str, RecipeQuestion] = {}
     names = ["source", "source_id", "query_id", "question", "prompt", "choices", "references"]
     rows = queries.select(names).to_pylist()
     sources = {row["source"] for row in rows}
@@ -120,7 +120,7 @@ def _index(queries: pa.Table, entry: Recorded) -> dict[str, Question]:
                 where=f"collect.recorded, {entry.path}",
                 next_step="set 'source' to the source that these responses answer",
             )
-        index[source_id] = Question(**row)
+        index[source_id] = RecipeQuestion(**row)
     return index
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from pipelines.calls.pricing import Price
 from pipelines.collect.recorded_row import (
-    Question,
-    RowReader,
+    RecipeQuestion,
+    RecordedRowReader,
     answer_of,
     asks_the_same,
     count_of,
     number_of,
     score_of,
 )
-from pipelines.collect.repeated import Repeats
+from pipelines.collect.repeated_rows import RepeatedRows
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.io import files
 from pipelines.mapping.jinja import Sparse
@@ -38,7 +38,7 @@ _COUNTED = (
 
 
 @dataclass(slots=True)
-class FileReader:
+class RecordedFileReader:
     """Responses of one file, and what was counted on the way.
 
     Attributes:
@@ -51,20 +51,20 @@ class FileReader:
     """
 
     entry: Recorded
-    index: Mapping[str, Question]
+    index: Mapping[str, RecipeQuestion]
     pool: Mapping[str, Price]
-    repeats: Repeats
+    repeats: RepeatedRows
     path: Path
     sparse: Sparse
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
     strangers: list[str] = field(default_factory=list)
     reworded: list[str] = field(default_factory=list)
-    read: RowReader = field(init=False)
+    read: RecordedRowReader = field(init=False)
     csv: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.csv = files.format_of(self.path, self.entry.format) == "csv"
-        self.read = RowReader(self.entry, self.path, self.sparse)
+        self.read = RecordedRowReader(self.entry, self.path, self.sparse)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(files.rows(self.path, self.entry.format)):
@@ -152,7 +152,7 @@ class FileReader:
             return None
         return _as_response(asked, said, score, self.pool[model], place)
 
-    def _other_question(self, said: dict[str, Any], asked: Question, place: str) -> bool:
+    def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:
         """Whether the row states that something else was asked; counted."""
         sent = said.get("prompt")
         if sent is None or sent == "":
@@ -167,7 +167,7 @@ class FileReader:
 
 
 def _as_response(
-    asked: Question, said: dict[str, Any], score: float | None, price: Price, place: str
+    asked: RecipeQuestion, said: dict[str, Any], score: float | None, price: Price, place: str
 ) -> dict[str, Any]:
     cut = said.get("finish_reason") == "length"
     graded = said.get("graded_against")

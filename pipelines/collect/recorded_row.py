@@ -22,7 +22,7 @@ _TEXTS = (*NEEDED, "text")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RecipeQuestion:
     """What the recipe asks under one `source_id`."""
 
     query_id: str
@@ -32,7 +32,7 @@ class Question:
     references: Sequence[str]
 
 
-class RowReader:
+class RecordedRowReader:
     """Reads the rows of one file; `sparse`, of all files of the entry, counts keys left out."""
 
     def __init__(self, entry: Recorded, path: Path, sparse: Sparse):
@@ -122,7 +122,7 @@ def _no_number(value: Any, place: str) -> RecordedError:
     )
 
 
-def asks_the_same(sent: Any, asked: Question) -> bool:
+def asks_the_same(sent: Any, asked: RecipeQuestion) -> bool:
     """Whether a recorded prompt asks the recipe's question, whatever stands around it.
 
     Case and space do not count. Where some of the options stand beside the question, all have to.

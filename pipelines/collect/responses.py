@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.known import Known
+from pipelines.calls.known_answers import KnownAnswers
 from pipelines.calls.pricing import Price
 from pipelines.collect.missing import CHUNK, unanswered
 from pipelines.collect.plan import ModelPlan, Plan
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Answered, Ledger
+from pipelines.ledger.ledger import AnsweredKey, Ledger
 from schemas import RESPONSES
 from schemas.recipe.collect import Collect
 
@@ -41,8 +41,8 @@ def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = N
 
 
 def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
-    known = Known(ledger, model.settings, plan.benchmark)
-    known_larger = Known(ledger, model.larger, plan.benchmark) if model.larger else None
+    known = KnownAnswers(ledger, model.settings, plan.benchmark)
+    known_larger = KnownAnswers(ledger, model.larger, plan.benchmark) if model.larger else None
     for start in range(0, len(model.rows), CHUNK):
         asked = [model.asks.messages(int(row)) for row in model.rows[start : start + CHUNK]]
         found = known.answered(asked)
@@ -88,12 +88,12 @@ def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
     return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
 
 
-def _kept(answer: Answered, again: Answered | None) -> Attempt:
+def _kept(answer: AnsweredKey, again: AnsweredKey | None) -> Attempt:
     """The answer with the larger token limit, where it is usable."""
     return again.attempt if again and again.attempt.usable else answer.attempt
 
 
-def _row(answer: Answered, again: Answered | None, collect: Collect) -> dict[str, Any]:
+def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> dict[str, Any]:
     attempts = answer.attempts + (again.attempts if again else 0)
     kept = _kept(answer, again)
     row = {name: getattr(kept, name) for name in _SAME}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.calls.request import Settings
+from pipelines.calls.request import RequestSettings
 from pipelines.errors import RecipeError, did_you_mean
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
@@ -33,7 +33,7 @@ def provider_of(model: Model, pool: Pool) -> Provider:
 
 def settings_of(
     model: Model, provider: Provider, collect: Collect, *, max_tokens: int | None = None
-) -> Settings:
+) -> RequestSettings:
     """Everything a model's requests say beside the messages.
 
     The recipe's parameters, overridden by the model's; a null takes one away.
@@ -52,7 +52,7 @@ def settings_of(
     if max_tokens is not None:
         limit = "max_completion_tokens"
         parameters[limit if parameters.get(limit) is not None else "max_tokens"] = max_tokens
-    return Settings.of(
+    return RequestSettings.of(
         provider,
         model.endpoint_model or model.model_id,
         {name: value for name, value in parameters.items() if value is not None},

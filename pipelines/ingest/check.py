@@ -16,7 +16,7 @@ from pipelines.ingest.queries import to_queries
 from pipelines.ingest.row import each_item
 from pipelines.io import files, named_files
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import NO_RULE, Asked, Scorer
+from pipelines.scorers.scorer import NO_RULE, Scorer, ScoringInput
 from schemas.recipe import Source
 
 
@@ -114,7 +114,7 @@ def _unreadable(query: Mapping[str, Any]) -> str | None:
     if query["scorer"] in (NO_RULE, "code"):
         return None
     scorer: Scorer = SCORERS.get(query["scorer"])
-    asked = Asked(query["question"], tuple(query["references"]), tuple(query["choices"]))
+    asked = ScoringInput(query["question"], tuple(query["references"]), tuple(query["choices"]))
     reading = scorer.read(asked, "Answer: 1")
     if reading.outcome != "error":
         return None

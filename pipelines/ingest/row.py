@@ -12,7 +12,7 @@ from pipelines.io.files import Line
 from pipelines.mapping.jinja import Sparse, compile_field, letter
 from pipelines.mapping.texts import text_of
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import GIVEN, NO_RULE, Reading, Scorer
+from pipelines.scorers.scorer import GIVEN, NO_RULE, Scorer, ScoreResult
 from schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
@@ -22,7 +22,7 @@ _NEEDED = ("id", "question", "scorer")
 #: Places that an error shows.
 _SHOWN = 3
 #: Stands for queries that no rule decides: neither form nor reference is asked for.
-_NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: Reading("abstain"), needs_reference=False)
+_NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: ScoreResult("abstain"), needs_reference=False)
 
 
 class SourceRowReader:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DiskFull
-from pipelines.ledger.owner import runs
+from pipelines.ledger.lease import runs
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -1,1 +1,1 @@
-"""Scorers file verdicts, the court turns verdicts into labels; read `court.py` first."""
+"""Verdicts of rules, verifiers, judges and people, and their aggregation into labels."""

@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import BadInput, did_you_mean
-from pipelines.label.court import open_steps
-from pipelines.label.verdicts import Filed
+from pipelines.label.aggregate import open_steps
+from pipelines.label.verdicts import FiledVerdicts
 from pipelines.ledger.ledger import Ledger
 from schemas import VERDICTS
 from schemas.recipe import Label
 
 
-def hear_all(
+def ask_verifiers_and_judges(
     queries: pa.Table,
     responses: pa.Table,
     verdicts: pa.Table,
@@ -24,7 +24,7 @@ def hear_all(
     run: str,
     benchmark: str = "",
     send: bool = True,
-) -> Filed:
+) -> FiledVerdicts:
     """The verdicts given, plus those of every verifier and judge that a policy calls on.
 
     Steps are asked in rounds: a judge behind a verifier is asked only about what
@@ -40,8 +40,8 @@ def hear_all(
     Raises:
         BadInput: a policy names a verifier or judge that the recipe does not define.
     """
-    from pipelines.label.served.judge import judge
-    from pipelines.label.served.xverify import verify
+    from pipelines.label.judge import judge
+    from pipelines.label.xverify import verify
 
     verifiers = {f"xverify:{one.name}": one for one in policy.verifiers}
     judges = {f"judge:{one.name}": one for one in policy.judges}
@@ -51,7 +51,7 @@ def hear_all(
         due = {name: keys for name, keys in wanted.items() if name not in figures}
         due = {name: keys for name, keys in due.items() if name.startswith(("xverify:", "judge:"))}
         if not due:
-            return Filed(verdicts, figures)
+            return FiledVerdicts(verdicts, figures)
         for name, keys in due.items():
             how: dict[str, Any] = {"run": run, "benchmark": benchmark, "only": keys, "send": send}
             if name in verifiers:

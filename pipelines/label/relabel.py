@@ -14,7 +14,7 @@ _OTHERS = ("xverify:", "judge:", "human:")
 
 
 @dataclass(frozen=True)
-class Changes:
+class LabelChanges:
     """The difference between two labellings of the same responses.
 
     Attributes:
@@ -73,7 +73,7 @@ def keep_others(stored: pa.Table, ruled: pa.Table) -> pa.Table:
     return VERDICTS.check(pa.concat_tables([ruled, VERDICTS.conform(kept)]))
 
 
-def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> Changes:
+def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> LabelChanges:
     """Compare two `labels` tables; pairs that only one of them has count as changed."""
     import duckdb
 
@@ -94,7 +94,7 @@ def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> Changes:
             ORDER BY query_id, model_id
             """
         ).to_arrow_table()
-        return Changes(labels, _ranks(connection, "model_id"), _ranks(connection, "task"))
+        return LabelChanges(labels, _ranks(connection, "model_id"), _ranks(connection, "task"))
 
 
 def _ranks(connection: Any, by: str) -> pa.Table:

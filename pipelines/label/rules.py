@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import BadInput
-from pipelines.label.workers import Question, Row, Shard, read_all
+from pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import GIVEN, NO_RULE
 from schemas import VERDICTS
@@ -108,10 +108,10 @@ class _Questions:
             wanted = {
                 name: values.take(unique).to_pylist() for name, values in self.columns.items()
             }
-            questions = [Question(*values) for values in zip(*wanted.values(), strict=True)]
+            questions = [ShardQuestion(*values) for values in zip(*wanted.values(), strict=True)]
             columns = (part.column(name).to_pylist() for name in _RESPONSE_COLUMNS)
             rows = [
-                Row(at, query_id, model_id, sample, text, graded, status == "truncated")
+                ShardRow(at, query_id, model_id, sample, text, graded, status == "truncated")
                 for at, query_id, model_id, sample, status, text, given, graded in zip(
                     local, *columns, strict=True
                 )

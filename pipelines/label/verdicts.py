@@ -18,7 +18,7 @@ ResponseKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerToJudge:
     """One response and the question it answers."""
 
     key: ResponseKey
@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Filed:
+class FiledVerdicts:
     """Verdicts of one verifier or judge; responses that were not asked about have none."""
 
     verdicts: pa.Table
@@ -37,7 +37,7 @@ class Filed:
 
 def answers(
     queries: pa.Table, responses: pa.Table, only: Iterable[ResponseKey] | None = None
-) -> Iterator[Answer]:
+) -> Iterator[AnswerToJudge]:
     """Responses that hold a text, in table order.
 
     Args:
@@ -67,7 +67,7 @@ def answers(
                 continue
             prompt, references = asked[row["query_id"]]
             own = row["graded_against"]
-            yield Answer(key, prompt, references if own is None else tuple(own), row["text"])
+            yield AnswerToJudge(key, prompt, references if own is None else tuple(own), row["text"])
 
 
 def verdict(
@@ -100,7 +100,7 @@ def verdict(
     }
 
 
-def failed(key: ResponseKey, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
+def error_verdict(key: ResponseKey, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
     """The `error` verdict of an attempt without an answer."""
     reason = f"{attempt.error_class}: {attempt.error}"
     if attempt.status != "error":
@@ -122,7 +122,7 @@ class Costs:
         return attempt.cost_usd
 
 
-def file(rows: Iterable[dict[str, Any]]) -> pa.Table:
+def verdict_table(rows: Iterable[dict[str, Any]]) -> pa.Table:
     """VERDICTS table, sorted by key."""
     table = VERDICTS.from_rows(rows)
     return table.sort_by([(name, "ascending") for name in VERDICTS.key])

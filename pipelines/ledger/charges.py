@@ -35,7 +35,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ChargeBounds:
     """Most USD of an account: in total and per model; null is no bound."""
 
     total: float | None
@@ -45,7 +45,7 @@ class Bounds:
 def charge(
     execute: Execute,
     account: str,
-    bounds: Bounds,
+    bounds: ChargeBounds,
     wanted: Sequence[Charge],
     settled: Mapping[str, float | None],
     *,
@@ -120,7 +120,7 @@ class _Book:
         book = self._open if is_open else self._spent
         book[model_id] = book.get(model_id, 0.0) + usd
 
-    def fits(self, one: Charge, bounds: Bounds) -> Granted:
+    def fits(self, one: Charge, bounds: ChargeBounds) -> Granted:
         left, freed = float("inf"), float("inf")
         model = bounds.models.get(one.model_id)
         for bound, spent, held in (

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pipelines.errors import BadInput
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.charges import Bounds, Charge, Granted
+from pipelines.ledger.charges import Charge, ChargeBounds, Granted
 
 #: (request_hash, sample): what one answer is kept under.
 AnswerKey = tuple[str, int]
@@ -30,7 +30,7 @@ SUMMARY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledKey:
     """The attempt that stands for a key: newest `ok`, else newest usable, else newest."""
 
     attempt_id: int
@@ -50,7 +50,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredKey:
     """The attempt that stands for a key, and how many its run made."""
 
     attempt: Attempt
@@ -66,11 +66,11 @@ class Ledger(Protocol):
         """Id of the newest attempt; a plan remembers it."""
         ...
 
-    def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, Settled]:
+    def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, SettledKey]:
         """What stands for each key of these request hashes."""
         ...
 
-    def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, Answered]:
+    def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, AnsweredKey]:
         """As `settled`, with the whole attempt."""
         ...
 
@@ -121,7 +121,7 @@ class Ledger(Protocol):
     def charge(
         self,
         account: str,
-        bounds: Bounds,
+        bounds: ChargeBounds,
         wanted: Sequence[Charge],
         settled: Mapping[str, float | None],
     ) -> Future[list[Granted]]:
@@ -145,14 +145,14 @@ class Ledger(Protocol):
         ...
 
 
-def standing(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[Settled, int]:
+def newest_usable(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[SettledKey, int]:
     """The attempt that stands among (id, status, permanent, run, billed), and its run's attempts.
 
     Attempts of other runs do not count: a run that was killed may have met a
     fault that an undisturbed run meets once. What they cost does.
     """
     chosen = max(rows, key=lambda row: _rank(row[0], row[1]))
-    settled = Settled(*chosen[:3], billed=sum(row[4] for row in rows))
+    settled = SettledKey(*chosen[:3], billed=sum(row[4] for row in rows))
     return settled, sum(row[3] == chosen[3] for row in rows)
 
 

@@ -15,7 +15,7 @@ from pipelines.errors import BadInput, DiskFull, RouteyardError
 from pipelines.ledger.attempt import COLUMNS, Attempt
 from pipelines.ledger.charges import SCHEMA as CHARGES
 from pipelines.ledger.charges import Execute
-from pipelines.ledger.owner import Owner
+from pipelines.ledger.lease import Lease
 from pipelines.ledger.sql import NAMES, SqlLedger
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class PostgresLedger(SqlLedger):
             "FROM owners WHERE owner = ?",
             (name,),
         )
-        return any(Owner.lives(*row) for row in rows)
+        return any(Lease.lives(*row) for row in rows)
 
     def _disconnect(self) -> None:
         self._writer.close()

@@ -15,19 +15,19 @@ from functools import partial
 from typing import Any, Self
 
 from pipelines.ledger.attempt import BILLED_SQL, COLUMNS, Attempt
-from pipelines.ledger.charges import Bounds, Charge, Execute, Granted, charge, charged
+from pipelines.ledger.charges import Charge, ChargeBounds, Execute, Granted, charge, charged
 from pipelines.ledger.group_commit import Appended, GroupCommit
+from pipelines.ledger.lease import Lease
 from pipelines.ledger.ledger import (
     SUMMARY,
     Acknowledge,
-    Answered,
+    AnsweredKey,
     AnswerKey,
     Claim,
-    Settled,
+    SettledKey,
     misled,
-    standing,
+    newest_usable,
 )
-from pipelines.ledger.owner import Owner
 
 #: Hashes per SELECT; both databases take more.
 _LOOKUP = 500
@@ -44,14 +44,14 @@ class SqlLedger(abc.ABC):
     _columns = NAMES
 
     def __init__(self) -> None:
-        self._owner = Owner.this_process()
+        self._owner = Lease.this_process()
         self._registered = False
         self._closed = False
         self._group = GroupCommit(
             commit=self._commit,
             run=self._transact,
             idle=self._beat_when_registered,
-            idle_seconds=Owner.HEARTBEAT_S,
+            idle_seconds=Lease.HEARTBEAT_S,
         )
 
     def __enter__(self) -> Self:
@@ -100,13 +100,13 @@ class SqlLedger(abc.ABC):
     def position(self) -> int:
         return int(self._read("SELECT coalesce(max(id), 0) FROM attempts")[0][0])
 
-    def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, Settled]:
+    def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, SettledKey]:
         return {key: found for key, (found, _) in self._standing(hashes).items()}
 
-    def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, Answered]:
+    def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, AnsweredKey]:
         found = self._standing(hashes)
         by_id = {row.attempt_id: (key, row, count) for key, (row, count) in found.items()}
-        answers: dict[AnswerKey, Answered] = {}
+        answers: dict[AnswerKey, AnsweredKey] = {}
         for marks, chunk in _chunks(sorted(by_id)):
             sql = f"SELECT id, {self._columns} FROM attempts WHERE id IN ({marks})"
             for number, *values in self._read(sql, chunk):
@@ -114,7 +114,7 @@ class SqlLedger(abc.ABC):
                 attempt = self._attempt(values)
                 if (attempt.request_hash, attempt.sample) != key:
                     raise misled(key)
-                answers[key] = Answered(attempt, count, settled.billed)
+                answers[key] = AnsweredKey(attempt, count, settled.billed)
         return answers
 
     def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
@@ -163,7 +163,7 @@ class SqlLedger(abc.ABC):
     def charged(self, account: str) -> dict[str, float]:
         return charged(self._read, account)
 
-    def _standing(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[Settled, int]]:
+    def _standing(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[SettledKey, int]]:
         rows: dict[AnswerKey, list[tuple[int, str, bool, str, bool]]] = defaultdict(list)
         for marks, chunk in _chunks(list(hashes)):
             for request_hash, sample, number, status, permanent, run, billed in self._read(
@@ -173,7 +173,7 @@ class SqlLedger(abc.ABC):
             ):
                 row = (number, status, bool(permanent), run, bool(billed))
                 rows[request_hash, sample].append(row)
-        return {key: standing(tries) for key, tries in rows.items()}
+        return {key: newest_usable(tries) for key, tries in rows.items()}
 
     # -- writing ---------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class SqlLedger(abc.ABC):
     def charge(
         self,
         account: str,
-        bounds: Bounds,
+        bounds: ChargeBounds,
         wanted: Sequence[Charge],
         settled: Mapping[str, float | None],
     ) -> Future[list[Granted]]:

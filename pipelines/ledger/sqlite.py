@@ -24,7 +24,7 @@ from pipelines.errors import BadInput, DiskFull, RouteyardError
 from pipelines.ledger.attempt import COLUMNS, Attempt
 from pipelines.ledger.charges import SCHEMA as CHARGES
 from pipelines.ledger.charges import Execute
-from pipelines.ledger.owner import Owner
+from pipelines.ledger.lease import Lease
 from pipelines.ledger.sql import NAMES, SqlLedger
 
 _SCHEMA = f"""
@@ -143,7 +143,7 @@ class SqliteLedger(SqlLedger):
     def _owner_lives(self, execute: Execute, name: str) -> bool:
         rows = execute("SELECT host, pid, started, seen FROM owners WHERE owner = ?", (name,))
         return any(
-            Owner.lives(host, pid, started, self._silent(name, seen))
+            Lease.lives(host, pid, started, self._silent(name, seen))
             for host, pid, started, seen in rows
         )
 
@@ -159,7 +159,7 @@ class SqliteLedger(SqlLedger):
             since = now
         self._heard[name] = (seen, since)
         unmoved = now - since
-        if unmoved >= 2 * Owner.HEARTBEAT_S:
+        if unmoved >= 2 * Lease.HEARTBEAT_S:
             return max(unmoved, time.time() - seen)
         return unmoved
 

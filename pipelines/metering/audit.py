@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines.errors import UnknownName
 from pipelines.metering.checks import CHECKS
-from pipelines.metering.findings import GATE, SHOWN, Audited, MeteringFinding, Row
+from pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput, Row
 from schemas.recipe import Pool, Recipe
 from schemas.recipe.collect import Metering
 from schemas.recipe.release import Waiver
@@ -55,7 +55,7 @@ def audit(
     if queries is not None:
         ids, texts = (queries.column(n).to_pylist() for n in ("query_id", "prompt"))
         prompts = dict(zip(ids, texts, strict=True))
-    asked = Audited(
+    asked = MeteringInput(
         models={row["model_id"]: row for row in models.to_pylist()},
         thresholds=thresholds,
         prompts=prompts,

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 
 from pipelines.metering.findings import (
-    Audited,
     Check,
     MeteringFinding,
+    MeteringInput,
     Row,
     any_bad,
     finding,
@@ -20,7 +20,9 @@ from pipelines.metering.findings import (
 )
 
 
-def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _usage_missing(
+    asked: MeteringInput, model_id: str, rows: list[Row]
+) -> Iterator[MeteringFinding]:
     bad = [
         row
         for row in rows
@@ -33,7 +35,7 @@ def _usage_missing(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[M
     )
 
 
-def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _totals(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = []
     for row in rows:
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
@@ -45,7 +47,7 @@ def _totals(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Metering
     yield from any_bad("totals", model_id, "answers whose counts do not add up", bad)
 
 
-def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _constant(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = [row for row in rows if row[name] is not None]
         if len(counted) < asked.thresholds.min_answers:
@@ -66,7 +68,7 @@ def _constant(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Meteri
             yield finding("constant_count", model_id, says, same, len(rows))
 
 
-def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _implausible(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
     bad = [row for row in rows if not _plausible(asked, row)]
     yield from any_bad(
@@ -74,7 +76,7 @@ def _implausible(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Met
     )
 
 
-def _plausible(asked: Audited, row: Row) -> bool:
+def _plausible(asked: MeteringInput, row: Row) -> bool:
     slack = asked.thresholds.token_slack
     text, tokens = row["text"], row["completion_tokens"]
     if text is not None and tokens is not None:
@@ -98,7 +100,9 @@ def words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _logprob_count(
+    asked: MeteringInput, model_id: str, rows: list[Row]
+) -> Iterator[MeteringFinding]:
     bad = []
     for row in rows:
         if not row.get("logprobs") or row["completion_tokens"] is None:
@@ -111,7 +115,7 @@ def _logprob_count(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[M
     )
 
 
-def _served(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _served(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     wanted = {model_id, asked.names.get(model_id, model_id)}
     wanted |= set(asked.thresholds.served_as.get(model_id, []))
     by_name: dict[str, list[Row]] = {}
@@ -138,17 +142,17 @@ def same_model(asked: str, served: str) -> bool:
     return _DATED.fullmatch(longer[len(shorter) :]) is not None
 
 
-def _truncated(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _truncated(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["status"] == "truncated"]
     yield from share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
 
 
-def _refused(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _refused(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["status"] == "refused"]
     yield from share("refused", model_id, "refusals", bad, rows, asked, "refused")
 
 
-def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _latency(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
     The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
@@ -180,7 +184,9 @@ def _latency(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Meterin
     )
 
 
-def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _price_unknown(
+    asked: MeteringInput, model_id: str, rows: list[Row]
+) -> Iterator[MeteringFinding]:
     bad = [row for row in rows if row["cost_usd"] is None]
     model = asked.models.get(model_id, {})
     priced = model.get("price_in") is not None and model.get("price_out") is not None
@@ -189,7 +195,7 @@ def _price_unknown(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[M
     yield from share("price_unknown", model_id, says, bad, rows, asked, "price_unknown")
 
 
-def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _price_stale(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
     changed = asked.price_changed.get(model_id)
     read = asked.models.get(model_id, {}).get("price_date")
     bad = [row for row in rows if row["cost_source"] == "price_table"]
@@ -199,7 +205,9 @@ def _price_stale(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[Met
         yield finding("price_stale", model_id, says, bad, len(rows))
 
 
-def _price_mismatch(asked: Audited, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _price_mismatch(
+    asked: MeteringInput, model_id: str, rows: list[Row]
+) -> Iterator[MeteringFinding]:
     """Tables that are off by ten have been published: the provider's figure shows it."""
     model = asked.models.get(model_id, {})
     if model.get("price_in") is None or model.get("price_out") is None:

@@ -38,7 +38,7 @@ class MeteringFinding:
 
 
 @dataclass(frozen=True)
-class Audited:
+class MeteringInput:
     """What the checks know beside the answers.
 
     Attributes:
@@ -56,7 +56,7 @@ class Audited:
 
 
 #: (what is known, model_id, that model's answers) → findings
-Check = Callable[[Audited, str, list[Row]], Iterator[MeteringFinding]]
+Check = Callable[[MeteringInput, str, list[Row]], Iterator[MeteringFinding]]
 
 
 def finding(
@@ -78,7 +78,7 @@ def share(
     says: str,
     bad: list[Row],
     rows: list[Row],
-    asked: Audited,
+    asked: MeteringInput,
     threshold: str,
 ) -> Iterator[MeteringFinding]:
     """A finding when more than the threshold's share of the answers is bad."""

@@ -103,16 +103,16 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     Raises:
         BadInput: the list cannot be read.
     """
-    from pipelines.calls.reply import Fault
-    from pipelines.calls.wire.body import Patience
-    from pipelines.calls.wire.posting import Posting
+    from pipelines.calls.reply import CallFault
+    from pipelines.calls.wire.requests_client import RequestsClient
+    from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 
     # As the recipe writes it: what the environment puts into an address is shown nowhere.
     url = provider.base_url.rstrip("/") + "/models"
     try:
-        with Posting(provider, connections=1, patience=Patience(deadline_s=60.0)) as client:
+        with RequestsClient(provider, connections=1, patience=Timeouts(deadline_s=60.0)) as client:
             data = client.get("/models")
-    except Fault as fault:
+    except CallFault as fault:
         raise BadInput(
             f"the price list of provider {provider.name!r} cannot be read: "
             f"{fault.kind}: {fault.message}",

@@ -25,11 +25,11 @@ from functools import lru_cache
 
 from pipelines.scorers import em, literal, mcq, numeric
 from pipelines.scorers import math as maths
-from pipelines.scorers.answers.commitment import settle
-from pipelines.scorers.answers.marks import committed
-from pipelines.scorers.answers.short_answer import short_answer
-from pipelines.scorers.answers.words import normalise
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.comparison.words import normalise
+from pipelines.scorers.extraction.commitment import settle
+from pipelines.scorers.extraction.marks import committed
+from pipelines.scorers.extraction.short_answer import short_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Words of which one is the answer.
 PAIRS: tuple[tuple[str, ...], ...] = (
@@ -52,10 +52,10 @@ _NEGATED = re.compile(
 )
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the output the way its reference asks for."""
     if not asked.references or not any(one.strip() for one in asked.references):
-        return Reading("error", reason="there is no reference")
+        return ScoreResult("error", reason="there is no reference")
     shape = shape_of(asked.references[0], bool(asked.choices))
     reading = _READERS[shape](asked, output)
     return replace(reading, reason=f"read as {shape}: {reading.reason}")
@@ -109,7 +109,7 @@ def listed_options(question: str) -> tuple[str, ...]:
     return tuple(kept) if len(kept) > 1 else ()
 
 
-def _option(asked: Asked, output: str) -> Reading:
+def _option(asked: ScoringInput, output: str) -> ScoreResult:
     if asked.choices:
         return mcq.read(asked, output)
     letters = tuple(
@@ -120,7 +120,7 @@ def _option(asked: Asked, output: str) -> Reading:
     )
 
 
-def _answer(asked: Asked, output: str) -> tuple[str, tuple[int, int], bool] | None:
+def _answer(asked: ScoringInput, output: str) -> tuple[str, tuple[int, int], bool] | None:
     """The committed answer; a long unmarked output gives its last sentence."""
     marked = [(one, normalise(one.text)) for one in committed(output)]
     if marked:
@@ -130,16 +130,16 @@ def _answer(asked: Asked, output: str) -> tuple[str, tuple[int, int], bool] | No
     return short_answer(output, truncated=asked.truncated)
 
 
-def _closed(asked: Asked, output: str) -> Reading:
+def _closed(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = asked.references[0].strip().rstrip(".").casefold()
     pair = next(pair for pair in PAIRS if wanted in pair)
     found = _answer(asked, output)
     if found is None:
-        return Reading("abstain", reason="no answer to compare")
+        return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
     named = _named(answer, pair)
     if named is None:
-        return Reading("abstain", reason=f"names none of {', '.join(pair)}: {answer[:60]!r}")
+        return ScoreResult("abstain", reason=f"names none of {', '.join(pair)}: {answer[:60]!r}")
     right = named in {one.strip().rstrip(".").casefold() for one in asked.references}
     return _said(right, output, span, named, conflict)
 
@@ -162,22 +162,22 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
     return word
 
 
-def _brackets(asked: Asked, output: str) -> Reading:
+def _brackets(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = {"".join(one.split()) for one in asked.references}
     found = _answer(asked, output)
     runs = _BRACKET_RUN.findall(found[0]) if found else []
     if found is None or not runs:
-        return Reading("abstain", reason="no brackets in the answer")
+        return ScoreResult("abstain", reason="no brackets in the answer")
     _, span, conflict = found
     said = re.sub(r"[\s,]", "", "".join(runs))
     return _said(said in wanted, output, span, said, conflict)
 
 
-def _words(asked: Asked, output: str) -> Reading:
+def _words(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = {tuple(_listed(one)) for one in asked.references}
     found = _answer(asked, output)
     if found is None:
-        return Reading("abstain", reason="no answer to compare")
+        return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
     said = _listed(answer)
     return _said(tuple(said) in wanted, output, span, " ".join(said), conflict)
@@ -188,12 +188,14 @@ def _listed(text: str) -> list[str]:
     return [word for word in _BETWEEN.split(f" {text} ") if word]
 
 
-def _said(right: bool, output: str, span: tuple[int, int], said: str, conflict: bool) -> Reading:
+def _said(
+    right: bool, output: str, span: tuple[int, int], said: str, conflict: bool
+) -> ScoreResult:
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    return Reading(outcome, score, output[slice(*span)], span, said[:120], conflict)  # type: ignore[arg-type]
+    return ScoreResult(outcome, score, output[slice(*span)], span, said[:120], conflict)  # type: ignore[arg-type]
 
 
-_READERS: dict[str, Callable[[Asked, str], Reading]] = {
+_READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
     "option": _option,
     "word of a closed pair": _closed,
     "bracket sequence": _brackets,

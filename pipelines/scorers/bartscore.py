@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from pipelines.errors import BadInput
-from pipelines.scorers.answers.short_answer import whole_answer
+from pipelines.scorers.extraction.short_answer import whole_answer
 from pipelines.scorers.graded import BARE_TEXT
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
 #: exp(-3): references at a mean of e³ ≈ 20 equally likely words per token.
@@ -59,18 +59,18 @@ def bartscore(output: str, reference: str, model: str = DEFAULT_MODEL) -> float:
     return -float(loss)
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Scores the whole output against every reference."""
     wanted = [one for one in asked.references if one.strip()]
     if not wanted:
-        return Reading("error", reason="there is no reference")
+        return ScoreResult("error", reason="there is no reference")
     found = whole_answer(output)
     if found is None:
-        return Reading("abstain", reason="empty output")
+        return ScoreResult("abstain", reason="empty output")
     answer, span, _ = found
     model = str(asked.options.get("model", DEFAULT_MODEL))
     best = math.exp(max(bartscore(answer, one, model) for one in wanted))
-    return Reading(
+    return ScoreResult(
         "correct" if best >= THRESHOLD else "incorrect",
         min(best, 1.0),
         answer,

@@ -26,7 +26,7 @@ from typing import Any
 
 from pipelines.errors import BadInput, Unsafe
 from pipelines.isolation.jail.host import Limits, NoIsolation, run
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).
 OPTION = "run_code_without_isolation"
@@ -40,14 +40,14 @@ _PYTHON = frozenset({"", "python", "py", "python3"})
 _RUN_ON = re.compile(r"\n(?=(?:class |def |#|@|if __name__|print\(|assert |import |from |```))")
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """`correct` when every test holds; `abstain` when there is no program."""
     entry = _entry(asked)
     kind = _kind(asked)
     prompt = _prompt(asked)
     found = _program(output, prompt, entry, whole=kind != "check")
     if found is None:
-        return Reading("abstain", reason="no program in the output")
+        return ScoreResult("abstain", reason="no program in the output")
     program, span = found
     job: dict[str, Any] = {"kind": kind, "program": program, "entry_point": entry}
     if kind in ("check", "asserts"):
@@ -61,7 +61,7 @@ def read(asked: Asked, output: str) -> Reading:
             ]
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             said = f"{type(error).__name__}: {error}"[:200]
-            return Reading("error", reason=f"the question's tests are not in form: {said}")
+            return ScoreResult("error", reason=f"the question's tests are not in form: {said}")
         job["tolerance"] = asked.metadata.get("float_tolerance")
         job["any_order"] = asked.metadata.get("any_order") is True
     try:
@@ -84,8 +84,8 @@ def read(asked: Asked, output: str) -> Reading:
             next_step=f"pip install {error.name}, or take it off the list",
         ) from error
     if result.missing is not None:
-        return Reading("error", reason=f"needs {result.missing}")
-    return Reading(
+        return ScoreResult("error", reason=f"needs {result.missing}")
+    return ScoreResult(
         "correct" if result.passed else "incorrect",
         float(result.passed),
         output[span[0] : span[1]],
@@ -94,7 +94,7 @@ def read(asked: Asked, output: str) -> Reading:
     )
 
 
-def _kind(asked: Asked) -> str:
+def _kind(asked: ScoringInput) -> str:
     named = asked.metadata.get("test_kind")
     if named in ("check", "asserts", "functional", "stdio"):
         return str(named)
@@ -106,7 +106,7 @@ def _kind(asked: Asked) -> str:
     return "asserts"
 
 
-def _entry(asked: Asked) -> str:
+def _entry(asked: ScoringInput) -> str:
     """Name of the function asked for; APPS holds it among the tests."""
     for key in ("entry_point", "func_name", "fn_name"):
         if asked.metadata.get(key):
@@ -115,7 +115,7 @@ def _entry(asked: Asked) -> str:
     return found[1] if found else ""
 
 
-def _prompt(asked: Asked) -> str:
+def _prompt(asked: ScoringInput) -> str:
     """The code a completion continues; empty when the question is prose."""
     prompt = str(asked.metadata.get("prompt") or asked.question)
     return prompt if "def " in prompt and _parses(prompt) else ""
@@ -202,12 +202,12 @@ def _text(value: Any) -> str:
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _modules(asked: Asked) -> tuple[str, ...]:
+def _modules(asked: ScoringInput) -> tuple[str, ...]:
     named = asked.options.get(MODULES)
     return tuple(sorted(map(str, named))) if isinstance(named, list | tuple) else ()
 
 
-def _limits(asked: Asked) -> Limits:
+def _limits(asked: ScoringInput) -> Limits:
     cpu = asked.options.get("code_cpu_s")
     return Limits(cpu_s=int(cpu), wall_s=3.0 * cpu) if isinstance(cpu, int) else Limits()
 

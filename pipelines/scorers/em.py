@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pipelines.scorers.answers.short_answer import short_answer
-from pipelines.scorers.answers.words import normalise
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.comparison.words import normalise
+from pipelines.scorers.extraction.short_answer import short_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 
 @lru_cache(maxsize=65536)
@@ -23,24 +23,24 @@ def _normal(reference: str) -> str:
     return normalise(reference)
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Correct when the short answer equals a reference, both normalised."""
     known = [normal for reference in asked.references if (normal := _normal(reference))]
     empty = asked.metadata.get("empty_reference") is True and "" in asked.references
     if empty and not output.strip():
-        return Reading("correct", 1.0, "", (0, 0), "nothing, which is the reference")
+        return ScoreResult("correct", 1.0, "", (0, 0), "nothing, which is the reference")
     if not known and not empty:
-        return Reading("error", reason="no reference has any word left after normalisation")
+        return ScoreResult("error", reason="no reference has any word left after normalisation")
     found = short_answer(output, truncated=asked.truncated)
     if found is None:
-        return Reading("abstain", reason="no short answer")
+        return ScoreResult("abstain", reason="no short answer")
     answer, span, conflict = found
     normal = normalise(answer)
     right = normal in known
     reason = f"{normal[:120]!r} {'equals' if right else 'is none of'} the references"
     if conflict:
         reason += "; the output commits to several answers"
-    return Reading(
+    return ScoreResult(
         "correct" if right else "incorrect",
         1.0 if right else 0.0,
         output[slice(*span)],

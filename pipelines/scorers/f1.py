@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pipelines.scorers.answers.words import tokens
+from pipelines.scorers.comparison.words import tokens
 from pipelines.scorers.graded import graded
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 THRESHOLD = 0.5
 
@@ -20,7 +20,7 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * common / (len(answer) + len(reference))
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Scores the short answer (`answers.short_answer`) against every reference."""
     return graded(asked, output, token_f1, tokens, THRESHOLD, "F1")
 

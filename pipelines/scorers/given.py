@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import math
 
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 THRESHOLD = 0.5
 
 
-def carried(score: float | None, *, threshold: float = THRESHOLD) -> Reading:
+def carried(score: float | None, *, threshold: float = THRESHOLD) -> ScoreResult:
     """Reading of a stored score; a missing one is `abstain`, never 0."""
     if score is None or math.isnan(score):
-        return Reading("abstain", reason="the source carries no score")
+        return ScoreResult("abstain", reason="the source carries no score")
     if not 0 <= score <= 1:
-        return Reading("error", reason=f"the source's score {score} is not in [0, 1]")
-    return Reading(
+        return ScoreResult("error", reason=f"the source's score {score} is not in [0, 1]")
+    return ScoreResult(
         "correct" if score >= threshold else "incorrect",
         float(score),
         reason=f"score {score:g} of the source, threshold {threshold:g}",
     )
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads `metadata["given_score"]`, else the output itself as a number."""
     stored = asked.metadata.get("given_score")
     if stored is None:
@@ -35,7 +35,7 @@ def read(asked: Asked, output: str) -> Reading:
     try:
         return carried(None if stored is None else float(str(stored)))
     except ValueError:
-        return Reading("abstain", reason=f"no score in {str(stored)[:40]!r}")
+        return ScoreResult("abstain", reason=f"no score in {str(stored)[:40]!r}")
 
 
 SCORER = Scorer("given", "1", read, threshold=THRESHOLD, needs_reference=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipelines.scorers.answers.short_answer import short_answer, whole_answer
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.extraction.short_answer import short_answer, whole_answer
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 
 #: Instruction of scorers that compare the whole text.
 BARE_TEXT = "Reply with the requested text only, without an introduction or closing remarks."
@@ -15,7 +15,7 @@ Score = Callable[[Sequence[str], Sequence[str]], float]
 
 
 def graded(
-    asked: Asked,
+    asked: ScoringInput,
     output: str,
     score: Score,
     tokens: Tokens,
@@ -23,7 +23,7 @@ def graded(
     name: str,
     *,
     whole: bool = False,
-) -> Reading:
+) -> ScoreResult:
     """Best score of the answer over the references; `correct` at or above the threshold.
 
     Args:
@@ -33,17 +33,17 @@ def graded(
     """
     wanted = [words for one in asked.references if (words := tokens(one))]
     if not wanted:
-        return Reading("error", reason="no reference has any word left after normalisation")
+        return ScoreResult("error", reason="no reference has any word left after normalisation")
     found = whole_answer(output) if whole else short_answer(output, truncated=asked.truncated)
     if found is None:
-        return Reading("abstain", reason="no answer to compare")
+        return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
     said = tokens(answer)
     best = max(score(said, reference) for reference in wanted)
     reason = f"{name} {best:.3f}, threshold {threshold:g}"
     if conflict:
         reason += "; the output commits to several answers"
-    return Reading(
+    return ScoreResult(
         "correct" if best >= threshold else "incorrect",
         best,
         output[slice(*span)],

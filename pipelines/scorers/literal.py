@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from pipelines.scorers.answers.commitment import settle
-from pipelines.scorers.answers.marks import after_draft, committed
-from pipelines.scorers.answers.run_on import end_of_answer
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.extraction.commitment import settle
+from pipelines.scorers.extraction.marks import after_draft, committed
+from pipelines.scorers.extraction.run_on import end_of_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Longer texts are not parsed.
 LONGEST = 200_000
@@ -54,10 +54,10 @@ class _Unreadable(Exception):
     """The text is no literal."""
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Compares the literal that the output gives with the references, by value and type."""
     if not asked.references:
-        return Reading("error", reason="there is no reference")
+        return ScoreResult("error", reason="there is no reference")
     wanted = [_reference(text) for text in asked.references]
     raw = [
         text
@@ -76,14 +76,14 @@ def read(asked: Asked, output: str) -> Reading:
             same(value, one) if is_literal else _printed(said, value if literal else None, text)
             for text, (one, is_literal) in zip(asked.references, wanted, strict=True)
         )
-        return Reading(
+        return ScoreResult(
             "correct" if right else "incorrect",
             float(right),
             said,
             (start, end),
             f"{how}: {type(value).__name__ if literal else 'text'} {said[:80]}",
         )
-    return Reading("abstain", reason="no literal in the output")
+    return ScoreResult("abstain", reason="no literal in the output")
 
 
 @lru_cache(maxsize=65536)

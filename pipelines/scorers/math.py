@@ -14,15 +14,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pipelines.scorers.answers.boxes import adjacent
-from pipelines.scorers.answers.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.answers.forms.math_same import form, same_answer
-from pipelines.scorers.answers.marks import MOST_READ, Committed, committed
-from pipelines.scorers.answers.plain import numeral
-from pipelines.scorers.answers.run_on import end_of_answer
-from pipelines.scorers.answers.said import said
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.comparison.math_equality import form, same_answer
+from pipelines.scorers.extraction.boxes import adjacent
+from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
+from pipelines.scorers.extraction.marks import MOST_READ, Committed, committed
+from pipelines.scorers.extraction.math_statement import stated_value
+from pipelines.scorers.extraction.plain import numeral
+from pipelines.scorers.extraction.run_on import end_of_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: An output without any mark is an answer only when it is no longer than this.
 BARE = 200
@@ -33,18 +33,18 @@ _CONCLUDES = re.compile(
 )
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed answer and compares it with every reference."""
     known = [_reference(one) for one in asked.references if one.strip()]
     if not known:
-        return Reading("error", reason="there is no reference")
+        return ScoreResult("error", reason="there is no reference")
     marked = _marked(output, asked.truncated)
     if not marked:
-        return Reading("abstain", reason="no committed answer")
+        return ScoreResult("abstain", reason="no committed answer")
     settled = settle(marked, output, lambda one, other: _not_apart(one, other, asked))
     last, answer = marked[settled.index]
     if cut_within(last, output, truncated=asked.truncated):
-        return Reading("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
+        return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
     conflict = settled.conflict
     try:
         right = any(same_answer(answer, one, asked) for one in known)
@@ -52,16 +52,16 @@ def read(asked: Asked, output: str) -> Reading:
             right, conflict = _in_parts(marked, output, settled.index, known, asked, conflict)
     except symbolic.TookTooLong:
         why = f"{last.kind}: comparison took more than {symbolic.LIMIT:g} s"
-        return Reading("error", None, last.text, (last.start, last.end), why)
+        return ScoreResult("error", None, last.text, (last.start, last.end), why)
     reason = f"{last.kind}: {answer[:80]}"
     if conflict:
         reason += "; commits to several answers"
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
     span = (last.start, last.end)
-    return Reading(outcome, score, last.text, span, reason, conflict)  # type: ignore[arg-type]
+    return ScoreResult(outcome, score, last.text, span, reason, conflict)  # type: ignore[arg-type]
 
 
-def _not_apart(one: str, other: str, asked: Asked) -> bool:
+def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
     """Whether two marks are one answer, or too slow to compare: then no conflict is shown."""
     try:
         return same_answer(one, other, asked)
@@ -74,7 +74,7 @@ def _in_parts(
     output: str,
     index: int,
     known: list[str],
-    asked: Asked,
+    asked: ScoringInput,
     conflict: bool,
 ) -> tuple[bool, bool]:
     """Whether adjacent boxes together are a reference that is a list, tuple or set."""
@@ -108,7 +108,7 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
 def _said_alone(body: str) -> str:
     """A whole output that is an answer, or a sentence that gives one."""
     words = re.search(r"(?<![\\A-Za-z])[A-Za-z]{3,}[ ,:]", body)
-    return said(body) if words else body.strip('"')
+    return stated_value(body) if words else body.strip('"')
 
 
 def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]:
@@ -120,7 +120,7 @@ def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]
     if not found:
         return []
     text = output[found[-1] : end]
-    answer = said(_CONCLUDES.sub("", text, count=1))
+    answer = stated_value(_CONCLUDES.sub("", text, count=1))
     if not re.search(r"\d|\\[a-z]", answer) or len(answer) > 120:
         return []
     return [(Committed("concluding sentence", found[-1], end, text), answer)]
@@ -130,7 +130,7 @@ def _tail(one: Committed) -> str:
     """The answer inside a commitment: a formula or the text behind the verb."""
     text = one.text.strip()
     if one.kind in ("label", "stated", "final", "bold") and not _BOX.search(text):
-        return said(text)
+        return stated_value(text)
     if one.kind == "field":
         text = text.replace('\\"', '"')  # 67\", an escaped inch mark
     return text.strip('"').strip()

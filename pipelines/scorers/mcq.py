@@ -22,15 +22,15 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
-from pipelines.scorers.answers.commitment import breaks_off
-from pipelines.scorers.answers.marks import HEAD, MOST_READ, after_draft
-from pipelines.scorers.answers.option_marks import Choice, commitments, spelled_out
-from pipelines.scorers.answers.option_text import Options
-from pipelines.scorers.answers.plain import option
-from pipelines.scorers.answers.plain_option import plainly
-from pipelines.scorers.answers.run_on import end_of_answer
-from pipelines.scorers.answers.words import normalise
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.comparison.words import normalise
+from pipelines.scorers.extraction.commitment import breaks_off
+from pipelines.scorers.extraction.marks import HEAD, MOST_READ, after_draft
+from pipelines.scorers.extraction.option_marks import NamedOption, commitments, spelled_out
+from pipelines.scorers.extraction.option_text import Options
+from pipelines.scorers.extraction.plain import option
+from pipelines.scorers.extraction.plain_option import plainly
+from pipelines.scorers.extraction.run_on import end_of_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
@@ -75,12 +75,12 @@ _SUMMARY = re.compile(
 )
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the option of `output` and compares it with the reference letters."""
     options = _options(asked.choices)
     wanted = {letter for one in asked.references if (letter := _letter_of(one, asked.choices))}
     if not wanted:
-        return Reading("error", reason=f"no reference is an option: {list(asked.references)!r}")
+        return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
     output, shift = _readable(output)
     end = end_of_answer(output)
@@ -90,15 +90,17 @@ def read(asked: Asked, output: str) -> Reading:
         end, found = cut, [one for one in found if one.end <= cut]
     found = found or _bare_output(output, end, allowed, options)
     if found and (refusal := _refusal(output, found[-1], end)):
-        return Reading("abstain", reason=refusal)
+        return ScoreResult("abstain", reason=refusal)
     if not found and not breaks_off(output, truncated=asked.truncated):
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:
-        return Reading("abstain", reason="no option is named")
+        return ScoreResult("abstain", reason="no option is named")
     last = _before_summary(found, output) if len(found) > 1 else found[0]
     conflict = _conflicting(found, output)
     if conflict and _circling(found) and breaks_off(output, truncated=asked.truncated):
-        return Reading("abstain", reason="runs in circles through several options", conflict=True)
+        return ScoreResult(
+            "abstain", reason="runs in circles through several options", conflict=True
+        )
     if conflict and last.how == "option" and _TRUE.match(output, last.end, end):
         named = "".join(dict.fromkeys("".join(one.letters for one in found)))
         last = replace(last, letters=named)  # "Option E is true. Option F is true as well."
@@ -115,7 +117,7 @@ def read(asked: Asked, output: str) -> Reading:
         listed = ", ".join(dict.fromkeys(one.letters for one in found))
         reason += f"; commits to several options: {listed}"
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    return Reading(outcome, score, extracted, span, reason, conflict)  # type: ignore[arg-type]
+    return ScoreResult(outcome, score, extracted, span, reason, conflict)  # type: ignore[arg-type]
 
 
 # Letters of other alphabets that look the same, where they stand alone ("Ответ: С").
@@ -158,19 +160,19 @@ def _next_options(text: str, start: int, end: int, options: Options) -> int:
     return end
 
 
-def _plain(text: str, end: int, allowed: str) -> list[Choice]:
+def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
     named = plainly(text, 0, end, allowed)
-    return [Choice(*named, "plain statement", True)] if named else []
+    return [NamedOption(*named, "plain statement", True)] if named else []
 
 
-def _before_summary(found: list[Choice], output: str) -> Choice:
+def _before_summary(found: list[NamedOption], output: str) -> NamedOption:
     summary = _SUMMARY.search(output, found[0].end)
     if summary is None:
         return found[-1]
     return [one for one in found if one.start < summary.start()][-1]
 
 
-def _conflicting(found: list[Choice], text: str) -> bool:
+def _conflicting(found: list[NamedOption], text: str) -> bool:
     return any(
         set(one.letters).isdisjoint(other.letters)
         and not _CORRECTION.search(text, one.end, other.start)
@@ -178,7 +180,7 @@ def _conflicting(found: list[Choice], text: str) -> bool:
     )
 
 
-def _refusal(text: str, last: Choice, end: int) -> str | None:
+def _refusal(text: str, last: NamedOption, end: int) -> str | None:
     """What a text says after its last option that takes the answer back; None where nothing."""
     if not last.firm and _NONE.search(text, last.end, end):
         return "says that no option is the answer"
@@ -187,12 +189,12 @@ def _refusal(text: str, last: Choice, end: int) -> str | None:
     return None
 
 
-def _circling(found: list[Choice]) -> bool:
+def _circling(found: list[NamedOption]) -> bool:
     most = _SHORT_CIRCLE if found[-1].letters != found[0].letters else _CIRCLE
     return len(found) > most and len({one.letters for one in found[-_CIRCLE:]}) > 2
 
 
-def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Choice]:
+def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[NamedOption]:
     """An output that is only an option, or whose last line is one."""
     body = text[:end].rstrip()
     start = len(body) - len(body.lstrip())
@@ -215,7 +217,7 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Ch
 
 def _bare(
     text: str, start: int, stop: int, allowed: str, options: Options, how: str
-) -> Choice | None:
+) -> NamedOption | None:
     bare = _BARE.match(text, start, stop)
     if bare and (letter := bare["letter"].upper()) in allowed:
         rest = normalise(text[bare.end() : stop])
@@ -226,10 +228,12 @@ def _bare(
         listed = listed and not (_DENIED.match(rest) or _DENIED.match(behind))
         repeated = content and rest.startswith(content) and not _DENIED.match(behind)
         if not rest or listed or repeated:
-            return Choice(letter, bare.start("letter"), bare.end("letter"), how, True)
+            return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
-    return Choice(exact[0], start, stop, how + ", by content", True) if len(exact) == 1 else None
+    return (
+        NamedOption(exact[0], start, stop, how + ", by content", True) if len(exact) == 1 else None
+    )
 
 
 @lru_cache(maxsize=65536)

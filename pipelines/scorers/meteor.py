@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from pipelines.scorers.answers.synonyms import synsets, wordnet_file
-from pipelines.scorers.answers.words import all_tokens
+from pipelines.scorers.comparison.synonyms import synsets, wordnet_file
+from pipelines.scorers.comparison.words import all_tokens
 from pipelines.scorers.graded import BARE_TEXT, graded
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 THRESHOLD = 0.5
@@ -85,7 +85,7 @@ def meteor(answer: Sequence[str], reference: Sequence[str]) -> float:
     return mean * (1.0 - GAMMA * float((chunks / len(pairs)) ** BETA))
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Scores the marked answer, else the whole output, against every reference."""
     return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
 

@@ -23,16 +23,16 @@ from fractions import Fraction
 from functools import lru_cache
 from math import factorial
 
-from pipelines.scorers.answers.agreeing import agree
-from pipelines.scorers.answers.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.answers.marks import Committed, committed
-from pipelines.scorers.answers.numbers.beyond_number import part_of_more
-from pipelines.scorers.answers.numbers.number_read import in_main_clause, numeric_answer
-from pipelines.scorers.answers.numbers.quantity import Quantity, plain, scan
-from pipelines.scorers.answers.numbers.units import Measure, measure_at, measured
-from pipelines.scorers.answers.plain import amount
-from pipelines.scorers.answers.run_on import end_of_answer
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.comparison.number import in_main_clause, numeric_answer
+from pipelines.scorers.comparison.number_context import part_of_more
+from pipelines.scorers.comparison.quantities import agree
+from pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from pipelines.scorers.comparison.units import Measure, measure_at, measured
+from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
+from pipelines.scorers.extraction.marks import Committed, committed
+from pipelines.scorers.extraction.plain import amount
+from pipelines.scorers.extraction.run_on import end_of_answer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 # "If x = 4, then n is 3": a case, not a conclusion.
 _CASE = re.compile(r"\s{0,8}(?:[-*•] )?(?:if|suppose|assume|let|when)\b", re.IGNORECASE)
@@ -50,11 +50,11 @@ _UNSURE = re.compile(
 )
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed number and compares it with the references."""
     known = [one for one in map(_reference, asked.references) if one is not None]
     if not known:
-        return Reading("error", reason=f"no reference is a number: {list(asked.references)!r}")
+        return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
     united = any(measure is not None for _, measure in known)
     readable = [(one, got) for one in marks if (got := _value(one.text, united)) is not None]
@@ -64,16 +64,16 @@ def read(asked: Asked, output: str) -> Reading:
         conflict = settled.conflict
         last, got = readable[settled.index]
         if cut_within(last, output, truncated=asked.truncated):
-            return Reading("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
+            return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
         how, start, end = last.kind, last.start, last.end
     else:
         if marks:
             return _not_a_number(marks[-1], asked)
         if breaks_off(output, truncated=asked.truncated):
-            return Reading("abstain", reason="cut off or looping, and no committed answer")
+            return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
         concluded = _conclusion(output)
         if concluded is None:
-            return Reading("abstain", reason="no committed answer")
+            return ScoreResult("abstain", reason="no committed answer")
         start, end, got = concluded
         how = "concluding sentence"
     said = output[start:end]
@@ -81,7 +81,7 @@ def read(asked: Asked, output: str) -> Reading:
     reason = f"{how}: {_shown(got)}"
     if conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
-    return Reading(
+    return ScoreResult(
         "correct" if right else "incorrect",
         1.0 if right else 0.0,
         said,
@@ -91,13 +91,17 @@ def read(asked: Asked, output: str) -> Reading:
     )
 
 
-def _not_a_number(last: Committed, asked: Asked) -> Reading:
+def _not_a_number(last: Committed, asked: ScoringInput) -> ScoreResult:
     if any(last.text.strip() == reference.strip() for reference in asked.references):
-        return Reading("correct", 1.0, last.text, (last.start, last.end), f"{last.kind}: same text")
+        return ScoreResult(
+            "correct", 1.0, last.text, (last.start, last.end), f"{last.kind}: same text"
+        )
     if scan(plain(last.text)) or _UNSURE.search(last.text.lower()):
         why = "not one number" if not _UNSURE.search(last.text.lower()) else "declines to answer"
-        return Reading("incorrect", 0.0, last.text, (last.start, last.end), f"{last.kind}: {why}")
-    return Reading("abstain", reason=f"{last.kind}: no number in {last.text[:80]!r}")
+        return ScoreResult(
+            "incorrect", 0.0, last.text, (last.start, last.end), f"{last.kind}: {why}"
+        )
+    return ScoreResult("abstain", reason=f"{last.kind}: no number in {last.text[:80]!r}")
 
 
 @lru_cache(maxsize=65536)
@@ -123,7 +127,7 @@ def _value(text: str, united: bool) -> Quantity | None:
 
 
 def _agree(
-    got: Quantity, said: str, reference: tuple[Quantity, Measure | None], asked: Asked
+    got: Quantity, said: str, reference: tuple[Quantity, Measure | None], asked: ScoringInput
 ) -> bool:
     """Whether the number agrees, and the unit where the reference and the answer name one."""
     value, wanted = reference

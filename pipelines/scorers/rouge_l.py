@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.scorers.answers.words import all_tokens
+from pipelines.scorers.comparison.words import all_tokens
 from pipelines.scorers.graded import BARE_TEXT, graded
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Recorded with every verdict; a recipe's policy may set another per task.
 THRESHOLD = 0.3
@@ -36,7 +36,7 @@ def rouge_l(answer: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * longest_common(answer, reference) / (len(answer) + len(reference))
 
 
-def read(asked: Asked, output: str) -> Reading:
+def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Scores the marked answer, else the whole output, against every reference."""
     return graded(asked, output, rouge_l, all_tokens, THRESHOLD, "ROUGE-L", whole=True)
 

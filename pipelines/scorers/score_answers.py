@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.errors import BadInput, did_you_mean
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 _KEYS = ("scorer", "question", "choices", "references", "output", "metadata")
 _FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
@@ -98,7 +98,7 @@ def score(
     choices: Sequence[str] = (),
     question: str = "",
     metadata: Mapping[str, object] | None = None,
-) -> Reading:
+) -> ScoreResult:
     """What a scorer reads in one answer.
 
     Args:
@@ -107,7 +107,7 @@ def score(
         scorer: Name of a registered scorer.
 
     Returns:
-        A `Reading`: outcome (`correct`, `incorrect`, `abstain`, `error`), score in
+        A `ScoreResult`: outcome (`correct`, `incorrect`, `abstain`, `error`), score in
         [0, 1] or None, extracted answer, its span in `output`, reason.
 
     Raises:
@@ -118,7 +118,9 @@ def score(
     found: Scorer = SCORERS.get(scorer, where="score")
     if found.needs_reference and not accepted:
         raise BadInput(f"{scorer!r} needs a reference", next_step="give the accepted answers")
-    return found.read(Asked(question, accepted, tuple(choices), dict(metadata or {})), output)
+    return found.read(
+        ScoringInput(question, accepted, tuple(choices), dict(metadata or {})), output
+    )
 
 
 def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
@@ -146,7 +148,9 @@ def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise _bad(row, "has a `metadata` that is no object", "give an object or leave it out")
-    asked = Asked(str(fields.get("question") or ""), references, _texts(row, "choices"), metadata)
+    asked = ScoringInput(
+        str(fields.get("question") or ""), references, _texts(row, "choices"), metadata
+    )
     reading = found.read(asked, output)
     return {
         "outcome": reading.outcome,

@@ -10,7 +10,7 @@ Outcome = Literal["correct", "incorrect", "abstain", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ScoringInput:
     """The question as a scorer sees it."""
 
     question: str
@@ -26,7 +26,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ScoreResult:
     """One scorer's reading of one output.
 
     Attributes:
@@ -76,7 +76,7 @@ class Scorer:
 
     name: str
     version: str
-    read: Callable[[Asked, str], Reading]
+    read: Callable[[ScoringInput, str], ScoreResult]
     threshold: float | None = None
     instruction: str = ""
     needs_reference: bool = True

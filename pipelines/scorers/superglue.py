@@ -12,10 +12,10 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from pipelines.scorers.answers.short_answer import short_answer
-from pipelines.scorers.answers.words import normalise, tokens
+from pipelines.scorers.comparison.words import normalise, tokens
+from pipelines.scorers.extraction.short_answer import short_answer
 from pipelines.scorers.f1 import token_f1
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 YES_NO = {"yes": ("yes", "true", "1", "correct"), "no": ("no", "false", "0", "incorrect")}
 ENTAILMENT = {"entailment": ("entailment", "entailed", "true", "yes", "0")}
@@ -78,34 +78,34 @@ _INSTRUCTIONS = {
 
 
 def _classified(task: str) -> Scorer:
-    def read(asked: Asked, output: str) -> Reading:
+    def read(asked: ScoringInput, output: str) -> ScoreResult:
         wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
         if not wanted:
-            return Reading("error", reason=f"no reference is a class of {task}")
+            return ScoreResult("error", reason=f"no reference is a class of {task}")
         found = short_answer(output, truncated=asked.truncated)
         got = class_of(task, found[0][:400], asked.choices) if found else None
         if found is None or got is None:
-            return Reading("abstain", reason=f"names no single class of {task}")
+            return ScoreResult("abstain", reason=f"names no single class of {task}")
         _, span, conflict = found
         right = got in wanted
         outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-        return Reading(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
+        return ScoreResult(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
 
     return Scorer(f"superglue_{task}", "5", read, instruction=_INSTRUCTIONS[task])
 
 
-def _record(asked: Asked, output: str) -> Reading:
+def _record(asked: ScoringInput, output: str) -> ScoreResult:
     """ReCoRD: the score is token F1, `correct` is exact match, best reference each."""
     wanted = [one for one in asked.references if normalise(one)]
     if not wanted:
-        return Reading("error", reason="no reference names an entity")
+        return ScoreResult("error", reason="no reference names an entity")
     found = short_answer(output, truncated=asked.truncated)
     if found is None:
-        return Reading("abstain", reason="no answer to compare")
+        return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
     score = max(token_f1(tokens(answer), tokens(one)) for one in wanted)
     right = any(normalise(answer) == normalise(one) for one in wanted)
-    return Reading(
+    return ScoreResult(
         "correct" if right else "incorrect",
         score,
         output[slice(*span)],

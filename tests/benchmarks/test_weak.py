@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.weak import Answer, measure, weak_model
 from pipelines.scorers import numeric
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 
 
 def _answers() -> list[Answer]:
@@ -25,8 +25,8 @@ def test_what_is_labelled_correct_is_counted_and_shown() -> None:
 
 
 def test_a_truncated_answer_read_without_a_mark_is_doubtful() -> None:
-    def careless(asked: Asked, output: str) -> Reading:
-        return Reading("correct", 1.0, "5", (0, 1), "concluding sentence: 5")
+    def careless(asked: ScoringInput, output: str) -> ScoreResult:
+        return ScoreResult("correct", 1.0, "5", (0, 1), "concluding sentence: 5")
 
     assert measure(_answers(), careless)[0]["w"]["doubtful"] == 2
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.calls.model_list import listed
+from pipelines.calls.model_list import list_models
 from pipelines.calls.wire.received import completion
 from pipelines.calls.wire.secret import Secret
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput, RouteyardError
-from pipelines.label.served.judge import judge
-from pipelines.label.served.xverify import verify
+from pipelines.label.judge import judge
+from pipelines.label.xverify import verify
 from pipelines.ledger.sqlite import SqliteLedger
 from pipelines.metering.price_tables import fetch_prices
 from schemas.recipe.collect import BatchSettings, Collect, Retry
@@ -88,7 +88,7 @@ def asked(server: Echo, ledger: SqliteLedger) -> list[Any]:
         by = Judge(kind=kind, **served)  # type: ignore[arg-type]
         told.append(judge(queries(2), responses(2, "m"), by, ledger, run="j"))
     told += [one.verdicts.to_pylist() for one in told[-3:]]
-    told.append(listed(provider))
+    told.append(list_models(provider))
     try:
         told.append(fetch_prices(provider, read_on="2026-11-01"))
     except BadInput as error:
@@ -192,17 +192,17 @@ def test_what_an_address_takes_from_the_environment_is_kept_nowhere(
         # Nobody listens any more: the address stands in every library's words.
         with SqliteLedger(tmp_path / f"gone {kind}.sqlite") as ledger:
             made = plan(table(["q2"]), pool, Collect(retry=ONCE), ledger)
-            assert not stands_in(repr([collect(made, ledger), listed(provider)]))
+            assert not stands_in(repr([collect(made, ledger), list_models(provider)]))
     assert found_in(tmp_path) == []
     assert not stands_in(caplog.text)
 
 
 def test_a_client_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipelines.calls.client import Client
-    from pipelines.calls.wire.body import Patience
+    from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 
     monkeypatch.setenv("ECHO_KEY", KEY)
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1", api_key_env="ECHO_KEY")
-    client = Client(provider, connections=1, patience=Patience())
+    client = Client(provider, connections=1, patience=Timeouts())
     assert not stands_in(repr(client.secret) + repr(vars(client)))
     asyncio.run(client.__aexit__(None, None, None))

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from pipelines.calls.model_list import listed
+from pipelines.calls.model_list import list_models
 from schemas.recipe.pool import Provider
 
 
@@ -41,7 +41,7 @@ def endpoint(status, body):
 def test_names_are_read():
     body = {"object": "list", "data": [{"id": "a", "object": "model"}, {"id": "b"}]}
     with endpoint(200, body) as provider:
-        assert listed(provider).models == {"a", "b"}
+        assert list_models(provider).models == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_names_are_read():
 )
 def test_anything_else_is_unknown(status, body):
     with endpoint(status, body) as provider:
-        found = listed(provider)
+        found = list_models(provider)
     assert found.models is None
     assert found.why
 
@@ -68,13 +68,13 @@ def test_anything_else_is_unknown(status, body):
 def test_no_server_and_no_key_are_unknown(monkeypatch):
     monkeypatch.delenv("ROUTEYARD_TEST_KEY", raising=False)
     gone = Provider(name="gone", base_url="http://127.0.0.1:9/v1")
-    assert listed(gone).models is None
+    assert list_models(gone).models is None
     keyless = gone.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"})
-    assert "ROUTEYARD_TEST_KEY" in (listed(keyless).why or "")
+    assert "ROUTEYARD_TEST_KEY" in (list_models(keyless).why or "")
 
 
 def test_a_key_that_a_server_repeats_is_hidden(monkeypatch):
     monkeypatch.setenv("ROUTEYARD_TEST_KEY", "sk-2718281828")
     with endpoint(403, {"error": {"message": "bad key sk-2718281828"}}) as provider:
-        found = listed(provider.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"}))
+        found = list_models(provider.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"}))
     assert "sk-2718281828" not in (found.why or "")

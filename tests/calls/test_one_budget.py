@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.budget import TEMPLATE_TOKENS, Purse, counted, worst_case
+from pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, counted, worst_case
 from pipelines.calls.pricing import Price
 from pipelines.calls.reply import Usage
-from pipelines.calls.request import Request, Settings
+from pipelines.calls.request import Request, RequestSettings
 from pipelines.collect.collect import Collected, collect
 from pipelines.collect.plan import plan
 from pipelines.errors import RecipeError
-from pipelines.ledger.charges import Bounds, Charge
+from pipelines.ledger.charges import Charge, ChargeBounds
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Budget, Collect, Retry
 from schemas.recipe.pool import Pool, Provider
@@ -120,7 +120,7 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
 
         ledger = PostgresLedger(request.getfixturevalue("postgres"))
     with ledger:
-        bounds = Bounds(1.0, {"m": 0.8})
+        bounds = ChargeBounds(1.0, {"m": 0.8})
 
         def ask(*wanted: Charge, settled: dict[str, float | None] | None = None) -> list[str]:
             return list(ledger.charge("b", bounds, wanted, settled or {}).result(20))
@@ -143,21 +143,21 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
 
 
 def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None:
-    async def one_call(purse: Purse) -> None:
+    async def one_call(purse: BudgetLedger) -> None:
         charge = await purse.reserve("m", 0.5)
         assert charge
         await purse.settle(charge, 0.1)
         await purse.close()
 
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        asyncio.run(one_call(Purse(Budget(usd=1.0), ledger, "b")))
+        asyncio.run(one_call(BudgetLedger(Budget(usd=1.0), ledger, "b")))
         assert ledger.charged("b") == {"m": pytest.approx(0.1)}
 
 
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
     # One build waited for the other's claims, the other for charges that the first had
     # settled and told nobody of: both for ever.
-    from pipelines.calls.budget import Purse
+    from pipelines.calls.budget import BudgetLedger
     from schemas.recipe.collect import Budget
 
     async def both() -> str | None:
@@ -165,7 +165,10 @@ def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
             SqliteLedger(tmp_path / "l.sqlite") as first,
             SqliteLedger(tmp_path / "l.sqlite") as second,
         ):
-            idle, waiting = Purse(Budget(usd=1.0), first, "b"), Purse(Budget(usd=1.0), second, "b")
+            idle, waiting = (
+                BudgetLedger(Budget(usd=1.0), first, "b"),
+                BudgetLedger(Budget(usd=1.0), second, "b"),
+            )
             charge = await idle.reserve("m", 0.9)
             assert charge is not None
             await idle.settle(charge, 0.1)  # and then nothing: no ask, no close
@@ -177,7 +180,7 @@ def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
 
 def test_the_worst_case_of_a_call_is_every_byte_a_token_and_all_that_it_may_answer() -> None:
     said = [{"role": "user", "content": "é" * 10}, {"role": "system", "content": ""}]
-    request = Request("q", "m", Settings("p", "/c", "m", {}), said, (0, 1, 2), "hash")
+    request = Request("q", "m", RequestSettings("p", "/c", "m", {}), said, (0, 1, 2), "hash")
     prompt = sum(len(str(one).encode()) for one in said) + 2 * TEMPLATE_TOKENS
     price = Price(2.0, 3.0)
     assert worst_case(request, price, 100) == pytest.approx((prompt * 2 + 3 * 100 * 3) / 1e6)
@@ -207,4 +210,4 @@ def test_a_full_budget_says_which_bound_and_how_to_raise_it(
     budget: Budget, by: str, said: str, tmp_path: Path
 ) -> None:
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        assert said in Purse(budget, ledger, "b", raise_by=by).full("m")
+        assert said in BudgetLedger(budget, ledger, "b", raise_by=by).full("m")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.calls.client import Client
-from pipelines.calls.wire.body import Patience
 from pipelines.calls.wire.secret import Secret
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.errors import BadInput
@@ -52,7 +52,7 @@ def test_the_key_is_sent_and_kept_nowhere(
         # The write-ahead log too, while it is there.
         for path in (tmp_path / "ledger").iterdir():
             assert SECRET.encode() not in path.read_bytes(), path.name
-        client = Client(provider, connections=1, patience=Patience(deadline_s=1))
+        client = Client(provider, connections=1, patience=Timeouts(deadline_s=1))
     seen = [caplog.text, repr(collected), repr(made), str(responses.to_pylist())]
     seen += [repr(client.secret), repr(vars(client)), repr(provider)]
     assert not any(SECRET in text for text in seen)

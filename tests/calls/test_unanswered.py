@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
-from pipelines.label.court import decide
+from pipelines.label.aggregate import decide
 from pipelines.label.rules import file_verdicts
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe import Label

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.budget import Purse
-from pipelines.calls.client import Sent
-from pipelines.calls.lane import Lane, LaneState
+from pipelines.calls.budget import BudgetLedger
+from pipelines.calls.client import TimedReply
 from pipelines.calls.limits import Gate
+from pipelines.calls.model_queue import ModelQueue, QueueState
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import Tally
-from pipelines.calls.reply import Fault
-from pipelines.calls.request import Request, Settings
-from pipelines.calls.run import Run
+from pipelines.calls.reply import CallFault
+from pipelines.calls.request import Request, RequestSettings
+from pipelines.calls.worker import RequestRun
 from pipelines.collect.collect import acollect, collect
 from pipelines.collect.plan import Plan, plan
 from pipelines.errors import DiskFull
@@ -101,9 +101,9 @@ class Unwell:
     streams = False
     asked = 0
 
-    async def complete(self, path: str, body: Mapping[str, Any]) -> Sent:
+    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
         self.asked += 1
-        raise Fault("http_500", "no", status=500)
+        raise CallFault("http_500", "no", status=500)
 
     async def __aenter__(self) -> Unwell:
         return self
@@ -111,25 +111,25 @@ class Unwell:
     async def __aexit__(self, *_: object) -> None: ...
 
 
-REQUEST = Request("q", "m", Settings("p", "/c", "m", {}), [], (0, 1), "hash", 2500)
+REQUEST = Request("q", "m", RequestSettings("p", "/c", "m", {}), [], (0, 1), "hash", 2500)
 
 
-def begun(ledger: SqliteLedger, purse: Purse) -> tuple[Run, LaneState, Unwell]:
+def begun(ledger: SqliteLedger, purse: BudgetLedger) -> tuple[RequestRun, QueueState, Unwell]:
     """A run and a lane that holds its one place; 1000 tokens a second go to model and provider."""
-    run = Run(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), purse, None)
+    run = RequestRun(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), purse, None)
     provider = Provider(name="p", base_url="http://127.0.0.1:1/v1")
-    lane = Lane("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
+    lane = ModelQueue("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
     limits = RateLimits(concurrency=1, tokens_per_minute=60_000)
     own, shared = Gate(limits, adaptive=True), Gate(limits, adaptive=False)
     own.window.in_flight = 1
     wire = Unwell()
-    return run, LaneState(lane, wire, own, shared, Tally(2)), wire
+    return run, QueueState(lane, wire, own, shared, Tally(2)), wire
 
 
 @pytest.mark.parametrize("end", ["paused", "stopped", "stopped at a rate"])
 def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> None:
     async def story() -> None:
-        purse = Purse(Budget(usd=1.0), ledger, "b")
+        purse = BudgetLedger(Budget(usd=1.0), ledger, "b")
         run, state, wire = begun(ledger, purse)
         await state.provider.window.enter()
         if end == "stopped at a rate":
@@ -160,7 +160,7 @@ def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> 
 def test_a_pair_that_failed_and_is_not_asked_again_counts_as_failed(tmp_path: Path) -> None:
     # As it does when the run ends while the pair sleeps before its next attempt.
     async def story() -> None:
-        run, state, wire = begun(ledger, Purse(Budget(), ledger))
+        run, state, wire = begun(ledger, BudgetLedger(Budget(), ledger))
         one = replace(REQUEST, samples=(0,), tokens_expected=10)
         call = asyncio.ensure_future(run._request(state, one))
         while not state.tally.errors:

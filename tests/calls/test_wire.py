@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.model_list import listed
-from pipelines.calls.wire import body as limits
+from pipelines.calls.model_list import list_models
+from pipelines.calls.wire import timeouts_and_sizes as limits
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
-from pipelines.label.served.xverify import verify
+from pipelines.label.xverify import verify
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Collect, Retry, Wire
 from schemas.recipe.pool import Model, Pool, Provider
@@ -69,7 +69,7 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.calls.client.MOST_BYTES", 50_000)
-    monkeypatch.setattr("pipelines.calls.wire.posting.MOST_BYTES", 50_000)
+    monkeypatch.setattr("pipelines.calls.wire.requests_client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")
         assert verified(server, tmp_path).startswith("too_large")
@@ -94,7 +94,7 @@ def test_nothing_is_sent_to_another_host(tmp_path: Path) -> None:
             assert "base_url" in row["error"]
             assert server.requests == 1  # and it is not asked again
             assert verified(server, tmp_path).startswith("redirect")
-            assert listed(Provider(name="p", base_url=server.base_url)).models is None
+            assert list_models(Provider(name="p", base_url=server.base_url)).models is None
         assert other.requests == 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipelines.collect.recorded import import_recorded
-from pipelines.collect.recorded_row import Question, asks_the_same
+from pipelines.collect.recorded_row import RecipeQuestion, asks_the_same
 from pipelines.errors import RecipeError, RecordedError
 from pipelines.pool import models_table
 from schemas.recipe import Pool, Recorded
@@ -50,7 +50,7 @@ def test_a_recorded_prompt_that_asks_something_else_stops(tmp_path: Path) -> Non
     ],
 )
 def test_what_asks_the_same(sent: Any, same: bool) -> None:
-    asked = Question("q", "Which is a fruit?", "…", ["apple", "stone"], ["A"])
+    asked = RecipeQuestion("q", "Which is a fruit?", "…", ["apple", "stone"], ["A"])
     assert asks_the_same(sent, asked) is same
 
 

@@ -17,7 +17,7 @@ from pipelines.collect.plan import plan
 from pipelines.curate.apply import curate
 from pipelines.curate.preference.io import COLUMNS, export_preferences
 from pipelines.errors import RecipeError, Retryable
-from pipelines.label.court import decide
+from pipelines.label.aggregate import decide
 from pipelines.label.rules import file_verdicts
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas import CONTRACTS, MODELS, QUERIES

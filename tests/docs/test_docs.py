@@ -21,7 +21,7 @@ import yaml
 from pipelines.evaluate import METRICS
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Examples, Queries, Router
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 from schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -163,7 +163,9 @@ def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
         ("Nobody knows", "abstain"),
         ("", "abstain"),
     ):
-        assert made["SCORER"].read(Asked("When?", ("XVIII",)), output).outcome == outcome, output
+        assert made["SCORER"].read(ScoringInput("When?", ("XVIII",)), output).outcome == outcome, (
+            output
+        )
     ground = SimpleNamespace(price=np.array([0.1, 0.9]))
     routed = SimpleNamespace(ground=ground, choice=np.array([1, 0, 1, 1]), mean=np.mean)
     assert made["METRIC"].compute(routed) == 0.75

@@ -120,7 +120,7 @@ _PIECES = (
 
 def scorer(name: str, folder: Path) -> Callable[[int], None]:
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.scorer import ScoringInput
     from tests.scorers.case_files import cases
 
     found = SCORERS.get(name)
@@ -159,7 +159,7 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
         if number % 4 == 0:
             references = (text(chance),) if chance.random() < 0.9 else ()
             choices = tuple(text(chance)[:50] for _ in range(chance.randrange(5)))
-            asked = Asked(text(chance), references, choices, {"score": chance.choice(ODD)})
+            asked = ScoringInput(text(chance), references, choices, {"score": chance.choice(ODD)})
         if options:
             asked = replace(asked, options=options)
         output = text(chance)

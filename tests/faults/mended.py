@@ -67,7 +67,7 @@ FAULTS: dict[str, Fault] = {
     "cut verdict": Fault(
         "5",
         "a judge's reply that was cut stood as a verdict",
-        "pipelines/label/served/lane.py",
+        "pipelines/label/model_requests.py",
         '    if choice.status == "truncated":',
         '    if choice.status == "never":',
         f"{_INJECTIONS}::test_a_reply_that_was_cut_is_no_verdict",
@@ -75,7 +75,7 @@ FAULTS: dict[str, Fault] = {
     "wire": Fault(
         "6",
         "what is unpacked had no largest size",
-        "pipelines/calls/wire/body.py",
+        "pipelines/calls/wire/timeouts_and_sizes.py",
         "                if self._made > self._most:",
         "                if self._made < 0:",
         "tests/calls/test_wire.py::test_a_gzip_bomb_is_cut_off",

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
-from pipelines.label.served.judge import judge
+from pipelines.label.judge import judge
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas import RESPONSES
 from schemas.recipe.collect import Collect, Retry, Wire
@@ -34,7 +34,7 @@ FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd",
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have so many bytes; what is longer need not be made to be refused."""
     monkeypatch.setattr("pipelines.calls.client.MOST_BYTES", 200_000)
-    monkeypatch.setattr("pipelines.calls.wire.posting.MOST_BYTES", 200_000)
+    monkeypatch.setattr("pipelines.calls.wire.requests_client.MOST_BYTES", 200_000)
     monkeypatch.setenv("FAULTS_KEY", KEY)
 
 

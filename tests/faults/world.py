@@ -90,9 +90,9 @@ def world(job: dict[str, Any]) -> None:
     if name := job.get("host"):
         socket.gethostname = lambda: name
     if job.get("lease"):
-        from pipelines.ledger.owner import Owner
+        from pipelines.ledger.lease import Lease
 
-        Owner.HEARTBEAT_S, Owner.LEASE_S = job["lease"]
+        Lease.HEARTBEAT_S, Lease.LEASE_S = job["lease"]
     if size := job.get("largest_file"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 

@@ -12,7 +12,7 @@ from flows.demo.bank import bank
 from flows.demo.completions import SimulatedPool
 from flows.demo.models import planted, pool
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def readings():
     read = {name: SCORERS.get(name).read for name in ("mcq", "numeric", "em")}
     return {
         (model.model_id, q): read[q.scorer](
-            Asked(q.question, q.references, q.choices), answer(0, model, q, 0).text or ""
+            ScoringInput(q.question, q.references, q.choices), answer(0, model, q, 0).text or ""
         )
         for model in pool().values()
         for q in bank()

@@ -13,7 +13,7 @@ from flows.audits.review import built
 from flows.build import build
 from flows.cli import run
 from pipelines.scorers import numeric
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 from tests.support.small_recorded import write
 
 
@@ -32,7 +32,7 @@ def test_relabel_reports_a_scorer_change_and_asks_nobody(
     unchanged = {"labels": 0, "flipped": 0, "model_ranks": 0, "task_ranks": 0, "responses": 23}
     assert json.loads(capsys.readouterr().out) == unchanged
 
-    def strict(about: Asked, output: str) -> Reading:
+    def strict(about: ScoringInput, output: str) -> ScoreResult:
         return replace(numeric.read(about, output), outcome="incorrect", score=0.0)
 
     monkeypatch.setattr(numeric, "SCORER", replace(numeric.SCORER, version="999", read=strict))

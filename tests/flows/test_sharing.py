@@ -17,7 +17,7 @@ from flows.demo.bank import write
 from flows.demo.server import running
 from flows.workspace.shares import collectors, open_ledger, part, share
 from pipelines.errors import BadInput
-from pipelines.ledger.seats import take_seat
+from pipelines.ledger.collector_slots import take_slot
 from schemas.recipe import Collect, Pool
 from schemas.recipe.collect import RateLimits
 
@@ -54,11 +54,11 @@ def test_a_ledger_address_that_is_no_database_is_refused_unseen(monkeypatch, tmp
 
 
 def test_there_are_as_many_seats_as_said(postgres):
-    with take_seat(postgres, 2) as first, take_seat(postgres, 2) as second:
+    with take_slot(postgres, 2) as first, take_slot(postgres, 2) as second:
         assert {first, second} == {0, 1}
-        with pytest.raises(BadInput, match="all 2 collectors"), take_seat(postgres, 2):
+        with pytest.raises(BadInput, match="all 2 collectors"), take_slot(postgres, 2):
             pass
-    with take_seat(postgres, 2):
+    with take_slot(postgres, 2):
         pass
 
 

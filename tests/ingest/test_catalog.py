@@ -18,7 +18,7 @@ from pipelines.ingest.check import check
 from pipelines.ingest.queries import to_queries
 from pipelines.ingest.row import each_item
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 from schemas.recipe import Source
 
 FOLDER = Path(pages.__file__).parent
@@ -62,7 +62,7 @@ def test_a_reference_is_right_by_its_own_scorer(name: str) -> None:
         if query["scorer"] in ("none", "code"):
             continue
         scorer = SCORERS.get(query["scorer"])
-        asked = Asked(
+        asked = ScoringInput(
             query["question"], tuple(query["references"]), tuple(query.get("choices", ()))
         )
         said = query["references"][0]

@@ -54,13 +54,13 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
 
 def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path: Path) -> None:
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.scorer import ScoringInput
 
     path = write(tmp_path, "q.jsonl", [{"id": "a", "question": "Which share?", "answer": "0.5"}])
     wanted = {None: "correct", "value": "correct", "points": "incorrect"}
     for policy, outcome in wanted.items():
         query = ingest([source(path, percent=policy)], base=tmp_path).queries.to_pylist()[0]
-        asked = Asked(query["question"], ("0.5",), metadata=json.loads(query["metadata"]))
+        asked = ScoringInput(query["question"], ("0.5",), metadata=json.loads(query["metadata"]))
         for scorer in ("numeric", "math", "auto"):
             assert SCORERS.get(scorer).read(asked, "Answer: 50%").outcome == outcome, policy
 

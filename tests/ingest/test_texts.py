@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.collect.asked import Asked
+from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.errors import RecipeError, RecordedError, SourceError
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
@@ -93,7 +93,7 @@ def test_a_frame_gives_a_text() -> None:
         ("{{ prompt.split() }}", "^prompt gives a list"),  # `pool.models` has no `fields`
         ("{{ none if prompt else prompt }}", "gives no prompt for the question 'What"),
     ):
-        made = Asked(asked, Model(model_id="m", prompt=frame), Collect())
+        made = ModelPrompts(asked, Model(model_id="m", prompt=frame), Collect())
         with pytest.raises(RecipeError, match=what) as caught:
             made.prompt(0)
         assert "pool.models, m" in str(caught.value)

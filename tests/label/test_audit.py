@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.label.aggregate import decide
 from pipelines.label.audit.audit import Audit, audit
 from pipelines.label.audit.noise import intervals
-from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
 from schemas import DUPLICATES, QUERIES, RESPONSES
 from tests.support.label_tables import qid, queries, responses

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.methods.injections import moved, suite, told
-from pipelines.label.served.judge import judge
-from pipelines.label.served.templates import Template, load_template
-from pipelines.label.served.xverify import verify
+from pipelines.label.judge import judge
+from pipelines.label.templates import Template, load_template
+from pipelines.label.xverify import verify
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas import RESPONSES
 from schemas.recipe.collect import Retry
@@ -79,7 +79,7 @@ def test_no_injection_moves_the_judge(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_without_the_fence_most_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The suite can fail: the figure stands in pipelines/label/served/README.md.
+    # The suite can fail: the figure stands in pipelines/label/JUDGES.md.
     assert won(tmp_path, fence=False, monkeypatch=monkeypatch) == 34
 
 

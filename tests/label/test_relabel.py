@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pipelines.label.court import decide
+from pipelines.label.aggregate import decide
 from pipelines.label.relabel import changes, keep_others
 from pipelines.label.rules import file_verdicts
 from pipelines.scorers import SCORERS, numeric
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 from schemas import VERDICTS
 from tests.support.label_tables import qid, queries, responses
 
@@ -55,7 +55,7 @@ def test_a_scorer_change_reports_exactly_the_labels_that_changed(
     }
 
     # the deliberate change: 9 is now taken for 2
-    def lenient(about: Asked, output: str) -> Reading:
+    def lenient(about: ScoringInput, output: str) -> ScoreResult:
         return numeric.read(about, output.replace("9", "2"))
 
     changed = replace(numeric.SCORER, version="999", read=lenient)

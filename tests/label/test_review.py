@@ -15,8 +15,8 @@ import pytest
 
 from flows.web.review_page import Page
 from pipelines.errors import BadInput
+from pipelines.label.aggregate import decide
 from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
-from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 

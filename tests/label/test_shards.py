@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.label.workers import Question, Row, Shard, read_all
+from pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
 
 PLUGIN = """
 import os
-from pipelines.scorers.scorer import Reading, Scorer
+from pipelines.scorers.scorer import ScoreResult, Scorer
 
 def read(asked, output):
     if output == "die":
         os._exit(7)
-    return Reading("correct", 1.0, output)
+    return ScoreResult("correct", 1.0, output)
 
 SCORER = Scorer("deadly", "1", read)
 """
 
 
 def shard(*texts: str, scorer: str = "numeric") -> Shard:
-    questions = [Question("?", ["7"], [], "{}", scorer)]
-    return Shard(questions, [Row(0, "q", "m", i, text, None) for i, text in enumerate(texts)])
+    questions = [ShardQuestion("?", ["7"], [], "{}", scorer)]
+    return Shard(questions, [ShardRow(0, "q", "m", i, text, None) for i, text in enumerate(texts)])
 
 
 def test_two_processes_say_what_one_says_in_the_same_order() -> None:

@@ -12,11 +12,11 @@ import pytest
 from pipelines.errors import BadInput, UnknownName, Unsafe
 from pipelines.label.rules import file_verdicts
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked, Reading, Scorer
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 from schemas import QUERIES, RESPONSES
 
 
-def _read(asked: Asked, output: str) -> Reading:
+def _read(asked: ScoringInput, output: str) -> ScoreResult:
     if output == "raise":
         raise ValueError("no")
     if output == "die":
@@ -24,15 +24,17 @@ def _read(asked: Asked, output: str) -> Reading:
     if output == "refuse":
         raise Unsafe("not here")
     if output == "nonsense":
-        return Reading("correct", score=7.0)
+        return ScoreResult("correct", score=7.0)
     if output == "pid":
-        return Reading("correct", 1.0, str(os.getpid()))
+        return ScoreResult("correct", 1.0, str(os.getpid()))
     at = output.find("=")
     if at < 0:
-        return Reading("abstain", reason="no sign")
+        return ScoreResult("abstain", reason="no sign")
     answer = output[at + 1 :]
     right = answer in asked.references
-    return Reading("correct" if right else "incorrect", float(right), answer, (at + 1, len(output)))
+    return ScoreResult(
+        "correct" if right else "incorrect", float(right), answer, (at + 1, len(output))
+    )
 
 
 SIGN = Scorer("sign", "3", _read)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.label.aggregate import decide
 from pipelines.label.audit.audit import Audit, audit
 from pipelines.label.audit.stubs import is_stub
-from pipelines.label.court import decide
 from pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.label.court import decide, open_steps
-from pipelines.label.escalate import hear_all
-from pipelines.label.served.judge import judge
-from pipelines.label.served.replies import rating, winners
-from pipelines.label.served.templates import load_template
-from pipelines.label.served.xverify import said, verify
+from pipelines.label.aggregate import decide, open_steps
+from pipelines.label.escalate import ask_verifiers_and_judges
+from pipelines.label.judge import judge
+from pipelines.label.judge_replies import rating_in, winners_in
+from pipelines.label.templates import load_template
+from pipelines.label.xverify import verdict_in, verify
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas import QUERIES, RESPONSES, VERDICTS
 from schemas.recipe import Label, Policy
@@ -96,7 +96,7 @@ def judging(url: str, kind: Any, **changes: Any) -> Judge:
     ],
 )
 def test_what_counts_as_a_verdict(text: str, expected: str | None) -> None:
-    assert said(text) == expected
+    assert verdict_in(text) == expected
 
 
 def test_verdicts_parameters_and_keep_alive(ledger: SqliteLedger) -> None:
@@ -216,16 +216,16 @@ def test_templates(tmp_path: Path) -> None:
     + [(text, None) for text in ("7", "[[0]]", "[[11]]", "[[7/10]]", "[[seven]]", "[[" * 9999)],
 )
 def test_ratings(text: str, expected: float | None) -> None:
-    assert rating(text) == expected
+    assert rating_in(text) == expected
 
 
 def test_ratings_from_zero_and_the_numbered_form_of_winners() -> None:
     # 0 to 10, as RouterXBench grades open-ended answers: its lowest grade is a grade.
-    assert rating("[[0]]", lowest=0) == 0
-    assert rating("[[10.5]]", lowest=0) is None
-    assert winners("LLM 1 and LLM 3", 3) == {0, 2}
-    assert winners("LLM 4", 3) is None
-    assert winners("none of them", 3) is None
+    assert rating_in("[[0]]", lowest=0) == 0
+    assert rating_in("[[10.5]]", lowest=0) is None
+    assert winners_in("LLM 1 and LLM 3", 3) == {0, 2}
+    assert winners_in("LLM 4", 3) is None
+    assert winners_in("none of them", 3) is None
 
 
 def test_rating_and_relative_judges(ledger: SqliteLedger) -> None:
@@ -288,11 +288,11 @@ def test_a_judge_that_always_takes_the_first_decides_nothing(ledger: SqliteLedge
 
 
 def test_winners() -> None:
-    assert winners("so [[A, c]]", 3) == {0, 2}
-    assert winners("[[none]]", 3) == frozenset()
+    assert winners_in("so [[A, c]]", 3) == {0, 2}
+    assert winners_in("[[none]]", 3) == frozenset()
     # trap: a letter past the list is not "nobody else won"
-    assert winners("[[D]]", 3) is None
-    assert winners("A and C", 3) is None
+    assert winners_in("[[D]]", 3) is None
+    assert winners_in("A and C", 3) is None
 
 
 def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None:
@@ -323,7 +323,7 @@ def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None
             judges=[judging(server.url, "reference")],
         )
         assert list(open_steps(asked, texts, filed, policy=policy)) == ["xverify:x"]
-        heard = hear_all(asked, texts, filed, policy=policy, ledger=ledger, run="r")
+        heard = ask_verifiers_and_judges(asked, texts, filed, policy=policy, ledger=ledger, run="r")
         assert {name: f["asked"] for name, f in heard.figures.items()} == {
             "xverify:x": 2,
             "judge:j": 2,
@@ -332,4 +332,4 @@ def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None
     assert labels["decided_by"].to_pylist() == ["numeric", "judge:j", "judge:j"]
     unknown = Label(default=Policy(then=["judge:k"]), judges=policy.judges)
     with pytest.raises(BadInput, match="judge:k"):
-        hear_all(asked, texts, filed, policy=unknown, ledger=ledger, run="r")
+        ask_verifiers_and_judges(asked, texts, filed, policy=unknown, ledger=ledger, run="r")

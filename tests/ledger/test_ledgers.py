@@ -15,8 +15,8 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.lease import Lease, _started
 from pipelines.ledger.ledger import misled
-from pipelines.ledger.owner import Owner, _started
 from pipelines.ledger.postgres import PostgresLedger
 from pipelines.ledger.sqlite import SqliteLedger
 
@@ -189,14 +189,14 @@ def test_claims_of_a_killed_process_lapse_at_once(opened):
 
 
 def test_claims_of_another_host_hold_until_their_lease_ends(opened, monkeypatch):
-    away = replace(Owner.this_process(), host="far away")
+    away = replace(Lease.this_process(), host="far away")
     with monkeypatch.context() as patched:
-        patched.setattr(Owner, "this_process", classmethod(lambda cls: away))
+        patched.setattr(Lease, "this_process", classmethod(lambda cls: away))
         first = opened()
     first.claim([KEY], after=0).result(20)
     second = opened()
     assert second.claim([KEY], after=0).result(20).held == [KEY]
-    monkeypatch.setattr(Owner, "LEASE_S", 0.0)
+    monkeypatch.setattr(Lease, "LEASE_S", 0.0)
     assert second.claim([KEY], after=0).result(20).granted == [KEY]
 
 
@@ -204,22 +204,22 @@ def test_claims_of_a_process_that_says_nothing_lapse_although_it_lives(opened, m
     # One that was stopped, or at work in the ledger that this one is a copy of, was waited for.
     with subprocess.Popen(["sleep", "100"]) as other:
         silent = replace(
-            Owner.this_process(), name="silent", pid=other.pid, started=_started(other.pid)
+            Lease.this_process(), name="silent", pid=other.pid, started=_started(other.pid)
         )
         with monkeypatch.context() as patched:
-            patched.setattr(Owner, "this_process", classmethod(lambda cls: silent))
+            patched.setattr(Lease, "this_process", classmethod(lambda cls: silent))
             first = opened()
         first.claim([KEY], after=0).result(20)
         second = opened()
         assert second.claim([KEY], after=0).result(20).held == [KEY]
-        monkeypatch.setattr(Owner, "LEASE_S", 0.0)
+        monkeypatch.setattr(Lease, "LEASE_S", 0.0)
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
         other.kill()
 
 
 def test_claims_of_a_process_that_answers_all_the_time_hold(opened, monkeypatch):
-    monkeypatch.setattr(Owner, "HEARTBEAT_S", 0.2)
-    monkeypatch.setattr(Owner, "LEASE_S", 1.0)
+    monkeypatch.setattr(Lease, "HEARTBEAT_S", 0.2)
+    monkeypatch.setattr(Lease, "LEASE_S", 1.0)
     busy, other = opened(), opened()
     assert busy.claim([KEY], after=0).result(20).granted == [KEY]
     until = time.monotonic() + 2
@@ -429,9 +429,9 @@ def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch):
         ahead, behind = time.time() + 1e8, time.time() - 1e8
         for seen in (ahead, behind):
             name = str(seen)
-            assert ledger._silent(name, seen) < Owner.LEASE_S
-            now[0] += 3 * Owner.HEARTBEAT_S
+            assert ledger._silent(name, seen) < Lease.LEASE_S
+            now[0] += 3 * Lease.HEARTBEAT_S
             # It has beaten in the meantime, by its own clock.
-            assert ledger._silent(name, seen + 30) < Owner.LEASE_S
-            now[0] += 2 * Owner.LEASE_S
-            assert ledger._silent(name, seen + 30) >= Owner.LEASE_S
+            assert ledger._silent(name, seen + 30) < Lease.LEASE_S
+            now[0] += 2 * Lease.LEASE_S
+            assert ledger._silent(name, seen + 30) >= Lease.LEASE_S

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.budget import Purse
+from pipelines.calls.attempt_writer import AttemptWriter
+from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.progress import Tally
-from pipelines.calls.store import Keeping
-from pipelines.ledger.charges import Bounds, Charge
+from pipelines.ledger.charges import Charge, ChargeBounds
 from pipelines.ledger.sqlite import SqliteLedger
 from schemas.recipe.collect import Budget
 from tests.ledger.test_ledgers import BASE, KEY, append
 
-FREE = Bounds(None, {})
+FREE = ChargeBounds(None, {})
 
 
 class Busy:
@@ -67,7 +67,7 @@ def test_an_acknowledgement_that_raises_loses_nothing_and_is_told_at_the_end(
 def test_a_closed_loop_stops_no_commit(tmp_path: Path) -> None:
     # A second Ctrl-C closes the loop while answers wait for the disk.
     async def leave() -> None:
-        keeping = Keeping(ledger, None, lambda fault: None)
+        keeping = AttemptWriter(ledger, None, lambda fault: None)
         keep = asyncio.ensure_future(keeping.keep([BASE], Tally(1), settles=True))
         await asyncio.sleep(0.01)
         keep.cancel()
@@ -82,7 +82,7 @@ def test_a_closed_loop_stops_no_commit(tmp_path: Path) -> None:
 
 def test_a_cancelled_reservation_is_given_back_and_takes_nothing_along(tmp_path: Path) -> None:
     async def story() -> None:
-        purse = Purse(Budget(usd=10.0), ledger, "b")
+        purse = BudgetLedger(Budget(usd=10.0), ledger, "b")
         first = await purse.reserve("m", 4.0)
         assert first is not None
         await purse.settle(first, 1.0)

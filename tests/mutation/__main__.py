@@ -27,16 +27,16 @@ COPIED = ("routeyard", "schemas", "pipelines", "flows", "datacards", "benchmarks
 _SCORERS = "pipelines/scorers"
 #: Room → (modules that are changed, the tests that have to notice).
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
-    "court": (
-        ["pipelines/label/court.py", "pipelines/label/ruling.py"],
-        ["tests/label/test_court.py"],
+    "aggregation": (
+        ["pipelines/label/aggregate.py", "pipelines/label/policies.py"],
+        ["tests/label/test_aggregate.py"],
     ),
     "budget": (
         ["pipelines/calls/budget.py", "pipelines/calls/pricing.py"],
         [
             # Without those that build with several processes, up to seven seconds each.
             "tests/calls/test_pricing.py",
-            "tests/calls/test_purse.py",
+            "tests/calls/test_budget_ledger.py",
             *(
                 f"tests/calls/test_budget.py::test_{name}"
                 for name in (
@@ -67,8 +67,18 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                 f"{_SCORERS}/{name}.py"
                 for name in ("numeric", "mcq", "literal", "superglue", "math")
             ),
-            f"{_SCORERS}/answers/*.py",
-            f"{_SCORERS}/answers/numbers/*.py",
+            f"{_SCORERS}/extraction/*.py",
+            *(
+                f"{_SCORERS}/comparison/{name}.py"
+                for name in (
+                    "number",
+                    "number_context",
+                    "number_words",
+                    "quantities",
+                    "quantity",
+                    "units",
+                )
+            ),
         ],
         [
             # Without the properties that draw their inputs, which take longer than all the rest.

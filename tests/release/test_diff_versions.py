@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.label.court import decide
+from pipelines.label.aggregate import decide
 from pipelines.label.relabel import keep_others
 from pipelines.label.rules import file_verdicts
 from pipelines.release.diff import diff_releases
 from pipelines.scorers import numeric
-from pipelines.scorers.scorer import Asked, Reading
+from pipelines.scorers.scorer import ScoreResult, ScoringInput
 from schemas import QUERIES, RESPONSES
 
 
@@ -49,7 +49,7 @@ def test_a_raised_version_refiles_its_verdicts_only_and_diff_says_why(
     first = write(_labelled(asked, stored)).path
 
     # the deliberate change: 9 is now taken for 3
-    def lenient(about: Asked, output: str) -> Reading:
+    def lenient(about: ScoringInput, output: str) -> ScoreResult:
         return numeric.read(about, output.replace("9", "3"))
 
     before = numeric.SCORER.version

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 FOLDER = Path(__file__).parent / "cases"
 OUTCOMES = {"=": "correct", "!": "incorrect", "?": "abstain", "x": "error"}
@@ -20,7 +20,7 @@ OUTCOMES = {"=": "correct", "!": "incorrect", "?": "abstain", "x": "error"}
 @dataclass(frozen=True)
 class Case:
     scorer: str
-    asked: Asked
+    asked: ScoringInput
     output: str
     wanted: str
     trap: str
@@ -53,7 +53,7 @@ def _case(line: str, settings: dict[str, str]) -> Case:
     else:
         reference, output, wanted, trap = fields
         wanted = OUTCOMES[wanted]
-    asked = Asked(
+    asked = ScoringInput(
         settings.get("question", ""),
         (reference,),
         choices,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
 from tests.scorers import case_files
 
 CASES = case_files.cases()
@@ -46,5 +46,5 @@ def test_case(case: case_files.Case) -> None:
 @pytest.mark.parametrize("output", ["Answer: `", "Answer: ``", "The answer is `."])
 def test_an_empty_answer_in_ticks_has_a_span_of_its_own(output: str) -> None:
     # It ended before it began, and what it marked for a person was the sign before it.
-    first, last = SCORERS.get("literal").read(Asked("", ("a b",)), output).span or (1, 0)
+    first, last = SCORERS.get("literal").read(ScoringInput("", ("a b",)), output).span or (1, 0)
     assert first <= last

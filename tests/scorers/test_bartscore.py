@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.scorers.bartscore import bartscore, read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 def make(folder: Path) -> Path:
@@ -48,7 +48,7 @@ def test_the_score_is_the_mean_token_likelihood_of_the_best_reference(tiny: Path
     one, other = (bartscore("cat sat", reference, str(tiny)) for reference in ("dog ran", "sat"))
     assert one < 0
     assert other < 0
-    asked = Asked("", ("dog ran", "sat"), options={"model": str(tiny)})
+    asked = ScoringInput("", ("dog ran", "sat"), options={"model": str(tiny)})
     assert read(asked, "cat sat").score == pytest.approx(math.exp(max(one, other)))
     assert read(asked, " ").outcome == "abstain"
     # Longer than the model's positions: cut, not a crash.

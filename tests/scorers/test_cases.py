@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pipelines.scorers import math as math_scorer
 from pipelines.scorers import numeric
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
 from tests.scorers import cases_math, cases_numeric
 
 
@@ -30,13 +30,13 @@ def test_there_are_at_least_300_cases_each_with_its_trap() -> None:
 
 @pytest.mark.parametrize(("reference", "output", "outcome", "trap"), cases_numeric.cases())
 def test_numeric(reference: str, output: str, outcome: str, trap: str) -> None:
-    assert numeric.read(Asked("", (reference,)), output).outcome == outcome, trap
+    assert numeric.read(ScoringInput("", (reference,)), output).outcome == outcome, trap
 
 
 @pytest.mark.parametrize(("reference", "answer", "same", "trap"), cases_math.cases())
 def test_math_in_both_directions(reference: str, answer: str, same: bool, trap: str) -> None:
     for one, other in ((reference, answer), (answer, reference)):
-        reading = math_scorer.read(Asked("", (one,)), f"Hence \\boxed{{{other}}}.")
+        reading = math_scorer.read(ScoringInput("", (one,)), f"Hence \\boxed{{{other}}}.")
         assert reading.outcome == ("correct" if same else "incorrect"), trap
 
 
@@ -86,9 +86,12 @@ def test_formatting_never_changes_the_verdict_and_a_changed_value_does(
 ) -> None:
     read = scorer.read  # type: ignore[attr-defined]
     written = f"So the result follows.\nAnswer: {WAYS[way](value)}"
-    assert read(Asked("", (str(value),)), written).outcome == "correct", written
+    assert read(ScoringInput("", (str(value),)), written).outcome == "correct", written
     for wrong in {other, value + 1, -value, value * 10} - {value}:
-        assert read(Asked("", (str(wrong),)), written).outcome == "incorrect", (wrong, written)
+        assert read(ScoringInput("", (str(wrong),)), written).outcome == "incorrect", (
+            wrong,
+            written,
+        )
 
 
 @settings(deadline=None, max_examples=60)
@@ -101,9 +104,9 @@ def test_fractions_are_compared_exactly(top: int, bottom: int, step: int) -> Non
     value, near = Fraction(top, bottom), Fraction(top, bottom) + Fraction(step, 10_000)
     for one in (f"{top}/{bottom}", f"\\frac{{{top}}}{{{bottom}}}"):
         for scorer in (numeric, math_scorer):
-            asked = Asked("", (f"{value.numerator}/{value.denominator}",))
+            asked = ScoringInput("", (f"{value.numerator}/{value.denominator}",))
             assert scorer.read(asked, f"Answer: {one}").outcome == "correct"
-            changed = Asked("", (f"{near.numerator}/{near.denominator}",))
+            changed = ScoringInput("", (f"{near.numerator}/{near.denominator}",))
             assert scorer.read(changed, f"Answer: {one}").outcome == "incorrect"
 
 
@@ -111,29 +114,29 @@ def test_fractions_are_compared_exactly(top: int, bottom: int, step: int) -> Non
 @given(one=st.text(max_size=40), other=st.text(max_size=40))
 def test_any_text_is_read_without_an_exception(one: str, other: str) -> None:
     for scorer in (numeric, math_scorer):
-        assert scorer.read(Asked("", (one,)), other).outcome in (
+        assert scorer.read(ScoringInput("", (one,)), other).outcome in (
             "correct", "incorrect", "abstain", "error",
         )  # fmt: skip
 
 
 def test_a_tolerance_of_the_query_is_kept_in_both_directions() -> None:
-    asked = Asked("", ("100",), metadata={"tolerance": 0.01})
+    asked = ScoringInput("", ("100",), metadata={"tolerance": 0.01})
     assert numeric.read(asked, "Answer: 101").outcome == "correct"
     assert numeric.read(asked, "Answer: 99").outcome == "correct"
     assert numeric.read(asked, "Answer: 101.1").outcome == "incorrect"
-    absolute = Asked("", ("0",), metadata={"absolute_tolerance": 0.5})
+    absolute = ScoringInput("", ("0",), metadata={"absolute_tolerance": 0.5})
     assert numeric.read(absolute, "Answer: -0.5").outcome == "correct"
     assert numeric.read(absolute, "Answer: 0.6").outcome == "incorrect"
 
 
 def test_percent_is_forgiven_where_the_question_asks_for_one() -> None:
-    asked = Asked("What percent of a day is 7.2 minutes?", ("0.5",))
+    asked = ScoringInput("What percent of a day is 7.2 minutes?", ("0.5",))
     assert numeric.read(asked, "Answer: 0.5%").outcome == "correct"
-    assert numeric.read(Asked("How much?", ("0.5",)), "Answer: 0.5%").outcome == "incorrect"
+    assert numeric.read(ScoringInput("How much?", ("0.5",)), "Answer: 0.5%").outcome == "incorrect"
 
 
 def test_a_conflict_is_flagged_and_a_correction_is_not() -> None:
-    asked = Asked("", ("5",))
+    asked = ScoringInput("", ("5",))
     assert numeric.read(asked, "The answer is 4.\nThe answer is 5.").conflict
     assert not numeric.read(
         asked, "The answer is 4. Wait, I made a mistake.\nThe answer is 5."

@@ -17,15 +17,15 @@ import pytest
 from pipelines.errors import Unsafe
 from pipelines.isolation.jail import host
 from pipelines.scorers import code
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 PROMPT = 'from typing import List\n\ndef total(xs: List[int]) -> int:\n    """Sum of xs."""\n'
 CHECK = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n"
-HUMANEVAL = Asked(PROMPT, (CHECK,), metadata={"entry_point": "total"})
+HUMANEVAL = ScoringInput(PROMPT, (CHECK,), metadata={"entry_point": "total"})
 FENCED = "Here it is:\n\n```python\ndef total(xs):\n    return sum(xs)\n```\nIt adds."
 
 
-def outcome(asked: Asked, output: str) -> str:
+def outcome(asked: ScoringInput, output: str) -> str:
     return code.read(asked, output).outcome
 
 
@@ -61,7 +61,7 @@ def test_what_counts_as_the_program(output: str, expected: str) -> None:
 
 def test_mbpp_asserts_and_objects_of_the_program() -> None:
     tests = ("assert longest([Pair(1, 2), Pair(3, 4)]) == 2", "assert longest([]) == 0")
-    asked = Asked("Write a function.", tests, metadata={})
+    asked = ScoringInput("Write a function.", tests, metadata={})
     pair = "class Pair:\n    def __init__(self, a, b):\n        self.a = a\n"
     good = f"```python\n{pair}def longest(ps):\n    return len([p.a for p in ps])\n```"
     assert outcome(asked, good) == "correct"
@@ -69,9 +69,9 @@ def test_mbpp_asserts_and_objects_of_the_program() -> None:
 
 
 def test_a_program_may_be_asked_for_a_builtin_but_not_blind_the_comparison() -> None:
-    asked = Asked("Add.", ("assert sum(1, 2) == 3",), metadata={})
+    asked = ScoringInput("Add.", ("assert sum(1, 2) == 3",), metadata={})
     assert outcome(asked, "```python\ndef sum(a, b):\n    return a + b\n```") == "correct"
-    compared = Asked("Unique.", ("assert set(unique([1, 1])) == set([1])",), metadata={})
+    compared = ScoringInput("Unique.", ("assert set(unique([1, 1])) == set([1])",), metadata={})
     blind = "```python\ndef unique(xs):\n    return []\ndef set(xs):\n    return 0\n```"
     assert outcome(compared, blind) == "incorrect"
 
@@ -85,7 +85,7 @@ def check(candidate):
         return
     raise AssertionError
 """
-    asked = Asked(PROMPT, (test,), metadata={"entry_point": "total"})
+    asked = ScoringInput(PROMPT, (test,), metadata={"entry_point": "total"})
     assert outcome(asked, "    raise ValueError('no')\n") == "correct"
     assert outcome(asked, "    raise KeyError('no')\n") == "incorrect"
     assert outcome(asked, "    raise AssertionError\n") == "incorrect"
@@ -110,7 +110,7 @@ CASES = json.dumps([{"input": "2 3\n", "output": "5\n"}, {"input": "0 0\n", "out
     ],
 )
 def test_livecodebench_standard_input(program: str, expected: str) -> None:
-    asked = Asked("Add two numbers.", (CASES,), options={"code_cpu_s": 2})
+    asked = ScoringInput("Add two numbers.", (CASES,), options={"code_cpu_s": 2})
     assert outcome(asked, f"```python\n{program}\n```") == expected
 
 
@@ -119,14 +119,14 @@ def test_livecodebench_standard_input(program: str, expected: str) -> None:
 )
 def test_tests_that_are_not_in_form_are_an_error_of_the_question(tests: str) -> None:
     # Nobody's program is wrong by them, and they were a traceback.
-    reading = code.read(Asked("Add.", (tests,)), "```python\nprint(1)\n```")
+    reading = code.read(ScoringInput("Add.", (tests,)), "```python\nprint(1)\n```")
     assert reading.outcome == "error"
     assert "not in form" in reading.reason
 
 
 def test_livecodebench_functional() -> None:
     cases = json.dumps([{"input": "[1, 2]\n3", "output": "[1, 2, 3]"}])
-    asked = Asked("Append.", (cases,), metadata={"func_name": "join"})
+    asked = ScoringInput("Append.", (cases,), metadata={"func_name": "join"})
     good = "class Solution:\n    def join(self, xs, x):\n        return (*xs, x)\n"
     assert outcome(asked, f"```python\n{good}```") == "correct"
     assert outcome(asked, f"```python\n{good.replace('(*xs, x)', 'xs')}```") == "incorrect"
@@ -144,10 +144,12 @@ def test_it_refuses_to_run_without_isolation(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(Unsafe, match="isolation"):
         code.read(HUMANEVAL, FENCED)
     # data may not accept the risk: only the run's own options can
-    sly = Asked(PROMPT, (CHECK,), metadata={"entry_point": "total", code.OPTION: True})
+    sly = ScoringInput(PROMPT, (CHECK,), metadata={"entry_point": "total", code.OPTION: True})
     with pytest.raises(Unsafe):
         code.read(sly, FENCED)
-    bold = Asked(PROMPT, (CHECK,), metadata={"entry_point": "total"}, options={code.OPTION: True})
+    bold = ScoringInput(
+        PROMPT, (CHECK,), metadata={"entry_point": "total"}, options={code.OPTION: True}
+    )
     assert outcome(bold, FENCED) == "correct"
 
 
@@ -230,7 +232,7 @@ def _children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _outcomes(asked: list[Asked], outputs: list[str]) -> list[str]:
+def _outcomes(asked: list[ScoringInput], outputs: list[str]) -> list[str]:
     with ThreadPoolExecutor(2) as pool:
         return [reading.outcome for reading in pool.map(code.read, asked, outputs)]
 
@@ -240,7 +242,7 @@ def _outcomes(asked: list[Asked], outputs: list[str]) -> list[str]:
 def test_humaneval_solutions_pass_and_mutants_fail(data: Path, every: int) -> None:
     problems = humaneval(data)[::every]
     asked = [
-        Asked(
+        ScoringInput(
             p["prompt"],
             (p["test"],),
             metadata={"entry_point": p["entry_point"]},

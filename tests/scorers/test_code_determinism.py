@@ -10,14 +10,14 @@ import pytest
 
 from pipelines.errors import BadInput
 from pipelines.scorers import code
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 CASES = json.dumps([{"input": "2 3\n", "output": "5\n"}])
 ADD = "print(sum(map(int, input().split())))"
-STDIO = Asked("Add two numbers.", (CASES,))
+STDIO = ScoringInput("Add two numbers.", (CASES,))
 
 
-def outcome(asked: Asked, program: str) -> str:
+def outcome(asked: ScoringInput, program: str) -> str:
     return code.read(asked, f"```python\n{program}\n```").outcome
 
 
@@ -62,12 +62,12 @@ def test_hashes_and_draws_are_the_same_in_every_run() -> None:
     shown = "print(''.join(set('abcdefgh')), __import__('random').random())"
     answers = set()
     for guess in range(3):
-        asked = Asked("?", (json.dumps([{"input": "", "output": f"x{guess}"}]),))
+        asked = ScoringInput("?", (json.dumps([{"input": "", "output": f"x{guess}"}]),))
         reading = code.read(asked, f"```python\n{shown}\nraise KeyError\n```")
         assert reading.outcome == "incorrect"
     for _ in range(2):
         # prints its own output as an exception, the one channel a reason shows
-        asked = Asked("?", ("assert f() == 1",))
+        asked = ScoringInput("?", ("assert f() == 1",))
         program = (
             "def f():\n    import random\n"
             "    raise ValueError(''.join(set('abcdefgh')) + str(random.random()))"
@@ -81,10 +81,13 @@ def test_hashes_and_draws_are_the_same_in_every_run() -> None:
     [
         (STDIO, "import nowhere_to_be_found\n" + ADD),
         (STDIO, "def main():\n    import nowhere_to_be_found.part\nmain()"),
-        (Asked("?", ("assert f() == 1",)), "import nowhere_to_be_found\ndef f():\n    return 1"),
+        (
+            ScoringInput("?", ("assert f() == 1",)),
+            "import nowhere_to_be_found\ndef f():\n    return 1",
+        ),
         # imported only when called, inside a test that catches everything
         (
-            Asked(
+            ScoringInput(
                 "?",
                 ("def check(f):\n    try:\n        f()\n    except Exception:\n        pass\n",),
                 metadata={"entry_point": "f"},
@@ -93,7 +96,7 @@ def test_hashes_and_draws_are_the_same_in_every_run() -> None:
         ),
     ],
 )
-def test_a_missing_module_is_an_error_that_names_it(asked: Asked, program: str) -> None:
+def test_a_missing_module_is_an_error_that_names_it(asked: ScoringInput, program: str) -> None:
     reading = code.read(asked, f"```python\n{program}\n```")
     assert (reading.outcome, reading.reason) == ("error", "needs nowhere_to_be_found")
 
@@ -107,14 +110,14 @@ def test_a_program_that_does_without_the_missing_module_is_judged() -> None:
 def test_named_modules_are_seen_and_others_are_not() -> None:
     program = "import numpy as np\nprint(int(np.array(input().split(), int).sum()))"
     assert outcome(STDIO, program) == "error"
-    allowed = Asked("Add.", (CASES,), options={code.MODULES: ["numpy"]})
+    allowed = ScoringInput("Add.", (CASES,), options={code.MODULES: ["numpy"]})
     assert outcome(allowed, program) == "correct"
     assert outcome(allowed, "import duckdb\n" + ADD) == "error"
     written = "import numpy\nopen(numpy.__file__, 'a').write('#')\n" + ADD
     assert outcome(allowed, written) == "incorrect"
     with pytest.raises(BadInput, match="nowhere_to_be_found"):
         code.read(
-            Asked("Add.", (CASES,), options={code.MODULES: ["nowhere_to_be_found"]}),
+            ScoringInput("Add.", (CASES,), options={code.MODULES: ["nowhere_to_be_found"]}),
             f"```python\n{ADD}\n```",
         )
 
@@ -129,7 +132,7 @@ def test_a_module_below_tmp_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    allowed = Asked("Add.", (CASES,), options={code.MODULES: ["added_up"]})
+    allowed = ScoringInput("Add.", (CASES,), options={code.MODULES: ["added_up"]})
     program = "import added_up\nopen('here', 'w').close()\nprint(added_up.both(input()))"
     assert outcome(allowed, program) == "correct"
     written = "import added_up\nopen(added_up.__file__, 'a').write('#')\n" + ADD
@@ -139,29 +142,37 @@ def test_a_module_below_tmp_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_apps_layouts() -> None:
     stdio = json.dumps({"inputs": ["2 3\n", ["4", "5"]], "outputs": ["5\n", ["9"]]})
     program = "import sys\nprint(sum(map(int, sys.stdin.read().split())))"
-    assert outcome(Asked("Add.", (stdio,)), program) == "correct"
+    assert outcome(ScoringInput("Add.", (stdio,)), program) == "correct"
     called = json.dumps({"fn_name": "add", "inputs": [[2, 3], [4, 5]], "outputs": [5, [9]]})
-    assert outcome(Asked("Add.", (called,)), "def add(a, b):\n    return a + b") == "correct"
-    assert outcome(Asked("Add.", (called,)), "def add(a, b):\n    return a - b") == "incorrect"
+    assert outcome(ScoringInput("Add.", (called,)), "def add(a, b):\n    return a + b") == "correct"
+    assert (
+        outcome(ScoringInput("Add.", (called,)), "def add(a, b):\n    return a - b") == "incorrect"
+    )
     method = "class Solution:\n    def add(self, a, b):\n        return a + b"
-    assert outcome(Asked("Add.", (called,)), method) == "correct"
+    assert outcome(ScoringInput("Add.", (called,)), method) == "correct"
 
 
 def test_tolerance_and_order_count_only_where_the_task_says_so() -> None:
     third = json.dumps([{"input": "", "output": "0.333333\n1\n"}])
     program = "print(1 / 3)\nprint(1)"
-    assert outcome(Asked("?", (third,)), program) == "incorrect"
+    assert outcome(ScoringInput("?", (third,)), program) == "incorrect"
     loose = {"float_tolerance": 1e-5}
-    assert outcome(Asked("?", (third,), metadata=loose), program) == "correct"
-    assert outcome(Asked("?", (third,), metadata=loose), "print(0.334)\nprint(1)") == "incorrect"
+    assert outcome(ScoringInput("?", (third,), metadata=loose), program) == "correct"
+    assert (
+        outcome(ScoringInput("?", (third,), metadata=loose), "print(0.334)\nprint(1)")
+        == "incorrect"
+    )
     turned = "print(1)\nprint(0.333333)"
-    assert outcome(Asked("?", (third,)), turned) == "incorrect"
-    assert outcome(Asked("?", (third,), metadata={"any_order": True}), turned) == "correct"
+    assert outcome(ScoringInput("?", (third,)), turned) == "incorrect"
+    assert outcome(ScoringInput("?", (third,), metadata={"any_order": True}), turned) == "correct"
     listed = json.dumps([{"input": "3", "output": "[[0, 1], [1, 2]]"}])
     pairs = "def pairs(n):\n    return [(1, 2), (0, 1)]"
     named = {"func_name": "pairs"}
-    assert outcome(Asked("?", (listed,), metadata=named), pairs) == "incorrect"
-    assert outcome(Asked("?", (listed,), metadata=named | {"any_order": True}), pairs) == "correct"
+    assert outcome(ScoringInput("?", (listed,), metadata=named), pairs) == "incorrect"
+    assert (
+        outcome(ScoringInput("?", (listed,), metadata=named | {"any_order": True}), pairs)
+        == "correct"
+    )
 
 
 @pytest.mark.slow

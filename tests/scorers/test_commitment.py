@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.answers.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.answers.marks import Committed, committed
+from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
+from pipelines.scorers.extraction.marks import Committed, committed
 
 
 def settled(text: str) -> tuple[str, bool]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers.forms import exact, symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import exact, symbolic
+from pipelines.scorers.scorer import ScoringInput
 
 EQUAL = [
     (r"\sqrt{8}", r"2\sqrt{2}"),
@@ -89,5 +89,5 @@ def test_plain_answers_do_not_start_the_worker() -> None:
     symbolic.close()
     read = SCORERS.get("math").read
     for reference, answer in [(r"\frac{\sqrt{3}}{3}", r"\frac{1}{\sqrt3}"), ("30p", "30q")]:
-        read(Asked("", (reference,)), f"\\boxed{{{answer}}}")
+        read(ScoringInput("", (reference,)), f"\\boxed{{{answer}}}")
     assert symbolic._worker.process is None

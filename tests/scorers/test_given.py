@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.scorers.given import carried, read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,6 @@ def test_carries_the_score(score: float | None, outcome: str) -> None:
 
 
 def test_reads_metadata_before_the_output() -> None:
-    assert read(Asked("", (), metadata={"given_score": 0.9}), "0.1").score == 0.9
-    assert read(Asked("", ()), "0.25").score == 0.25
-    assert read(Asked("", ()), "no score").outcome == "abstain"
+    assert read(ScoringInput("", (), metadata={"given_score": 0.9}), "0.1").score == 0.9
+    assert read(ScoringInput("", ()), "0.25").score == 0.25
+    assert read(ScoringInput("", ()), "no score").outcome == "abstain"

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 from tests.scorers import adversarial
 
 #: Scorers that do not read a long text once, and what bounds them instead.
@@ -24,11 +24,11 @@ REFERENCES = ("18", "A", "true", "neutral", "1")
 CHOICES = ("Rome", "Paris, the city", "New York")
 
 
-def _asked(name: str) -> Asked:
+def _asked(name: str) -> ScoringInput:
     scorer = SCORERS.get(name)
     for reference in REFERENCES:
         for choices in ((), CHOICES):
-            asked = Asked("what percent?", (reference,), choices)
+            asked = ScoringInput("what percent?", (reference,), choices)
             if scorer.read(asked, "x").outcome != "error" and bool(choices) == scorer.lettered:
                 return asked
     raise LookupError(f"{name} takes none of {REFERENCES}: add one that it takes to REFERENCES")
@@ -65,7 +65,7 @@ def test_who_is_measured_apart_is_a_scorer() -> None:
 def test_whole_texts_of_ten_thousand_words(name: str) -> None:
     read = SCORERS.get(name).read
     text = "the cat sat on a mat while many dogs ran " * 1_000
-    read(Asked("", ("warm up",)), "warm up")  # WordNet is loaded once
+    read(ScoringInput("", ("warm up",)), "warm up")  # WordNet is loaded once
     began = time.process_time()
-    assert read(Asked("", (text,)), text).outcome == "correct"
+    assert read(ScoringInput("", (text,)), text).outcome == "correct"
     assert time.process_time() - began < 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.scorers.literal import read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from pipelines.scorers.scorer import Asked
     ],
 )
 def test_the_literal_is_found_and_its_span_is_its_own(output: str, how: str, start: int) -> None:
-    reading = read(Asked("", ("[1, 2]",)), output)
+    reading = read(ScoringInput("", ("[1, 2]",)), output)
     assert reading.reason == f"{how}: list [1, 2]"
     assert reading.span == (start, start + 6)
     assert output[slice(*reading.span)] == "[1, 2]"
@@ -43,11 +43,11 @@ def test_the_literal_is_found_and_its_span_is_its_own(output: str, how: str, sta
     ],
 )
 def test_prose_and_tracebacks_give_no_literal(output: str) -> None:
-    assert read(Asked("", ("[1, 2]",)), output).outcome == "abstain"
+    assert read(ScoringInput("", ("[1, 2]",)), output).outcome == "abstain"
 
 
 def test_a_printed_text_is_compared_as_it_stands() -> None:
-    asked = Asked("", ("a b\n  c",))  # no literal: what a program printed
+    asked = ScoringInput("", ("a b\n  c",))  # no literal: what a program printed
     assert read(asked, "```\na b \n  c\n```").outcome == "correct"  # space at the line ends
     assert read(asked, "```\na b\nc\n```").outcome == "incorrect"
     assert read(asked, "a b\n  c").reason.startswith("whole output: text")

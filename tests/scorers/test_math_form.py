@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.answers.forms.math_form import Form, form_of
-from pipelines.scorers.answers.said import said
+from pipelines.scorers.comparison.math_form import Form, form_of
+from pipelines.scorers.extraction.math_statement import stated_value
 
 
 def written(form: Form) -> str:
@@ -115,4 +115,4 @@ def test_an_interval_keeps_the_relation_it_was_read_from_and_deep_brackets_are_l
     ],
 )
 def test_what_a_sentence_states(sentence: str, answer: str) -> None:
-    assert said(sentence) == answer
+    assert stated_value(sentence) == answer

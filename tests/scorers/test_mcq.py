@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipelines.scorers.mcq import read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 CITIES = ("Rome", "Paris", "New York", "York", "none of these")
-ASKED = Asked("Capital of France?", ("B",), CITIES)
+ASKED = ScoringInput("Capital of France?", ("B",), CITIES)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_several_options_in_one_breath_are_contested_and_none_is_extracted() -> 
     assert (reading.outcome, reading.extracted, reading.conflict) == ("incorrect", None, True)
     assert "names several options, AB" in reading.reason
     assert reading.span is not None
-    both = read(Asked("Which?", ("A", "B"), CITIES), "The answers are A and B.")
+    both = read(ScoringInput("Which?", ("A", "B"), CITIES), "The answers are A and B.")
     assert (both.outcome, both.extracted, both.conflict) == ("correct", "AB", False)

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
 from tests.scorers.rewrites import (
     LITERAL_CHANGED,
     LITERAL_KEPT,
@@ -73,7 +73,7 @@ def _check(
     counts: dict[bool, list[int]] = defaultdict(list)
     for at, reference in enumerate(references):
         other = references[(at + 1) % len(references)]
-        asked = Asked("", (reference,), choices(reference))
+        asked = ScoringInput("", (reference,), choices(reference))
         if read(asked, f"Answer: {other}").outcome == "correct":
             continue  # another spelling of the same value
         for kept, rewrites in zip((True, False), ways(reference), strict=True):
@@ -212,7 +212,7 @@ def test_options(data: Path, size: int) -> None:
     kept: list[bool] = []
     accepted: list[str] = []
     for row in random.Random(15).sample(rows, size):
-        asked = Asked(row["question"], (row["answer"],), tuple(row["options"]))
+        asked = ScoringInput(row["question"], (row["answer"],), tuple(row["options"]))
         right = row["answer"]
         wrong = "ABCDEFGHIJ"[("ABCDEFGHIJ".index(right) + 1) % len(row["options"])]
         contents = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.scorers.numeric import read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ from pipelines.scorers.scorer import Asked
     ],
 )
 def test_reads_the_number(reference: str, output: str, outcome: str) -> None:
-    assert read(Asked("", (reference,)), output).outcome == outcome
+    assert read(ScoringInput("", (reference,)), output).outcome == outcome

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.answers.option_marks import commitments, spelled_out
-from pipelines.scorers.answers.option_text import matching
-from pipelines.scorers.answers.plain_option import plainly
+from pipelines.scorers.extraction.option_marks import commitments, spelled_out
+from pipelines.scorers.extraction.option_text import matching
+from pipelines.scorers.extraction.plain_option import plainly
 from pipelines.scorers.mcq import read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OPTIONS = (("A", "rome"), ("B", "eternal city of paris"), ("C", "new york"), ("D", "york"))
@@ -41,17 +41,17 @@ def test_a_list_is_one_answer_from_its_first_letter_on() -> None:
 
 
 def test_a_reference_that_is_no_option_is_an_error() -> None:
-    assert read(Asked("", ("Q9",), ("x", "y")), "B").outcome == "error"
+    assert read(ScoringInput("", ("Q9",), ("x", "y")), "B").outcome == "error"
 
 
 def test_an_answer_at_the_beginning_of_a_long_text_is_read() -> None:
     # Only of texts beyond `MOST_READ` the middle is left out.
     text = "The answer is (B). " + "word " * 30_000
-    assert read(Asked("", ("B",), ("x", "y")), text).outcome == "correct"
+    assert read(ScoringInput("", ("B",), ("x", "y")), text).outcome == "correct"
 
 
 def test_an_output_that_is_an_option_and_a_remark_on_it() -> None:
-    reading = read(Asked("", ("B",), ("x", "y")), "(B) the biggest one")
+    reading = read(ScoringInput("", ("B",), ("x", "y")), "(B) the biggest one")
     assert (reading.extracted, reading.span) == ("B", (1, 2))
 
 

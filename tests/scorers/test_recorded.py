@@ -11,8 +11,8 @@ import pytest
 
 from pipelines.scorers import math as math_scorer
 from pipelines.scorers import mcq, numeric
-from pipelines.scorers.answers.forms import symbolic
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
 
 
 def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
 def test_gsm8k_agrees_with_upstream_on_99_3_percent(data: Path) -> None:
     folder = data / "zeroeval_gsm"
     asked = {
-        row["query_id"]: Asked(row["question"], (row["gold_answer"],))
+        row["query_id"]: ScoringInput(row["question"], (row["gold_answer"],))
         for row in _rows(folder / "queries.parquet")
     }
     upstream = {
@@ -62,7 +62,9 @@ def test_example_model_solutions_agree_everywhere(data: Path) -> None:
         (row["row"], row["model"])
         for row in rows
         if (
-            numeric.read(Asked(row["question"], (row["ground_truth"],)), row["solution"]).outcome
+            numeric.read(
+                ScoringInput(row["question"], (row["ground_truth"],)), row["solution"]
+            ).outcome
             == "correct"
         )
         != row["is_correct"]
@@ -78,7 +80,9 @@ def test_math_samples_agree_but_for_upstreams_own_error(data: Path) -> None:
     differing = []
     for row in rows:
         query = queries[row["query_id"]]
-        reading = math_scorer.read(Asked(query["question"], (query["answer"],)), row["output"])
+        reading = math_scorer.read(
+            ScoringInput(query["question"], (query["answer"],)), row["output"]
+        )
         if (reading.outcome == "correct") != row["correct"]:
             differing.append((query["answer"], row["pred"], reading.outcome))
     symbolic.close()
@@ -96,7 +100,7 @@ def test_routellm_gsm8k_labels_that_upstream_got_wrong(data: Path) -> None:
     stored: Counter[str] = Counter()
     wrongly_rejected = 0
     for row in _rows(data / "routellm" / "gsm8k.parquet"):
-        asked = Asked(row["prompt"], (gold[row["row"]],))
+        asked = ScoringInput(row["prompt"], (gold[row["row"]],))
         correct = numeric.read(asked, row["response"]).outcome == "correct"
         right[row["model"]] += correct
         stored[row["model"]] += row["correct"]
@@ -111,7 +115,7 @@ def test_routellm_gsm8k_labels_that_upstream_got_wrong(data: Path) -> None:
 def _mmlu_pro(data: Path, models: set[str] | None = None) -> dict[str, Counter[str]]:
     folder = data / "mmlu_pro"
     questions = {
-        row["question_id"]: Asked(row["question"], (row["answer"],), tuple(row["options"]))
+        row["question_id"]: ScoringInput(row["question"], (row["answer"],), tuple(row["options"]))
         for row in _rows(folder / "queries.parquet")
     }
     counts: dict[str, Counter[str]] = {}

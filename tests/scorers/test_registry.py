@@ -10,7 +10,7 @@ import pytest
 import pipelines.scorers
 from pipelines.scorers import SCORERS
 from pipelines.scorers.bartscore import THRESHOLD
-from pipelines.scorers.scorer import Asked, Scorer
+from pipelines.scorers.scorer import Scorer, ScoringInput
 from schemas import QUERIES
 from schemas.recipe.described import json_schema
 
@@ -64,7 +64,7 @@ def test_a_graded_scorer_states_the_threshold_that_its_outcome_follows(name: str
     scorer, seen = SCORERS.get(name), 0
     for reference, answers in SAID.items():
         for answer in answers:
-            asked = Asked("Which?", (reference,), ("one", "two"), {"given_score": 0.4})
+            asked = ScoringInput("Which?", (reference,), ("one", "two"), {"given_score": 0.4})
             reading = scorer.read(asked, f"Answer: {answer}")
             if reading.score is None:
                 continue
@@ -99,7 +99,7 @@ def test_a_graded_scorer_states_the_threshold_that_its_outcome_follows(name: str
 def test_several_references_are_alternatives(
     scorer: str, references: tuple[str, ...], said: str
 ) -> None:
-    asked = Asked("Which?", references, ("one", "two") if scorer == "mcq" else ())
+    asked = ScoringInput("Which?", references, ("one", "two") if scorer == "mcq" else ())
     assert SCORERS.get(scorer).read(asked, said).outcome == "correct"
 
 

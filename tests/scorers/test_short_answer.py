@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pipelines.scorers import em, rouge_l
-from pipelines.scorers.answers.short_answer import whole_answer
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.extraction.short_answer import whole_answer
+from pipelines.scorers.scorer import ScoringInput
 
 
 def test_to_answer_nothing_is_right_where_the_source_means_it() -> None:
-    asked = Asked("", ("",), metadata={"empty_reference": True})
+    asked = ScoringInput("", ("",), metadata={"empty_reference": True})
     reading = em.read(asked, " \n")
     assert (reading.outcome, reading.score, reading.span) == ("correct", 1.0, (0, 0))
 
 
 def test_two_marked_answers_contradict_each_other_unless_they_are_one() -> None:
-    asked = Asked("", ("Paris",))
+    asked = ScoringInput("", ("Paris",))
     twice = em.read(asked, "Answer: Lyon\nAnswer: Paris")
     assert (twice.outcome, twice.conflict) == ("correct", True)
     assert "several answers" in twice.reason
@@ -24,11 +24,11 @@ def test_two_marked_answers_contradict_each_other_unless_they_are_one() -> None:
 def test_a_long_text_is_not_its_statement() -> None:
     # `f1` would compare "a small dog"; a summary is the whole of it.
     text = "the answer is a small dog ran home"
-    assert rouge_l.read(Asked("", (text,)), text).score == 1.0
+    assert rouge_l.read(ScoringInput("", (text,)), text).score == 1.0
 
 
 def test_of_an_empty_text_nothing_is_compared() -> None:
-    assert rouge_l.read(Asked("", ("a dog",)), " \n").outcome == "abstain"
+    assert rouge_l.read(ScoringInput("", ("a dog",)), " \n").outcome == "abstain"
     assert whole_answer("") is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 from pipelines.scorers.superglue import CLASSES, task_metrics
 
 
@@ -31,7 +31,7 @@ from pipelines.scorers.superglue import CLASSES, task_metrics
 def test_reads_the_class(task: str, reference: str, output: str, outcome: str) -> None:
     choices = ("It rained", "The tree fell") if task == "copa" else ()
     scorer = SCORERS.get(f"superglue_{task}")
-    assert scorer.read(Asked("", (reference,), choices), output).outcome == outcome
+    assert scorer.read(ScoringInput("", (reference,), choices), output).outcome == outcome
 
 
 def test_every_task_has_a_scorer() -> None:
@@ -40,7 +40,7 @@ def test_every_task_has_a_scorer() -> None:
 
 
 def test_record_scores_f1_and_is_correct_on_exact_match_only() -> None:
-    asked = Asked("", ("Barack Obama", "Obama"))
+    asked = ScoringInput("", ("Barack Obama", "Obama"))
     scorer = SCORERS.get("superglue_record")
     assert scorer.read(asked, "Answer: Obama").outcome == "correct"
     partly = scorer.read(asked, "Answer: President Obama")

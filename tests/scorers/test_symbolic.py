@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.scorers.answers.forms import symbolic
+from pipelines.scorers.comparison import symbolic
 from pipelines.scorers.math import read
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_too_long_is_an_error_not_a_verdict(monkeypatch: pytest.MonkeyPatch) -> 
         raise symbolic.TookTooLong
 
     monkeypatch.setattr(symbolic, "same", endless)
-    reading = read(Asked("", (r"\sin x+1",)), r"\boxed{1+\sin x+y}")
+    reading = read(ScoringInput("", (r"\sin x+1",)), r"\boxed{1+\sin x+y}")
     assert reading.outcome == "error"
     assert reading.score is None
 
@@ -98,20 +98,20 @@ def test_what_cannot_be_read_is_not_equal() -> None:
 
 def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipelines.scorers import math
-    from pipelines.scorers.answers.forms import symbolic
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.comparison import symbolic
+    from pipelines.scorers.scorer import ScoringInput
 
     same = math.same_answer
 
-    def slow(one: str, other: str, asked: Asked) -> bool:
+    def slow(one: str, other: str, asked: ScoringInput) -> bool:
         if one == "2^x" or other == "2^x":
             raise symbolic.TookTooLong
         return same(one, other, asked)
 
     monkeypatch.setattr(math, "same_answer", slow)
-    reading = math.read(Asked("", ("5",)), r"\boxed{2^x} and then \boxed{5}")
+    reading = math.read(ScoringInput("", ("5",)), r"\boxed{2^x} and then \boxed{5}")
     assert (reading.outcome, reading.extracted) == ("correct", "5")
-    only = math.read(Asked("", ("2^x",)), r"\boxed{5}")
+    only = math.read(ScoringInput("", ("2^x",)), r"\boxed{5}")
     assert (only.outcome, "took more than" in only.reason) == ("error", True)
 
 
@@ -120,15 +120,15 @@ def test_sentences_are_not_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbolic, "same", lambda *pair: asked.append(pair))
     for said in ("160x", "S = 4W - 13(since Stan has caught 13 less than 4 times as many)"):
         wordy = "This cannot be solved without knowing x(0)"
-        assert read(Asked("", (said,)), f"\\boxed{{{wordy}}}").outcome == "incorrect"
+        assert read(ScoringInput("", (said,)), f"\\boxed{{{wordy}}}").outcome == "incorrect"
     assert not asked
     # one word, a function and a unit in \text are none
     for said in (r"\sin x \cos x", r"\sin x \text{ square feet}", "2x shells"):
-        read(Asked("", ("x+1",)), f"\\boxed{{{said}}}")
+        read(ScoringInput("", ("x+1",)), f"\\boxed{{{said}}}")
     assert len(asked) == 3
 
 
 def test_an_escaped_inch_mark_ends_no_number() -> None:
-    reading = read(Asked("How tall was she?", ("67",)), '{"answer": "67\\""}')
+    reading = read(ScoringInput("How tall was she?", ("67",)), '{"answer": "67\\""}')
     assert reading.outcome == "correct"
-    assert read(Asked("How tall?", ("66",)), '{"answer": "67\\""}').outcome == "incorrect"
+    assert read(ScoringInput("How tall?", ("66",)), '{"answer": "67\\""}').outcome == "incorrect"

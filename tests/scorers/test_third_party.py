@@ -93,7 +93,7 @@ yard = Path({str(yard)!r})
 labels = pq.read_table(next(yard.glob("stages/label/*/labels.parquet"))).to_pylist()
 prompts = pq.read_table(next(yard.glob("stages/ingest/*/queries.parquet")))["prompt"].to_pylist()
 from flows.tasks.entailment import scorer_equivalence
-from pipelines.label.ruling import escalates_on
+from pipelines.label.policies import escalates_on
 from pipelines.equivalence_types import Pair
 backend = scorer_equivalence()
 print(json.dumps({{

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from pipelines.scorers.answers.numbers.quantity import plain, scan
-from pipelines.scorers.answers.numbers.units import measured
+from pipelines.scorers.comparison.quantity import plain, scan
+from pipelines.scorers.comparison.units import measured
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pipelines.calls.reply import Fault, Reply, from_status, read_json, reply_from
+from pipelines.calls.reply import CallFault, ModelReply, from_status, read_json, reply_from
 from pipelines.calls.wire.secret import Secret
 
 #: Characters of a server's words that are kept.
@@ -23,7 +23,7 @@ def cleaned(secret: Secret) -> Iterator[None]:
     """Faults that leave this block say nothing secret, and not too much."""
     try:
         yield
-    except Fault as fault:
+    except CallFault as fault:
         # Hidden before it is cut: half a key is a key to whoever guesses the rest.
         fault.message = secret.hide(fault.message)[:MOST_CHARACTERS]
         fault.kind = secret.hide(fault.kind)[:60]
@@ -43,7 +43,7 @@ def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
         return secret.clean(read_json(body))
 
 
-def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) -> Reply:
+def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) -> ModelReply:
     """A completion from its decoded object.
 
     Args:
@@ -57,12 +57,12 @@ def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) 
         return secret.clean(reply_from(secret.clean(dict(data)), tools=tools))
 
 
-def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> Fault:
+def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> CallFault:
     """The fault that an HTTP status and its body mean."""
     message, code = _said(body)
     fault = from_status(status, message or f"HTTP {status}", code_name=code, retry_after=wait)
     if 300 <= status < 400:
-        fault = Fault(
+        fault = CallFault(
             "redirect",
             "the server sends elsewhere, and questions and keys go to no other host; "
             "write the address that answers as 'base_url'",
@@ -74,7 +74,7 @@ def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> 
     try:
         with cleaned(secret):
             raise fault
-    except Fault as clean:
+    except CallFault as clean:
         return clean
 
 

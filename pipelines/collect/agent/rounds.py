@@ -15,22 +15,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.ask import RunEnd, ask
-from pipelines.calls.budget import Purse
-from pipelines.calls.known import Known, notes
-from pipelines.calls.lane import Lane
+from pipelines.calls.budget import BudgetLedger
+from pipelines.calls.known_answers import KnownAnswers, notes
+from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
-from pipelines.calls.request import Message, Request, Settings
-from pipelines.calls.wire.body import Patience
-from pipelines.collect.agent import words
+from pipelines.calls.request import Message, Request, RequestSettings
+from pipelines.calls.runner import RunResult, run_requests
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from pipelines.collect.agent import replies as words
 from pipelines.collect.agent.search import Corpus
 from pipelines.collect.agent.trajectory import Trajectory
-from pipelines.collect.asked import Asked
 from pipelines.collect.bounds import check_model
 from pipelines.collect.missing import settles, unanswered
+from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.collect.settings import provider_of, settings_of
-from pipelines.ledger.ledger import Ledger, Settled
+from pipelines.ledger.ledger import Ledger, SettledKey
 from schemas.recipe.agent import Agent
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool
@@ -39,7 +39,7 @@ PURPOSE = "agent"
 
 
 @dataclass(frozen=True)
-class Walked:
+class AgentRun:
     """Where the trajectories stand.
 
     Attributes:
@@ -64,7 +64,7 @@ def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Tra
     for member in pool.models:
         # A relay's question is put in the words of the model that begins.
         first = member if member.relay is None else whole[member.relay.first]
-        asked = Asked(queries, first, collect)
+        asked = ModelPrompts(queries, first, collect)
         told = {"role": "system", "content": words.system(agent, asked.system)}
         samples = member.samples or asked.samples
         for row, query_id in enumerate(ids):
@@ -83,7 +83,7 @@ def walk(
     benchmark: str = "",
     send: bool = True,
     on_progress: OnProgress | None = None,
-) -> Walked:
+) -> AgentRun:
     """Ask every trajectory to its end, as far as answers can be had.
 
     Args:
@@ -107,7 +107,7 @@ async def _walk(
     benchmark: str,
     send: bool,
     on_progress: OnProgress | None,
-) -> Walked:
+) -> AgentRun:
     agent = collect.agent
     assert agent is not None
     asker = _Asker(pool, collect, agent, ledger, benchmark, on_progress)
@@ -123,7 +123,7 @@ async def _walk(
         for model_id, group in _by_actor(waiting).items():
             missing[model_id] += asker.take(model_id, group, corpus)
     left = {name: count for name, count in missing.items() if count}
-    return Walked(every, left, tuple(sorted(asker.stopped)), asker.out_of_budget)
+    return AgentRun(every, left, tuple(sorted(asker.stopped)), asker.out_of_budget)
 
 
 def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
@@ -154,15 +154,15 @@ class _Asker:
         self._run = uuid.uuid4().hex[:12]
         kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
         budgeted = {one.settings_hash for one in kinds}
-        self._purse = Purse(collect.budget, ledger, benchmark, settings=budgeted)
+        self._purse = BudgetLedger(collect.budget, ledger, benchmark, settings=budgeted)
         ledger.remember(notes(ledger, kinds, benchmark) | _of_models(self._models))
-        self._asked: dict[str, tuple[Settings, Known, list[list[Message]]]] = {}
+        self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
         self._open: dict[str, list[Request]] = {}
         self._after = 0
         self.stopped: set[str] = set()
         self.out_of_budget = False
 
-    def _settings(self, model_id: str, *, last: bool) -> Settings:
+    def _settings(self, model_id: str, *, last: bool) -> RequestSettings:
         model, provider = self._models[model_id], self._providers[model_id]
         plain = settings_of(model, provider, self._collect)
         if self._agent.calls == "text":
@@ -175,7 +175,7 @@ class _Asker:
     def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
         """Note what the next steps of these trajectories ask, and what of it is missing."""
         settings = self._settings(model_id, last=last)
-        known = Known(self._ledger, settings, self._benchmark)
+        known = KnownAnswers(self._ledger, settings, self._benchmark)
         asked = [one.messages for one in group]
         self._after = self._ledger.position() if not self._open else self._after
         settled = known.settled(asked)
@@ -201,7 +201,7 @@ class _Asker:
             return
         collect = self._collect
         wire = collect.wire
-        end: RunEnd = await ask(
+        end: RunResult = await run_requests(
             lanes,
             self._ledger,
             after=self._after,
@@ -209,16 +209,16 @@ class _Asker:
             purpose=PURPOSE,
             retry=collect.retry,
             purse=self._purse,
-            patience=Patience(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
+            patience=Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
             on_progress=self._on_progress,
         )
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
 
-    def _lane(self, model_id: str, requests: Sequence[Request]) -> Lane:
+    def _lane(self, model_id: str, requests: Sequence[Request]) -> ModelQueue:
         model = self._models[model_id]
-        return Lane(
+        return ModelQueue(
             model_id=model_id,
             provider=self._providers[model_id],
             requests=iter(requests),
@@ -237,7 +237,7 @@ class _Asker:
         still: set[tuple[str, int]] = set()
         for one in group:
             key = (settings.request_hash(one.messages), one.sample)
-            row: Settled | None = settled.get(key)
+            row: SettledKey | None = settled.get(key)
             if row is None or key not in answered or not settles(row, self._collect):
                 still.add(key)
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.calls.pricing import Price
-from pipelines.collect.agent.trajectory import Step, Trajectory
+from pipelines.collect.agent.trajectory import Trajectory, TrajectoryStep
 from pipelines.collect.responses import cost_by_price
 from pipelines.ledger.attempt import Attempt
 from schemas import RESPONSES, STEPS
@@ -76,7 +76,7 @@ def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
     }
 
 
-def _outcome(one: Trajectory, last: Step) -> tuple[str, str | None]:
+def _outcome(one: Trajectory, last: TrajectoryStep) -> tuple[str, str | None]:
     """Status and text of the whole: its last step's, unless that still wanted to search."""
     if one.unanswered:
         return "unanswered", None
@@ -88,7 +88,7 @@ def _outcome(one: Trajectory, last: Step) -> tuple[str, str | None]:
     return "ok", last.said.text
 
 
-def _step(one: Trajectory, number: int, step: Step, price: Price) -> dict[str, Any]:
+def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> dict[str, Any]:
     attempt, said = step.attempt, step.said
     status = "unanswered" if one.unanswered and step is one.steps[-1] else attempt.status
     searched = bool(step.found)

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.collect.agent.replies import AgentReply, after, read
 from pipelines.collect.agent.search import Corpus
-from pipelines.collect.agent.words import Said, after, read
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Answered
+from pipelines.ledger.ledger import AnsweredKey
 from schemas.recipe.agent import Agent
 from schemas.recipe.pool import Model
 
 
 @dataclass(frozen=True)
-class Step:
+class TrajectoryStep:
     """One call: who was asked, what it said and what the search then found."""
 
     model_id: str
     attempt: Attempt
     attempts: int
-    said: Said
+    said: AgentReply
     found: tuple[str, ...] = ()
 
 
@@ -39,7 +39,7 @@ class Trajectory:
     member: Model
     sample: int
     messages: list[Mapping[str, Any]]
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TrajectoryStep] = field(default_factory=list)
     ended: bool = False
     unanswered: bool = False
 
@@ -51,16 +51,16 @@ class Trajectory:
             return self.member.model_id
         return relay.first if len(self.steps) < relay.steps else relay.then
 
-    def take(self, answered: Answered, agent: Agent, corpus: Corpus, *, given_up: bool) -> None:
+    def take(self, answered: AnsweredKey, agent: Agent, corpus: Corpus, *, given_up: bool) -> None:
         """Go on with what stands for the step that was asked.
 
         Args:
             given_up: It was billed so often without an answer that it is asked no more.
         """
         attempt, number = answered.attempt, len(self.steps)
-        said = read(attempt, agent) if attempt.status == "ok" else Said(attempt.text)
+        said = read(attempt, agent) if attempt.status == "ok" else AgentReply(attempt.text)
         if not said.queries or number + 1 >= agent.steps:
-            self.steps.append(Step(self.actor, attempt, answered.attempts, said))
+            self.steps.append(TrajectoryStep(self.actor, attempt, answered.attempts, said))
             self.ended, self.unanswered = True, given_up
             return
         found = tuple(
@@ -68,7 +68,7 @@ class Trajectory:
             for query, fault in zip(said.queries, said.faults, strict=True)
         )
         actor = self.actor
-        self.steps.append(Step(actor, attempt, answered.attempts, said, found))
+        self.steps.append(TrajectoryStep(actor, attempt, answered.attempts, said, found))
         self.messages = [
             *self.messages,
             *after(said, found, number, agent, last=number + 2 == agent.steps),

@@ -71,14 +71,14 @@ def _tried(
     name: str, rows: list[dict[str, Any]], asked: dict[str, dict[str, Any]]
 ) -> ScorerAgreement:
     from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import Asked
+    from pipelines.scorers.scorer import ScoringInput
 
     read = SCORERS.get(name).read
     agrees = 0
     for row in rows:
         one = asked[row["query"]]
         reading = read(
-            Asked(one["question"], tuple(one["references"]), tuple(one["choices"] or ())),
+            ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ())),
             row["text"],
         )
         agrees += (reading.outcome == "correct") == (row["score"] >= 0.5)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 _CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 _MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
@@ -92,7 +92,9 @@ def _tried(
     rows = [i for i, texts in enumerate(references) if any(t.strip() for t in texts)][:TRIED]
     right = wrong = 0
     for place, i in enumerate(rows):
-        asked = Asked(questions[i], tuple(references[i]), tuple(choices[i] if choices else ()))
+        asked = ScoringInput(
+            questions[i], tuple(references[i]), tuple(choices[i] if choices else ())
+        )
         right += scorer.read(asked, _said(name, references[i][0])).outcome == "correct"
         other = references[rows[(place + 1) % len(rows)]]
         differs = not {t.casefold().strip() for t in other} & {

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pipelines.errors import BadInput
 from pipelines.label.verdict_matrix import newest
-from pipelines.label.verdicts import file, verdict
+from pipelines.label.verdicts import verdict, verdict_table
 from schemas.untrusted_text import spreadsheet
 
 #: What a person may write; `cannot_tell` files an abstention.
@@ -297,4 +297,4 @@ def decisions(
             )
         reason = note or f"decided by {by}"
         filed[key] = verdict(key, f"human:{by}", at, DECISIONS[said], reason=reason, cost_usd=0.0)
-    return file(filed.values())
+    return verdict_table(filed.values())

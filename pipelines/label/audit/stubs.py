@@ -34,7 +34,7 @@ _HANGS = re.compile(
 )
 
 
-class Found(NamedTuple):
+class StubMatch(NamedTuple):
     """A finding before it has a place in the report."""
 
     kind: str
@@ -71,7 +71,7 @@ def is_answer(text: str) -> bool:
 
 def look(
     connection: Any, *, least: int = 3, share: float = 0.01, constant: int = 20
-) -> tuple[dict[str, pa.Table], list[Found]]:
+) -> tuple[dict[str, pa.Table], list[StubMatch]]:
     """Findings about stored texts; the connection holds queries, verdicts, labels and texts.
 
     Args:
@@ -149,7 +149,7 @@ _CONSTANT = """
 """
 
 
-def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[Found]:
+def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[StubMatch]:
     found = []
     examples: dict[str, list[str]] = {}
     for row in tables["stubs"].to_pylist():
@@ -165,7 +165,7 @@ def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[Fou
             f"{', '.join(examples[row['model_id']][:3])}: accuracy {row['accuracy']:.1%} "
             f"as stored, {after} over readable answers"
         )
-        found.append(Found("stub_answers", row["model_id"], says))
+        found.append(StubMatch("stub_answers", row["model_id"], says))
     for row in tables["constant_texts"].to_pylist():
         says = (
             f"{row['text'][:60]!r} answers {row['answers']:,} questions with "
@@ -173,7 +173,7 @@ def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[Fou
             "of them marked right"
         )
         kind = "stub_constant_text" if row["stub"] else "constant_text"
-        found.append(Found(kind, row["model_id"], says))
+        found.append(StubMatch(kind, row["model_id"], says))
     for row in tables["both_ways"].to_pylist():
         says = (
             f"{row['text'][:60]!r} is marked right {row['marked_right']:,} times of "
@@ -183,5 +183,5 @@ def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[Fou
         kind = "duplicate_row_contradicts" if row["queries"] > 1 else "same_text_scored_both_ways"
         if is_stub(row["text"]):
             kind = f"stub_{kind}"
-        found.append(Found(kind, row["query_id"], says))
+        found.append(StubMatch(kind, row["query_id"], says))
     return found

@@ -37,7 +37,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
     before = asked(tree)
-    court, jail = tree / "pipelines/label/court.py", tree / "pipelines/metering/audit.py"
+    court, jail = tree / "pipelines/label/aggregate.py", tree / "pipelines/metering/audit.py"
     court.write_text('"""Another first line."""\n# A comment.\n\n\n' + _without_docstring(court))
     jail.write_text(jail.read_text() + "\nX = 1\n")
     # Reworded and out of reach: the same. A figure further down the imports: another.
@@ -58,7 +58,7 @@ def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
 
     # The jail's programs are read as files and started; no import shows them.
     assert "pipelines.isolation.jail.host" in reach(frozenset({"pipelines.scorers.code"}))
-    assert "pipelines.scorers.answers.forms.symbolic_worker" in reach(
+    assert "pipelines.scorers.comparison.symbolic_worker" in reach(
         frozenset({"pipelines.scorers.math"})
     )
     assert module_hash("pipelines.isolation.jail.host")

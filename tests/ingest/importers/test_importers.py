@@ -23,7 +23,7 @@ from pipelines.ingest.guessing.agreement import ScorerAgreement
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
 from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Asked
+from pipelines.scorers.scorer import ScoringInput
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:
@@ -363,7 +363,7 @@ def test_zeroeval_reads_program_output_and_other_tasks(tmp_path, task, answer, o
     _json(tmp_path / f"result_dirs/{task}/m.json", [row])
     done, questions, _ = _import("zeroeval", tmp_path / "result_dirs", tmp_path)
     assert questions[0]["scorer"] == scorer
-    asked = Asked("Q?", tuple(questions[0]["references"]))
+    asked = ScoringInput("Q?", tuple(questions[0]["references"]))
     assert SCORERS.get(scorer).read(asked, output).outcome == "correct"
     assert done.scorer_agreement is None  # nothing is graded
 

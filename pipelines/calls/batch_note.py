@@ -1,0 +1,115 @@
+"""One batch under way, as it is noted in the ledger before the provider hears of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain, repeat
+
+from pipelines.calls.request import Request, RequestSettings
+from pipelines.ledger.ledger import AnswerKey
+
+PREFIX = "batch:"
+
+
+@dataclass
+class BatchNote:
+    """Everything that importing its results needs."""
+
+    name: str
+    provider: str
+    model_id: str
+    run: str
+    purpose: str
+    requested_at: str
+    position: int
+    endpoint: str
+    #: Per line: request_hash, samples, query_id, settings_hash.
+    items: list[tuple[str, list[int], str, str]]
+    file_id: str | None = None
+    batch_id: str | None = None
+    #: Of notes by earlier versions; nothing reads it.
+    reserved: float = 0.0
+    #: Per line: what was set aside for it in the ledger.
+    charges: list[str] = field(default_factory=list)
+    #: Per line: attempts before this one that were billed without an answer.
+    billed: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls,
+        requests: Sequence[Request],
+        *,
+        name: str,
+        provider: str,
+        run: str,
+        purpose: str,
+        position: int,
+        charges: list[str],
+    ) -> BatchNote:
+        """The note of a batch that is about to be created; all requests are of one model."""
+        return cls(
+            name=name,
+            provider=provider,
+            model_id=requests[0].model_id,
+            run=run,
+            purpose=purpose,
+            requested_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            position=position,
+            endpoint=requests[0].settings.endpoint,
+            items=[
+                (r.request_hash, list(r.samples), r.query_id, r.settings.settings_hash)
+                for r in requests
+            ],
+            charges=charges,
+            billed=[r.billed for r in requests],
+        )
+
+    @classmethod
+    def read(cls, text: str) -> BatchNote:
+        """From the text of its note."""
+        noted = cls(**json.loads(text))
+        noted.items = [(h, list(s), q, sh) for h, s, q, sh in noted.items]
+        return noted
+
+    @property
+    def keys(self) -> list[AnswerKey]:
+        return [(item[0], sample) for item in self.items for sample in item[1]]
+
+    @property
+    def note_name(self) -> str:
+        return PREFIX + self.name
+
+    def note(self) -> dict[str, str]:
+        return {self.note_name: json.dumps(vars(self))}
+
+    def requests(self) -> list[Request]:
+        """The requests as far as a note keeps them: enough to file their answers."""
+        return [
+            Request(
+                query_id,
+                self.model_id,
+                _NotedSettings(self.provider, self.endpoint, "", {}, noted=settings_hash),
+                (),
+                tuple(samples),
+                request_hash,
+            ).with_billed(billed)
+            for (request_hash, samples, query_id, settings_hash), billed in zip(
+                self.items,
+                chain(self.billed, repeat(0)),  # a note of an older version has none
+                strict=False,
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class _NotedSettings(RequestSettings):
+    """Settings of which only the hash was noted."""
+
+    noted: str = ""
+
+    @property
+    def settings_hash(self) -> str:
+        return self.noted

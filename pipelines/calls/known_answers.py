@@ -1,0 +1,103 @@
+"""What a ledger knows of requests, also where they were kept under another hash.
+
+Until addresses stood in a request's hash, the provider's label did. Such answers
+are taken where the ledger does not say that the label meant another address. And a
+server on this machine may get another port at each start: a benchmark whose label
+moved from one loopback address to another keeps its answers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from pipelines.calls.request import Message, RequestSettings
+from pipelines.calls.wire.address import is_loopback
+from pipelines.ledger.ledger import AnsweredKey, AnswerKey, Ledger, SettledKey
+
+ADDRESS_NOTE = "address:"
+MOVED_NOTE = "moved:"
+SETTINGS_NOTE = "settings:"
+
+_Found = TypeVar("_Found", SettledKey, AnsweredKey)
+
+
+class KnownAnswers:
+    """Looks up the answers of one model's requests.
+
+    Args:
+        benchmark: Whose requests; only it follows a label to another port.
+    """
+
+    def __init__(self, ledger: Ledger, settings: RequestSettings, benchmark: str) -> None:
+        self._ledger = ledger
+        self._settings = settings
+        self._others = [*_adopted(ledger, settings), *_moved(ledger, settings, benchmark)]
+
+    def settled(self, asked: Sequence[Sequence[Message]]) -> dict[AnswerKey, SettledKey]:
+        """What stands for each request and sample."""
+        now, before = self._hashes(asked)
+        return _both(self._ledger.settled(now), self._ledger.settled(list(before)), before)
+
+    def answered(self, asked: Sequence[Sequence[Message]]) -> dict[AnswerKey, AnsweredKey]:
+        """As `settled`, with the whole attempts."""
+        now, before = self._hashes(asked)
+        return _both(self._ledger.answered(now), self._ledger.answered(list(before)), before)
+
+    def _hashes(self, asked: Sequence[Sequence[Message]]) -> tuple[list[str], dict[str, str]]:
+        """Request hashes, and hash elsewhere → hash."""
+        now = [self._settings.request_hash(messages) for messages in asked]
+        before: dict[str, str] = {}
+        for other in self._others:
+            hashes = [other.request_hash(messages) for messages in asked]
+            before |= dict(zip(hashes, now, strict=True))
+        return now, before
+
+
+def notes(ledger: Ledger, settings: Iterable[RequestSettings], benchmark: str) -> dict[str, str]:
+    """What a run notes of its settings: what was asked, and where each label is."""
+    known = ledger.recall(ADDRESS_NOTE)
+    moved = {name: json.loads(text) for name, text in ledger.recall(MOVED_NOTE).items()}
+    noted: dict[str, str] = {}
+    for one in settings:
+        noted[SETTINGS_NOTE + one.settings_hash] = one.identity.decode()
+        label = one.label or one.provider
+        if label not in known:
+            noted.setdefault(ADDRESS_NOTE + label, one.provider)
+        name = _place(benchmark, label)
+        if is_loopback(one.provider) and one.provider not in moved.get(name, []):
+            moved[name] = [*moved.get(name, []), one.provider]
+            noted[MOVED_NOTE + name] = json.dumps(moved[name])
+    return noted
+
+
+def _both(
+    now: dict[AnswerKey, _Found], earlier: dict[AnswerKey, _Found], names: dict[str, str]
+) -> dict[AnswerKey, _Found]:
+    return {(names[name], sample): found for (name, sample), found in earlier.items()} | now
+
+
+def _adopted(ledger: Ledger, settings: RequestSettings) -> list[RequestSettings]:
+    """The settings under which an earlier version kept the same requests, if it did."""
+    earlier = settings.earlier
+    if earlier is None:
+        return []
+    where = ledger.recall(ADDRESS_NOTE).get(settings.label or "")
+    if where not in (None, settings.provider):
+        return []
+    return [earlier] if ledger.recall(SETTINGS_NOTE + earlier.settings_hash) else []
+
+
+def _moved(ledger: Ledger, settings: RequestSettings, benchmark: str) -> list[RequestSettings]:
+    """The same settings at the ports that this benchmark's label had before."""
+    if not is_loopback(settings.provider):
+        return []
+    noted = ledger.recall(MOVED_NOTE + _place(benchmark, settings.label or settings.provider))
+    places = json.loads(noted.get("", "[]"))
+    return [replace(settings, provider=one) for one in places if one != settings.provider]
+
+
+def _place(benchmark: str, label: str) -> str:
+    return f"{benchmark}/{label}"

@@ -1,0 +1,155 @@
+"""The transport over `requests`: threads, keep-alive, for verifiers and for lists.
+
+Proxies and `.netrc` of the machine are not read: they would see the answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from pipelines.calls.client import TimedReply, retry_after
+from pipelines.calls.reply import CallFault
+from pipelines.calls.wire.address import address_of
+from pipelines.calls.wire.received import cleaned, completion, decoded, refusal
+from pipelines.calls.wire.secret import Secret
+from pipelines.calls.wire.timeouts_and_sizes import ACCEPTED, MOST_BYTES, Decoder, Timeouts
+from schemas.recipe.pool import Provider
+
+_PIECE = 2**16
+
+
+class RequestsClient:
+    """Asks one provider through `requests`; the same surface as `client.Client`.
+
+    Args:
+        connections: Calls in flight at most; each has a thread and a connection.
+    """
+
+    streams = False
+
+    def __init__(
+        self, provider: Provider, *, connections: int, patience: Timeouts, stream: bool = False
+    ) -> None:
+        self.provider = provider
+        self.secret = Secret.of(provider)
+        self._address = address_of(provider)
+        self._patience = patience
+        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="posting")
+        self._local = threading.local()
+        self._sessions: list[Any] = []
+
+    async def __aenter__(self) -> RequestsClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __enter__(self) -> RequestsClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for session in self._sessions:
+            session.close()
+
+    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
+        """Send one completion request.
+
+        Raises:
+            Fault: no answer came; its fields say whether to ask again.
+        """
+        sent = time.perf_counter()
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._patience.deadline_s):
+                data = await loop.run_in_executor(self._pool, self._ask, "POST", path, body)
+        except TimeoutError:
+            raise CallFault(
+                "timeout", f"no answer within {self._patience.deadline_s:g} s"
+            ) from None
+        return TimedReply(completion(data, self.secret), time.perf_counter() - sent, None)
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The JSON object behind a GET.
+
+        Raises:
+            Fault: there is none.
+        """
+        return self._ask("GET", path, None)
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
+        with cleaned(self.secret), _faults():
+            response = self._session().request(
+                method,
+                self._address + path,
+                json=body,
+                timeout=(self._patience.connect, self._patience.first),
+                allow_redirects=False,
+                stream=True,
+            )
+            try:
+                content = self._content(response)
+            finally:
+                response.close()
+        if response.status_code != 200:
+            wait = retry_after(response.headers)
+            raise refusal(response.status_code, content, self.secret, wait=wait)
+        return decoded(content, self.secret)
+
+    def _content(self, response: Any) -> bytes:
+        until = time.monotonic() + self._patience.deadline_s
+        decoder = Decoder(response.headers.get("content-encoding"), MOST_BYTES)
+        pieces = []
+        while piece := response.raw.read1(_PIECE, decode_content=False):
+            pieces.append(decoder.feed(piece))
+            if time.monotonic() > until:
+                raise CallFault("timeout", f"no answer within {self._patience.deadline_s:g} s")
+        return b"".join(pieces)
+
+    def _session(self) -> Any:
+        import requests
+
+        session = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = requests.Session()
+            session.trust_env = False
+            session.headers["accept-encoding"] = ACCEPTED
+            if self.secret.value:
+                session.headers["authorization"] = f"Bearer {self.secret.value}"
+            self._sessions.append(session)
+        return session
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """What an exception of `requests` means, by its kind and never by its words."""
+    import requests
+    import urllib3.exceptions as below
+
+    try:
+        yield
+    except requests.ConnectTimeout as error:
+        raise CallFault(
+            "connection", f"no connection: {error}", unreachable=True, maybe_billed=False
+        ) from None
+    except (requests.Timeout, below.ReadTimeoutError) as error:
+        raise CallFault("timeout", f"no answer in time: {error}") from None
+    except (requests.RequestException, below.HTTPError, OSError) as error:
+        # A connection that never came about asked nothing, so nothing is billed.
+        causes = [error, *error.args, *(getattr(a, "reason", None) for a in error.args)]
+        unreachable = any(isinstance(one, below.NewConnectionError) for one in causes)
+        raise CallFault(
+            "connection",
+            f"{type(error).__name__}: {error}",
+            unreachable=unreachable,
+            maybe_billed=not unreachable,
+        ) from None

@@ -1,0 +1,185 @@
+"""Shards of responses read by worker processes, in order, with flat memory.
+
+A shard is plain lists (spawn-safe); a few are in flight at a time. A scorer that
+raises costs one row. A scorer that takes its whole process down (a crash in
+native code, the kernel's memory killer) costs one row too: the shard is halved
+in fresh processes until the row that kills stands alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+from pipelines.errors import Unsafe
+from pipelines.scorers import SCORERS
+from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+
+
+class ShardQuestion(NamedTuple):
+    """What a worker needs of a query."""
+
+    question: str
+    references: list[str]
+    choices: list[str]
+    metadata: str
+    scorer: str
+
+
+class ShardRow(NamedTuple):
+    """One response; `question` points into the shard's questions."""
+
+    question: int
+    query_id: str
+    model_id: str
+    sample: int
+    text: str | None
+    graded_against: list[str] | None
+    #: The response was cut at its token limit.
+    truncated: bool = False
+
+
+class Shard(NamedTuple):
+    """Some responses and the questions they answer."""
+
+    questions: list[ShardQuestion]
+    rows: list[ShardRow]
+
+
+#: outcome, score, extracted, span start, span end, conflict, reason
+Read = tuple[str, float | None, str | None, int | None, int | None, bool, str]
+
+
+def read_all(
+    shards: Iterable[Shard], *, jobs: int = 1, options: Mapping[str, object] | None = None
+) -> Iterator[tuple[Shard, list[Read]]]:
+    """Every shard with its readings, in the order given."""
+    options = dict(options or {})
+    if jobs <= 1:
+        for shard in shards:
+            yield shard, read_shard(shard, options)
+        return
+    waiting: deque[tuple[Shard, Future[list[Read]]]] = deque()
+    source = iter(shards)
+    pool = _pool(jobs)
+    try:
+        while True:
+            while len(waiting) < 2 * jobs and (more := next(source, None)) is not None:
+                waiting.append((more, pool.submit(read_shard, more, options)))
+            if not waiting:
+                return
+            shard, future = waiting.popleft()
+            try:
+                yield shard, future.result()
+            except BrokenProcessPool:
+                # Every shard in flight is lost with the pool; only one is to blame.
+                pool.shutdown(wait=False, cancel_futures=True)
+                yield shard, _read_apart(shard, options)
+                pool = _pool(jobs)
+                waiting = deque(
+                    (later, pool.submit(read_shard, later, options)) for later, _ in waiting
+                )
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
+    """What each row's scorer says; exceptions become `error` readings."""
+    scorers: dict[str, Scorer] = {}
+    asked: dict[int, ScoringInput] = {}
+    read: list[Read] = []
+    for row in shard.rows:
+        if row.text is None:
+            read.append(("abstain", None, None, None, None, False, "the response has no text"))
+            continue
+        try:
+            question = shard.questions[row.question]
+            scorer = scorers.get(question.scorer)
+            if scorer is None:
+                scorer = scorers[question.scorer] = SCORERS.get(question.scorer)
+            if row.graded_against is not None:
+                about = _asked(question, row.graded_against, options)
+            else:
+                about = asked.get(row.question) or asked.setdefault(
+                    row.question, _asked(question, question.references, options)
+                )
+            if row.truncated:
+                about = replace(about, truncated=True)
+            read.append(_plain(scorer.read(about, row.text)))
+        except Unsafe:
+            raise  # a refusal to run is the person's to settle, not a row's
+        except Exception as error:  # any other failure is one row's
+            read.append(_failed(f"{type(error).__name__}: {error}"[:500]))
+    return read
+
+
+def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
+    """Whether some reference is an option, by letter or by content."""
+    letters = {chr(ord("A") + i) for i in range(len(choices))}
+    return any(text.strip().upper() in letters or text in choices for text in references)
+
+
+def _asked(
+    question: ShardQuestion, references: list[str], options: Mapping[str, object]
+) -> ScoringInput:
+    choices = tuple(question.choices)
+    if references is not question.references and not _fit(references, choices):
+        choices = ()  # the run was asked another revision: its letters are all there is to go by
+    return ScoringInput(
+        question=question.question,
+        references=tuple(references),
+        choices=choices,
+        metadata=json.loads(question.metadata) if question.metadata else {},
+        options=options,
+    )
+
+
+def _plain(reading: ScoreResult) -> Read:
+    decided = reading.outcome in ("correct", "incorrect")
+    if decided and (reading.score is None or not 0 <= reading.score <= 1):
+        return _failed(f"the scorer said {reading.outcome} with score {reading.score}")
+    if reading.outcome == "error":
+        return _failed(reading.reason)
+    start, end = reading.span if reading.span is not None else (None, None)
+    return (
+        reading.outcome,
+        float(reading.score) if decided and reading.score is not None else None,
+        reading.extracted,
+        start,
+        end,
+        reading.conflict,
+        reading.reason,
+    )
+
+
+def _failed(reason: str) -> Read:
+    return ("error", None, None, None, None, False, reason)
+
+
+def _read_apart(shard: Shard, options: Mapping[str, object]) -> list[Read]:
+    """Read a shard whose pool died, in processes of its own."""
+    pool = _pool(1)
+    try:
+        return pool.submit(read_shard, shard, options).result()
+    except BrokenProcessPool:
+        if len(shard.rows) == 1:
+            return [_failed("the scorer's process died while reading this response")]
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    half = len(shard.rows) // 2
+    return [
+        read
+        for rows in (shard.rows[:half], shard.rows[half:])
+        for read in _read_apart(Shard(shard.questions, rows), options)
+    ]
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    context: Any = get_context("spawn")  # safe in threads, the same everywhere
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=context)

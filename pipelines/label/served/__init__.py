@@ -1,1 +1,0 @@
-"""Verdicts of served models: judges and xVerify; start at `judge.py`."""

@@ -1,0 +1,96 @@
+"""xVerify: a small model, trained to compare an answer with its reference, as verifier.
+
+One user message holds question, output and reference; the model says `Correct` or
+`Incorrect`. Everything else, an outage included, is an `error` verdict after bounded
+retries. Temperature 0.1 and top_p 0.7 are the ones the models were published with.
+
+The xVerify models (0.5B-I, 3B-Ia, 8B-I, 9B-C) are licensed CC BY-NC-ND 4.0. Serve one
+with any OpenAI-compatible server; their own prompt can be given as a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from pipelines.calls.prompts import request_for
+from pipelines.calls.wire.requests_client import RequestsClient
+from pipelines.label.model_requests import ask_model, settings_of
+from pipelines.label.templates import load_template
+from pipelines.label.verdicts import (
+    Costs,
+    FiledVerdicts,
+    ResponseKey,
+    answers,
+    error_verdict,
+    verdict,
+    verdict_table,
+)
+from pipelines.ledger.ledger import Ledger
+from schemas.recipe.verifier import Verifier
+
+_NAMES = frozenset({"question", "answer", "references"})
+_SAID = re.compile(r"[\s\[(*_\"'`]{0,10}(correct|incorrect)[\s\])*_\"'`.]{0,10}", re.IGNORECASE)
+
+
+def verdict_in(text: str) -> str | None:
+    """`correct` or `incorrect`, bracketed or in any case; null for anything else."""
+    found = _SAID.fullmatch(text)
+    return found[1].lower() if found else None
+
+
+def verify(
+    queries: pa.Table,
+    responses: pa.Table,
+    verifier: Verifier,
+    ledger: Ledger,
+    *,
+    run: str,
+    benchmark: str = "",
+    only: Iterable[ResponseKey] | None = None,
+    send: bool = True,
+) -> FiledVerdicts:
+    """Verdicts of `xverify:<name>` on responses that hold a text.
+
+    What the ledger already answers is not asked again, so a stopped run resumes.
+    A response that was not asked about (budget, outage) gets no verdict.
+    """
+    template = load_template("xverify", verifier.template, names=_NAMES)
+    scorer, version = f"xverify:{verifier.name}", template.version
+    settings = settings_of(verifier, temperature=verifier.temperature, top_p=verifier.top_p)
+    asked = []
+    for answer in answers(queries, responses, only):
+        prompt = template.fill(
+            {
+                "question": answer.question,
+                "answer": answer.text,
+                "references": "\n".join(answer.references),
+            }
+        )
+        asked.append((answer.key, request_for(settings, scorer, answer.key[0], prompt)))
+    heard = ask_model(
+        [request for _, request in asked],
+        verifier,
+        ledger,
+        run=run,
+        purpose="verify",
+        benchmark=benchmark,
+        readable=lambda text: verdict_in(text) is not None,
+        transport=RequestsClient,
+        send=send,
+    )
+    rows, costs = [], Costs()
+    for key, request in asked:
+        attempt = heard.answers.get(request.request_hash)
+        if attempt is None:
+            continue
+        if attempt.status != "ok" or attempt.text is None:
+            rows.append(error_verdict(key, scorer, version, attempt))
+            continue
+        outcome = verdict_in(attempt.text)
+        assert outcome is not None
+        cost = costs.of(attempt)
+        rows.append(verdict(key, scorer, version, outcome, reason=attempt.text, cost_usd=cost))
+    return FiledVerdicts(verdict_table(rows), heard.figures)

@@ -1,1 +1,0 @@
-"""Mathematical forms, and whether two are the same; start at `math_form.py`."""

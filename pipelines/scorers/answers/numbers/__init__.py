@@ -1,1 +1,0 @@
-"""Numbers as people write them, with their units → exact values; start at `quantity.py`."""

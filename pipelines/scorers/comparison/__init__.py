@@ -1,0 +1,1 @@
+"""Values of answers and whether two are equal: numbers, quantities, mathematical forms, words."""

@@ -1,0 +1,44 @@
+"""What is left to computer algebra: expressions put into the spelling its parser reads."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.scorers.comparison import exact, symbolic
+
+_GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
+# Two words in a row: the parser would take each letter for a factor, for seconds.
+_WORDY = re.compile(r"(?<![\\\w{])[A-Za-z]{3,}[ ,]{1,3}[A-Za-z]{2,}(?![\w}])")
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text is a sentence, which no computer algebra reads; `\\text{…}` is a unit."""
+    return len(text) > 8 and _WORDY.search(_GROUP.sub("", text)) is not None
+
+
+def symbolically(one: str, other: str) -> bool:
+    """Whether two expressions or relations are equal to computer algebra; sentences never are.
+
+    Raises:
+        symbolic.TookTooLong: the comparison did not end in time.
+    """
+    if _is_prose(one) or _is_prose(other):
+        return False
+    # A fixed order makes the verdict symmetric and the cache twice as good.
+    first, second = sorted((_latex(one), _latex(other)))
+    settled = exact.same(first, second)
+    return symbolic.same(first, second) is True if settled is None else settled
+
+
+# "2(3)" is a product; the parser would add. `log_2(8)` and `x^2(…)` keep their digit.
+_JUXTAPOSED = re.compile(r"(?<![\w^.{])(\d+(?:\.\d+)?)\s?\((?=[^)])")
+_MIXED = re.compile(r"(?<![\w}.])(\d+)\s?\\frac\s?\{(\d+)\}\s?\{(\d+)\}")
+
+
+def _latex(text: str) -> str:
+    """Mixed numbers as sums, percent as hundredths, digit groups joined."""
+    text = _MIXED.sub(r"(\1+\\frac{\2}{\3})", text)
+    text = re.sub(r"\\?%", r"\\cdot\\frac{1}{100}", text)
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    text = _JUXTAPOSED.sub(r"\1\\cdot(", text)
+    return re.sub(r"\\text\s?\{([^{}]*)\}", r"\\mathrm{\1}", text)

@@ -1,0 +1,277 @@
+"""Whether two mathematical answers are the same: by form first, symbolically last."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+from pipelines.scorers.comparison.algebra import symbolically
+from pipelines.scorers.comparison.math_form import Form, form_of
+from pipelines.scorers.comparison.number import numeric_answer
+from pipelines.scorers.comparison.one_number import looks_numeric, number, spoken_number
+from pipelines.scorers.comparison.quantities import agree
+from pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from pipelines.scorers.comparison.units import Measure, measured
+from pipelines.scorers.scorer import ScoringInput
+
+# "60 square feet as the average": words around a number, read as `numeric` reads them.
+_PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")
+# "120 + 90 = 210; 210 / 3 = 70": steps of a calculation, the last of which is the answer.
+_STEPS = re.compile(r"[\d\s.,$\\%+*/×÷()=;−-]{5,400}")
+_BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
+_UNITED = re.compile(r"\d.{0,12}[A-Za-z°µΩ²³]|[$€£¥₹]")
+_VARIABLE = re.compile(r"\d(?!m[²³])[A-Za-z](?![A-Za-z])")
+_NEGATED = re.compile(r"\s{0,4}[-−]\s{0,4}\(")  # -(-5 m): a calculation
+_DENIED = re.compile(r"\W{0,4}(?:\\text\s?\{\s{0,2})?not\b", re.IGNORECASE)
+_COMMA = re.compile(r"-?\d+,\d+\s?(?:[€%]|EUR)?")
+# More than three digits before, or two or four and more behind the comma: a list of two such
+# numbers is not written without a space.
+_SURELY = re.compile(
+    r"-?(?:\d{4,},\d+|\d+,(?:\d{2}|\d{4,}))(?:\s?(?:[€%]|EUR))?|-?\d+,\d\s?(?:[€%]|EUR)"
+)
+_CONVENTION = re.compile(r"(?<![\d,])\d+,(?:\d{1,2}|\d{4,})(?![\d,])")
+
+
+def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool:
+    """Whether two answers are the same; symmetric.
+
+    Raises:
+        symbolic.TookTooLong: a symbolic comparison did not end in time.
+    """
+    if " ".join(one.split()) == " ".join(other.split()):
+        return True
+    if bool(_DENIED.match(one)) != bool(_DENIED.match(other)):
+        return False
+    first, second = number(one), number(other)
+    if first is not None and second is not None:
+        return agree(first, second, asked)
+    for text, read, said in ((one, first, second), (other, second, first)):
+        if read is None and said is not None and (third := spoken_number(text, asked)):
+            return agree(third, said, asked)
+    if bases := _bases(asked.question if asked else ""):
+        one, other = _without_base(one, bases), _without_base(other, bases)
+    given, wanted = (_measure(text) for text in (one, other))
+    if given is not None and wanted is not None:
+        return given.same_as(wanted)
+    if first is None and second is not None and given is not None:
+        return len(given.parts) == 1 and agree(given.parts[0][0], second, asked)
+    if second is None and first is not None and wanted is not None:
+        return len(wanted.parts) == 1 and agree(first, wanted.parts[0][0], asked)
+    if (first is None) != (second is None) and (third := _decimal_comma(one, other, asked)):
+        return agree(third, first or second, asked)  # type: ignore[arg-type]
+    if second is not None and (_PROSE.search(one) or _in_steps(one)):
+        first = numeric_answer(one)
+    elif first is not None and (_PROSE.search(other) or _in_steps(other)):
+        second = numeric_answer(other)
+    if first is not None and second is not None:
+        return agree(first, second, asked)
+    return _same(form(one), form(other), asked)
+
+
+def _in_steps(text: str) -> bool:
+    several = text.count("=") > 1 and (";" in text or ", " in text)
+    return several and bool(_STEPS.fullmatch(text))
+
+
+@lru_cache(maxsize=65536)
+def form(text: str) -> Form:
+    """The form of an answer, once for each text."""
+    return form_of(text[:2000]) if len(text) <= 2000 else Form("scalar", text)
+
+
+def _measure(text: str) -> Measure | None:
+    """The text as a quantity with a unit; a letter glued to a number is a variable."""
+    if not _UNITED.search(text) or _VARIABLE.search(text) or _NEGATED.match(text):
+        return None
+    return measured(text)
+
+
+def _decimal_comma(one: str, other: str, asked: ScoringInput | None) -> Quantity | None:
+    """The side written with a decimal comma, where its shape or the question shows that it is."""
+    for text in (one, other):
+        shown = plain(text).strip().strip("()$ ")
+        if _COMMA.fullmatch(shown) and (
+            _SURELY.fullmatch(shown) or (asked and _CONVENTION.search(asked.question))
+        ):
+            found = scan(shown)
+            return found[0].quantity if len(found) == 1 and "{" not in text else None
+    return None
+
+
+_WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+_BASES = {"binary": 2, "ternary": 3, "octal": 8, "hexadecimal": 16} | {
+    word: base for base, word in enumerate(_WORDS)
+}
+
+
+@lru_cache(maxsize=4096)
+def _bases(question: str) -> frozenset[int]:
+    """Bases a question names: "Express 1423 in base 3", "in binary"."""
+    found = {int(m[1]) for m in re.finditer(r"\bbase[- ]\$?(\d{1,2})\b", question)}
+    for word in re.findall(r"\bbase[- ]([a-z]+)|\b(binary|ternary|octal|hexadecimal)\b", question):
+        found |= {_BASES[one] for one in word if one in _BASES}
+    return frozenset(found)
+
+
+def _without_base(text: str, bases: frozenset[int]) -> str:
+    subscript = re.fullmatch(r"\s*([\dA-F]+)_\s?\{?(?:\\text\{)?(\w+)\}{0,2}\s*", text.strip(" $"))
+    if subscript is None:
+        return text
+    base = int(subscript[2]) if subscript[2].isdigit() else _BASES.get(subscript[2], 0)
+    return subscript[1] if base in bases else text
+
+
+def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+    if one.kind == "equation" and other.kind == "equation" and one.name != other.name:
+        return False
+    if one.kind == "equation" and other.kind != "relation":
+        return _same(one.parts[0], other.parts[0] if other.kind == "equation" else other, asked)
+    if other.kind == "equation" and one.kind != "relation":
+        return _same(other, one, asked)
+    if one.kind == "named" or other.kind == "named":
+        return _same_named(one, other, asked)
+    if "list" in (one.kind, other.kind) and "ordered" in (one.kind, other.kind):
+        listed, ordered = (one, other) if one.kind == "list" else (other, one)
+        tuples = _tuples(listed)
+        return len(tuples) == 1 and _same(tuples[0], ordered, asked)
+    kinds = {one.kind, other.kind}
+    if kinds == {"list"} and {part.kind for part in (*one.parts, *other.parts)} == {
+        "equation", "ordered",
+    }:  # fmt: skip
+        one, other = (Form("list", f.text, _tuples(f) or f.parts) for f in (one, other))
+    if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
+        one, other = (Form("set", f.text, tuple(dict.fromkeys(f.parts))) for f in (one, other))
+    if kinds <= {"set", "list"} or kinds == {"union"}:
+        return _unordered(one.parts, other.parts, asked)
+    if kinds in ({"ordered"}, {"matrix"}):
+        return (
+            one.name == other.name
+            and len(one.parts) == len(other.parts)
+            and all(_same(a, b, asked) for a, b in zip(one.parts, other.parts, strict=True))
+        )
+    if kinds == {"text"}:
+        return one.text == other.text
+    if kinds == {"scalar"}:
+        return same_scalar(one.text, other.text, asked)
+    if "ratio" in kinds:
+        return _same_ratio(one, other, asked)
+    if kinds <= {"relation", "equation"} or (
+        kinds == {"relation", "ordered"} and (one.source or other.source)
+    ):
+        return symbolically(one.source or one.text, other.source or other.text)
+    if kinds == {"matrix", "scalar"}:
+        return symbolically(one.text, other.text)
+    return False
+
+
+def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+    """`(p,q) = (3,2)` against itself in another order of names, or against the bare tuple."""
+    if {one.kind, other.kind} <= {"named"}:
+        left, right = (
+            sorted(zip(f.name.split(","), f.parts, strict=False), key=lambda p: p[0])
+            for f in (one, other)
+        )
+        return [n for n, _ in left] == [n for n, _ in right] and all(
+            _same(a, b, asked) for (_, a), (_, b) in zip(left, right, strict=True)
+        )
+    named, bare = (one, other) if one.kind == "named" else (other, one)
+    if bare.kind == "list" and len(_tuples(bare)) == 1:  # p = 3, q = 2
+        bare = _tuples(bare)[0]
+    return (
+        bare.kind == "ordered"
+        and bare.name in ("()", "")
+        and len(named.parts) == len(bare.parts)
+        and all(_same(a, b, asked) for a, b in zip(named.parts, bare.parts, strict=True))
+    )
+
+
+def _tuples(listed: Form) -> tuple[Form, ...]:
+    """`p=5, q=2; p=7, q=2` as tuples in the order of the alphabet; empty if it is none."""
+    names = [part.name for part in listed.parts]
+    if any(part.kind != "equation" for part in listed.parts) or len(names) < 2:
+        return ()
+    width = names.index(names[0], 1) if names[0] in names[1:] else len(names)
+    if width < 2 or len(names) % width or names != names[:width] * (len(names) // width):
+        return ()
+    order = sorted(range(width), key=lambda i: names[i])
+    made = []
+    for at in range(0, len(names), width):
+        parts = tuple(listed.parts[at + i].parts[0] for i in order)
+        made.append(Form("ordered", f"({','.join(part.text for part in parts)})", parts, "()"))
+    return tuple(made)
+
+
+def _same_ratio(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+    if (times := (_CLOCK.fullmatch(one.text), _CLOCK.fullmatch(other.text)))[0] and times[1]:
+        return _time(times[0]) == _time(times[1])
+    if one.kind == other.kind:
+        values = [[number(part.text) for part in f.parts] for f in (one, other)]
+        if len(values[0]) != len(values[1]):
+            return False
+        if not all(v and isinstance(v.value, Fraction) and v.value for row in values for v in row):
+            return all(_same(a, b, asked) for a, b in zip(one.parts, other.parts, strict=True))
+        first, second = ([v.value / row[0].value for v in row] for row in values)  # type: ignore
+        return bool(first == second)
+    ratio, scalar = (one, other) if one.kind == "ratio" else (other, one)
+    if scalar.kind != "scalar" or len(ratio.parts) != 2:
+        return False
+    above, below = (part.text for part in ratio.parts)
+    return same_scalar(f"\\frac{{{above}}}{{{below}}}", scalar.text, asked)
+
+
+def _unordered(one: tuple[Form, ...], other: tuple[Form, ...], asked: ScoringInput | None) -> bool:
+    # A solution that is listed twice is one solution; a prime factor is not.
+    if {part.kind for part in (*one, *other)} == {"ordered"}:
+        one, other = (
+            tuple({part.text.replace(" ", ""): part for part in f}.values()) for f in (one, other)
+        )
+    if len(one) != len(other) or len(one) > 60:
+        return False
+    left = list(other)
+    for part in one:
+        hit = next((i for i, candidate in enumerate(left) if _same(part, candidate, asked)), None)
+        if hit is None:
+            return False
+        left.pop(hit)
+    return True
+
+
+def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool:
+    """Two scalars: same text, exact numbers, else symbolically."""
+    bare, also = one.replace(" ", ""), other.replace(" ", "")
+    if bare == also and bare:
+        return True
+    if (times := (_CLOCK.fullmatch(one), _CLOCK.fullmatch(other)))[0] and times[1]:
+        return _time(times[0]) == _time(times[1])
+    first, second = number(one), number(other)
+    if first is not None and second is not None:
+        return agree(first, second, asked)
+    if (first is None and looks_numeric(bare)) or (second is None and looks_numeric(also)):
+        return False  # digits and separators that fit no convention: 0,111
+    if not bare or not also or _BASE.fullmatch(bare) or _BASE.fullmatch(also):
+        return bool(bare) and _unbraced(bare) == _unbraced(also)
+    return symbolically(one, other)
+
+
+def _unbraced(text: str) -> str:
+    return text.replace("{", "").replace("}", "")
+
+
+def _time(clock: re.Match[str]) -> tuple[int, str, str]:
+    return int(clock[1]), clock[2], (clock[3] or "").lower()

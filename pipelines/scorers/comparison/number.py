@@ -1,0 +1,130 @@
+"""The one number that a committed answer gives: a value, a calculation's result, a sentence's.
+
+"a + b = c" gives c, "After 2 years she has $600" gives 600, and "84 sofas and 88
+chairs", "6*sqrt(2)" or "x > 5" give none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pipelines.scorers.comparison.number_context import part_of_more
+from pipelines.scorers.comparison.number_words import spoken
+from pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+
+# "Ms. Thompson" does not end a sentence.
+_SENTENCE = re.compile(
+    r"(?<!\bM[rs]\.)(?<!\bMrs\.)(?<!\bDr\.)(?<=[a-z0-9%)][.!?])\s{1,4}(?=[A-Z\"'*$(\\])"
+    r"|\n|(?:\\n)|;\s"
+)
+# Words that make a number a circumstance ("for $1", "if you use 1 pod", "out of 20")
+# unless a verb of result stands between ("of both cars is $160").
+_SUBORDINATE = re.compile(
+    r"\b(?:if|when|because|since|as|while|where|which|whereas|compared|vs|versus)\b", re.IGNORECASE
+)
+_GOVERNED = re.compile(
+    r"\b(?:to|by|for|out of|after|with|per|than|at|in|from|before|over|within|during|every|each|of|"
+    r"vs)\b(?!.*\b(?:is|are|was|were|be|equals?|has|have|makes|gets|costs|needs|spends|spent|"
+    r"earns|earned|paid|pays|left with|total of)\b)"
+    r"|\b(?:the|these|those|his|her|their|its|my)\s{1,3}$",
+    re.IGNORECASE | re.DOTALL,
+)
+# The words between two coordinated numbers: "5 apples and 5 oranges".
+_ALSO = re.compile(r"\s[a-z]{1,20}(?:\s[a-z]{1,20}){0,2},?\s(?:and|or)\s{1,2}\$?", re.IGNORECASE)
+_FEET = re.compile(r"\s*(\d{1,4})\s?['’′]\s?0{1,2}\s?(?:\\?[\"”″]|'')[\s.]*")
+_CONCLUDES = re.compile(
+    r"\b(?:therefore|thus|hence|so|total|altogether|in all|finally|overall)\b", re.IGNORECASE
+)
+_REJECTED_FIRST = re.compile(r"^\s*not\s(?:[^.,;]|[.,](?=\d)){1,40}?,?\sbut\s(?:rather\s)?")
+_REJECTED_LAST = re.compile(r",?\s\(?(?:and )?not\s[-$\d][\d.,]{0,20}\b.{0,20}$")
+_UNFINISHED = re.compile(r"[\s$(]{0,9}[-\d.,][-\d.,\s$()]{0,60}[-+*/x^][-+*/x^\d.,\s$()]{1,200}")
+_PARENTHESIS = re.compile(r"\([^()]{0,300}\)")
+
+
+@lru_cache(maxsize=65536)
+def numeric_answer(text: str) -> Quantity | None:
+    """The one number a committed answer gives, None when there is not exactly one."""
+    shown = plain(_chosen(text)).lstrip(" \t*_`:\"'").rstrip(" \t*_`$.,;:!\"'")
+    numbers = scan(shown)
+    if not numbers:
+        said = spoken(shown)
+        return Quantity(said[0]) if said else None
+    if len(numbers) > 1:
+        return _narrow(shown)
+    only = numbers[0]
+    return None if part_of_more(shown, only.start, only.end) else only.quantity
+
+
+def _chosen(text: str) -> str:
+    """What is left when the rejected number goes: "not 7 but 9", "7, not 9"; 21'0" is 21 feet."""
+    if feet := _FEET.fullmatch(text[:40]):
+        return feet[1]
+    if "not " not in text or len(text) > 200:
+        return text
+    return _REJECTED_LAST.sub("", _REJECTED_FIRST.sub("", text))
+
+
+def _narrow(text: str) -> Quantity | None:
+    """The value an answer of several numbers comes to: `a + b = c`, "…, so she has c"."""
+    sentence = _telling_sentence(text)
+    if _UNFINISHED.fullmatch(sentence.rpartition("=")[2]):
+        return None  # "27+18", "= 3 * 4": not worked out, so no number is given
+    bare = _PARENTHESIS.sub(" ", sentence)
+    if bare != sentence and "=" not in bare and scan(bare):
+        sentence = bare
+    numbers = scan(sentence)
+    if len(numbers) == 1:
+        only = numbers[0]
+        return None if part_of_more(sentence, only.start, only.end) else only.quantity
+    if "=" in sentence:
+        tail = sentence.rpartition("=")[2]
+        after = scan(tail)
+        if after:
+            return None if part_of_more(tail, after[0].start, after[0].end) else after[0].quantity
+    if len({one.quantity for one in numbers}) == 1:
+        if any(part_of_more(sentence, one.start, one.end) for one in numbers):
+            return None  # 2\sqrt{2}
+        return numbers[-1].quantity
+    leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
+    if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
+        return None  # a range, or alternatives
+    main: list[QuantityMatch] = []
+    free: list[QuantityMatch] = []
+    governed = False
+    for one, lead in _with_lead(numbers, sentence):
+        if not _SUBORDINATE.search(lead):
+            # "for 5 apples and 5 oranges": what governs the first governs the second.
+            governed = bool(_GOVERNED.search(lead)) or (governed and bool(_ALSO.fullmatch(lead)))
+            main.append(one)
+            if not governed:
+                free.append(one)
+        elif main:
+            break  # "…, when it cools by 65 and she adds 15": circumstances to the end
+    for clause in (free, main):
+        if len({one.quantity for one in clause}) == 1:
+            return clause[0].quantity
+    return None
+
+
+def in_main_clause(sentence: str) -> list[QuantityMatch]:
+    """Numbers that no "since", "if" or "when" leads up to."""
+    return [
+        one for one, lead in _with_lead(scan(sentence), sentence) if not _SUBORDINATE.search(lead)
+    ]
+
+
+def _telling_sentence(text: str) -> str:
+    """The last sentence that concludes, else the last that holds a number."""
+    sentences = [one for one in _SENTENCE.split(text) if scan(one)]
+    concluding = [one for one in sentences if _CONCLUDES.search(one)]
+    return (concluding or sentences)[-1]
+
+
+def _with_lead(numbers: list[QuantityMatch], sentence: str) -> Iterator[tuple[QuantityMatch, str]]:
+    """Each number with the words of its clause that lead up to it."""
+    end = 0
+    for one in numbers:
+        yield one, sentence[end : one.start]
+        end = one.end

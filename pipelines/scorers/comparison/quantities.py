@@ -1,0 +1,77 @@
+"""Whether two quantities are one answer: exact, repeating, in percent, or within a tolerance."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from pipelines.scorers.comparison.quantity import Quantity
+from pipelines.scorers.scorer import ScoringInput
+
+_TIME = re.compile(r"(\d{1,2})(?::(\d\d))?([ap]?)")
+
+
+def agree(got: Quantity, reference: Quantity, asked: ScoringInput | None = None) -> bool:
+    """Whether two quantities are the same answer; symmetric in the first two.
+
+    Percent against a bare number follows the source's policy, `metadata["percent"]`:
+    `value` (50 % is 0.5), `points` (50 % is 50), or, where the source states none,
+    `either`: the value always, the points where the question asks for a percentage
+    or the number exceeds 1.
+    """
+    question = asked.question.lower() if asked else ""
+    metadata = asked.metadata if asked else {}
+    if isinstance(got.value, str) or isinstance(reference.value, str):
+        return _same_text(got.value, reference.value)
+    pairs = [(got.value, reference.value)]
+    if got.percent != reference.percent:
+        in_percent = "percent" in question or "%" in question
+        bare = reference.value if got.percent else got.value
+        signed = got.value if got.percent else reference.value
+        policy = metadata.get("percent", "either")
+        pairs = [] if policy == "points" else [(signed / 100, bare)]
+        if policy == "points" or (policy == "either" and (in_percent or abs(signed) > 1)):
+            pairs.append((signed, bare))
+    return any(_equal(a, b, got, reference, metadata) for a, b in pairs)
+
+
+def _same_text(one: Fraction | str, other: Fraction | str) -> bool:
+    """Times and very long numbers; a time on the hour is that hour ("2:00 pm" answers "2")."""
+    if str(one) == str(other):
+        return True
+    first, second = (_TIME.fullmatch(str(value)) for value in (one, other))
+    if not first or not second or not (first[2] or second[2]):
+        return False
+    halves = {first[3], second[3]} - {""}
+    return first[1] == second[1] and (first[2] or "00") == (second[2] or "00") and len(halves) < 2
+
+
+def _equal(a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadata: object) -> bool:
+    if a == b:
+        return True
+    if isinstance(metadata, dict):
+        relative = metadata.get("tolerance")
+        absolute = metadata.get("absolute_tolerance")
+        if isinstance(relative, int | float) and abs(a - b) <= Fraction(str(relative)) * abs(b):
+            return True
+        if isinstance(absolute, int | float) and abs(a - b) <= Fraction(str(absolute)):
+            return True
+    return _rounded(a, b, got.decimals) or _rounded(b, a, reference.decimals)
+
+
+def _rounded(decimal: Fraction, exact: Fraction, places: int | None) -> bool:
+    """Whether `decimal`, written with `places`, is a repeating fraction rounded or cut off."""
+    if places is None or not _repeats(exact):
+        return False
+    step = Fraction(1, 10**places)
+    if len(str(abs(int(decimal / step)))) < 3:
+        return False
+    return abs(decimal - exact) <= step / 2 or 0 <= abs(exact) - abs(decimal) < step
+
+
+def _repeats(value: Fraction) -> bool:
+    rest = value.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return rest != 1

@@ -1,0 +1,127 @@
+"""Symbolic comparison in a process that can be killed.
+
+`python -m pipelines.scorers.comparison.symbolic_worker` reads one JSON pair of LaTeX texts a
+line and answers `true`, `false` or `null` (one side cannot be read). Some
+comparisons never end, and math-verify's own time-out works only in a main
+thread; so the asking process waits, and kills this one when it takes too long.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from random import Random
+from typing import Any
+
+#: Digits before the point of a number that are compared at most.
+_MOST_DIGITS = 4_000
+
+
+def equal(one: str, other: str) -> bool | None:
+    """Whether two LaTeX scalars or relations are mathematically equal."""
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
+    from math_verify import verify
+
+    config = ConversionConfig(interpret_as_mixed_fractions=False, lowercase_symbols=False)
+    try:
+        first, second = (latex2sympy(text, conversion_config=config) for text in (one, other))
+    except Exception:  # the parser raises bare exceptions
+        return None
+    first, second = _constants(first, second)
+    settled = _numbers(first, second)
+    if settled is not None:
+        return settled
+    # math-verify is not symmetric and has called different answers equal:
+    # both directions must agree, and no substitution may tell the two apart.
+    # The substitutions come first because they cost the least.
+    if _told_apart(first, second):
+        return False
+    said = verify([first], [second], numeric_precision=30, timeout_seconds=None) and verify(
+        [second], [first], numeric_precision=30, timeout_seconds=None
+    )
+    return bool(said)
+
+
+def _constants(*both: Any) -> list[Any]:
+    """`e` and `i` as the numbers they are, where no other letter stands next to them."""
+    from sympy import E, Expr, I, MatrixExpr, Symbol
+
+    known = {Symbol("e"): E, Symbol("i"): I}
+    names = {str(one) for side in both for one in getattr(side, "free_symbols", ())}
+    made = []
+    for side in both:
+        if isinstance(side, Expr) and not isinstance(side, MatrixExpr) and names <= {"e", "i"}:
+            letters = {s: known[Symbol(str(s))] for s in side.free_symbols}
+            side = side.subs(letters)
+        made.append(side.doit() if isinstance(side, MatrixExpr) else side)
+    return made
+
+
+def _numbers(first: Any, second: Any) -> bool | None:
+    """Two numbers are equal when exact or to 45 digits; None when they are not both numbers.
+
+    Of a number with more digits than that before its point, 11^88, all of those count as well.
+    """
+    from sympy import Expr, Float, log
+
+    if not (isinstance(first, Expr) and isinstance(second, Expr)):
+        return None
+    if first.free_symbols or second.free_symbols:
+        return None
+    if not (first.is_finite and second.is_finite):
+        return bool(first == second)
+    # 0.1 is one tenth, not the nearest float, before anything is subtracted.
+    exact = [_rational(one) for one in (first, second)]
+    if all(one.is_Rational for one in exact):
+        return bool(exact[0] == exact[1])
+    a, b = (one.evalf(60) for one in exact)
+    if not (a.is_number and b.is_number):
+        return None
+    size = max(abs(a), abs(b))
+    digits = 45
+    if size > 10**30:
+        digits += min(int(log(size, 10).evalf(15)), _MOST_DIGITS)
+        a, b = (one.evalf(digits + 15) for one in exact)
+    return bool(abs(a - b) <= size * Float(10, 15) ** -digits)
+
+
+def _rational(value: Any) -> Any:
+    from sympy import Float, Rational
+
+    return value.xreplace({one: Rational(str(one)) for one in value.atoms(Float)})
+
+
+def _told_apart(first: Any, second: Any) -> bool:
+    """Whether some substitution of the symbols gives the two different values."""
+    from sympy import Expr, Rational
+
+    if not (isinstance(first, Expr) and isinstance(second, Expr)):
+        return False
+    symbols = sorted(first.free_symbols | second.free_symbols, key=str)
+    random = Random(20_260)
+    for _ in range(4):
+        values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}
+        try:
+            a, b = (one.subs(values).evalf(30) for one in (first, second))
+        except Exception:
+            return False
+        finite = a.is_number and b.is_number and a.is_finite and b.is_finite
+        if finite and abs(a - b) > max(abs(a), abs(b)) * 10**-15:
+            return True
+    return False
+
+
+def main() -> None:
+    sys.set_int_max_str_digits(20_000)
+    for line in sys.stdin:
+        one, other = json.loads(line)
+        try:
+            answer = equal(one, other)
+        except Exception:
+            answer = None
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Units next to numbers, and whether two quantities are the same.
+
+The text is read here, with a closed list of the names that answers use: a letter
+behind a number is mostly a variable, and a unit library knows a unit for nearly
+every letter ("a" is a year, "c" the speed of light). What the units mean,
+and how they convert, is pint's to say. Currencies are dimensions of their own:
+cents are dollars, euros are not.
+"""
+
+# ruff: noqa: E501 - the tables and patterns read better in one line
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+
+# pint's name: what answers call it. A plural "s" is taken off before looking up.
+_NAMES = {
+    "meter": "m meter metre", "centimeter": "cm centimeter centimetre", "kilometer": "km kilometer kilometre",
+    "millimeter": "mm millimeter millimetre", "micrometer": "um µm micrometer micron", "nanometer": "nm nanometer",
+    "inch": "in inch inches", "foot": "ft foot feet", "yard": "yd yard", "mile": "mi mile",
+    "gram": "g gram gramme gm", "kilogram": "kg kilogram kilo", "milligram": "mg milligram",
+    "pound": "lb lbs pound", "ounce": "oz ounce", "ton": "ton", "metric_ton": "tonne",
+    "second": "s sec second", "minute": "min minute", "hour": "h hr hour", "day": "day", "week": "week wk",
+    "month": "month", "year": "year yr", "millisecond": "ms millisecond",
+    "liter": "l liter litre", "milliliter": "ml milliliter millilitre", "gallon": "gallon gal",
+    "quart": "quart qt", "pint": "pint", "cup": "cup", "cubic_centimeter": "cc", "centiliter": "cl centiliter",
+    "acre": "acre", "hectare": "hectare ha", "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh kmph",
+    "joule": "j joule", "kilojoule": "kj kilojoule", "calorie": "cal calorie", "kilocalorie": "kcal kilocalorie",
+    "watt": "w watt", "kilowatt": "kw kilowatt", "kilowatt_hour": "kwh", "newton": "n newton",
+    "pascal": "pa pascal", "kilopascal": "kpa", "atmosphere": "atm atmosphere", "volt": "v volt",
+    "ampere": "amp ampere", "ohm": "ohm Ω", "hertz": "hz hertz", "kelvin": "k kelvin", "mole": "mol mole",
+    "degree_Celsius": "°c degc celsius", "degree_Fahrenheit": "°f degf fahrenheit",
+    "dollar": "$ dollar usd buck", "cent": "cent ¢", "euro": "€ euro eur", "sterling": "£ gbp",
+    "yen": "¥ yen jpy", "rupee": "₹ rupee inr",
+}  # fmt: skip
+_KNOWN = {name: unit for unit, names in _NAMES.items() for name in names.split()}
+#: Pint knows no money.
+_MONEY = ("dollar = [money_us]", "cent = dollar / 100", "euro = [money_eu]", "sterling = [money_uk]",
+          "yen = [money_jp]", "rupee = [money_in]")  # fmt: skip
+_WORD = r"(?:°\s?[CF]|deg(?:rees?)?\s?[CF]\b|degrees?\s(?:celsius|fahrenheit)|[A-Za-zµΩ]{1,12}|[€£¥₹¢$])"
+_FACTOR = re.compile(
+    rf"\s{{0,3}}(?P<power>square|sq\.?|cubic|cu\.?)?\s{{0,2}}(?P<word>{_WORD})\.?"
+    r"(?:\s{0,3}\^\s{0,2}[({]?(?P<exponent>-?[1-4])[)}]?|(?P<glued>[23])(?![\d.]))?",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(
+    r"\s{0,2}(?P<over>/|\bper\b|\ban?\b(?=\s(?:hour|day|week|minute|second)))|\s?[*·]\s?|(?<=\w)-(?=[A-Za-z])"
+)
+_BEFORE = re.compile(
+    r"(?:US|CA|AU)?(?P<sign>[$€£¥₹])\s{0,2}-?\s{0,2}$|(?P<code>USD|EUR|GBP|INR|JPY)\s{0,2}$"
+)
+_FORMULA = re.compile(r"(?<!\\)\$((?:[^$]|\\\$)*?)(?<!\\)\$")
+_END = re.compile(r"[\s.,;:!)*_`$'\"}\]]*$")
+_JOIN = re.compile(r"\s{0,2}(?:,|and|,\s?and)?\s{0,2}$")
+#: Relative difference of a conversion that no whole number makes (feet to metres), as rounded.
+_ROUNDED = Fraction(1, 2000)
+
+Unit = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A sum of quantities with units ("5 ft 6 in"), each (value, unit as factors and powers)."""
+
+    parts: tuple[tuple[Quantity, Unit], ...]
+
+    def same_as(self, other: Measure) -> bool:
+        """Whether two measures are the same quantity; symmetric."""
+        if [unit for _, unit in self.parts] == [unit for _, unit in other.parts]:
+            from pipelines.scorers.comparison.quantities import agree
+
+            return all(
+                agree(mine, theirs)
+                for (mine, _), (theirs, _) in zip(self.parts, other.parts, strict=True)
+            )
+        one, same = _base(self), _base(other)
+        if one is None or same is None or one[0] != same[0]:
+            return False
+        if one[1] == same[1]:
+            return True
+        ratio = _whole(self, other)
+        return not ratio and abs(one[1] - same[1]) <= _ROUNDED * max(abs(one[1]), abs(same[1]))
+
+
+def measured(text: str) -> Measure | None:
+    """A text that is a number and its unit, or several ("2 h 30 min"); else None."""
+    if len(text) > 120:
+        return None
+    # "$5$ m" holds a formula, "$5" and "\\$5" are amounts of money.
+    shown = _OVER.sub(_flat, plain(_FORMULA.sub(r"\1", text)))
+    parts: list[tuple[Quantity, Unit]] = []
+    end = 0
+    numbers = scan(shown)
+    for number in numbers:
+        gap = shown[end : number.start]
+        if number.start < end:
+            continue  # the exponent of a unit
+        if number.quantity is None or (parts and not _JOIN.fullmatch(gap)):
+            return None
+        if not parts and re.search(r"[A-Za-z]{2,}|[=<>]", gap) and not _named(gap):
+            return None
+        found = _unit_at(shown, number, whole=len(numbers) == 1)
+        if found is None:
+            return None
+        unit, end = found
+        parts.append((number.quantity, unit))
+    if not parts or not _END.fullmatch(shown, end):
+        return None
+    return Measure(tuple(parts))
+
+
+# "W/(m^2 K)" is "W/m^2-K".
+_OVER = re.compile(r"(?<=[A-Za-z\d])\s?/\s?\((?P<units>[A-Za-z][A-Za-z\d^\s·*-]{0,30})\)")
+
+
+def _flat(over: re.Match[str]) -> str:
+    return "/" + re.sub(r"[\s·*-]+(?=[A-Za-z])", "-", over["units"].strip())
+
+
+def _named(gap: str) -> bool:
+    return bool(
+        re.fullmatch(r"[\s$*]*(?:[A-Za-z]\w{0,3}\s?=|US|CA|AU|USD|EUR|GBP)[\s$€£¥₹*-]*", gap)
+    )
+
+
+def measure_at(text: str, got: Quantity) -> Measure | None:
+    """The measure that begins with the number `got` in a sentence; None without a unit."""
+    shown = plain(text[:2000])
+    for number in scan(shown):
+        if number.quantity == got:
+            found = _unit_at(shown, number, whole=False)
+            if found is not None:
+                return Measure(((got, found[0]),))
+    return None
+
+
+def _unit_at(text: str, number: QuantityMatch, *, whole: bool) -> tuple[Unit, int] | None:
+    """Unit around a number and where it ends; the currency before it, else what follows it."""
+    money = _BEFORE.search(text[max(0, number.start - 6) : number.start]) or _BEFORE.match(
+        text[number.start : number.end]
+    )
+    # `scan` takes a currency sign into the number.
+    sign = re.match(r"-?\s?(?:US|CA|AU)?\s?([$€£¥₹]|USD|EUR|GBP|INR|JPY)", text[number.start :])
+    factors: list[tuple[str, int]] = []
+    if sign or money:
+        name = sign[1] if sign else (money["sign"] or money["code"])  # type: ignore[index]
+        factors.append((_KNOWN[name.lower()], 1))
+    end, over = number.end, 1
+    while len(factors) < 4:
+        if factors:
+            joint = _NEXT.match(text, end)
+            if joint is None:
+                break
+            start, over = joint.end(), -1 if joint["over"] else over
+        else:
+            start = end
+        factor = _FACTOR.match(text, start)
+        unit = _known(factor["word"], joined=bool(factors)) if factor else None
+        if factor is None or unit is None:
+            break
+        if unit == "inch" and factor["word"] == "in" and not _END.fullmatch(text, factor.end()):
+            break  # "5 in total"
+        power = {"s": 2, "c": 3}.get((factor["power"] or "-")[0].lower(), 1)
+        power = int(factor["exponent"] or factor["glued"] or power)
+        factors.append((unit, power * over))
+        end = factor.end()
+    return (tuple(sorted(factors)), end) if factors else None
+
+
+#: In "W/m^2-C" a letter that is a variable elsewhere; a difference, as one of kelvins.
+_DEGREES = {"C": "kelvin", "F": "delta_degree_Fahrenheit"}
+
+
+def _known(word: str, *, joined: bool = False) -> str | None:
+    if joined and word in _DEGREES:
+        return _DEGREES[word]
+    word = re.sub(r"^deg(?:rees?)?\s?|\s", lambda m: "°" if m[0].strip() else "", word)
+    word = {"°celsius": "celsius", "°fahrenheit": "fahrenheit"}.get(word.lower(), word)
+    if len(word) == 1 and word not in "mgshlLJWNVK$€£¥₹¢Ω":
+        return None
+    low = word.lower()
+    return _KNOWN.get(low) or (_KNOWN.get(low[:-1]) if low.endswith("s") and len(low) > 3 else None)
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Any:
+    import pint
+
+    registry: Any = pint.UnitRegistry(cache_folder=None, non_int_type=Fraction)
+    for definition in _MONEY:
+        registry.define(definition)
+    return registry
+
+
+@lru_cache(maxsize=4096)
+def _unit(unit: Unit) -> Any:
+    registry = _registry()
+    whole = registry.Unit("")
+    for name, power in unit:
+        whole = whole * registry.Unit(name) ** power
+    return whole
+
+
+@lru_cache(maxsize=4096)
+def _base(measure: Measure) -> tuple[str, Fraction] | None:
+    """(dimension, value in base units) of a measure; None when its parts do not add up."""
+    total: tuple[str, Fraction] | None = None
+    for quantity, unit in measure.parts:
+        if not isinstance(quantity.value, Fraction):
+            return None
+        try:
+            based = _registry().Quantity(quantity.value, _unit(unit)).to_base_units()
+        except Exception:  # pint's errors share no base worth naming; the unit is then unreadable
+            return None
+        dimension = str(sorted((str(k), str(v)) for k, v in based.dimensionality.items()))
+        if total is not None and total[0] != dimension:
+            return None
+        total = (dimension, Fraction(based.magnitude) + (total[1] if total else 0))
+    return total
+
+
+def _whole(one: Measure, other: Measure) -> bool:
+    """Whether one unit is a whole multiple of the other: nothing is rounded between them."""
+    sizes = [_base(Measure(((Quantity(Fraction(1)), m.parts[0][1]),))) for m in (one, other)]
+    if not sizes[0] or not sizes[1] or not sizes[0][1] or not sizes[1][1]:
+        return True
+    ratio = sizes[0][1] / sizes[1][1]
+    return 1 in (ratio.numerator, ratio.denominator)

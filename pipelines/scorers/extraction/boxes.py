@@ -1,0 +1,37 @@
+"""Adjacent boxes: one answer in several parts, when the reference has several.
+
+"The solutions are \\boxed{3} and \\boxed{4}." answers a list; "\\boxed{3} …
+Correction: … \\boxed{4}" does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipelines.scorers.extraction.marks import Committed
+
+_APART = re.compile(
+    r"[.!?]\s+[A-Z]|\n\s*\n|\b(?:wait|actually|so|thus|hence|therefore|then|but|not|instead|final|answer|"
+    r"is|no|correct\w*|check|gives|yields)\b",
+    re.IGNORECASE,
+)
+#: Characters between two adjacent boxes at most.
+NEAR = 90
+
+
+def adjacent(marks: Sequence[Committed], text: str, index: int) -> list[Committed]:
+    """The run of boxes that ends with `marks[index]`, with joining words at most between them."""
+    run = [marks[index]]
+    for one in reversed(marks[:index]):
+        if not _joined(one, run[0], text):
+            break
+        run.insert(0, one)
+    return run
+
+
+def _joined(one: Committed, other: Committed, text: str) -> bool:
+    if one.kind != "boxed" or other.kind != "boxed":
+        return False
+    between = text[one.end : other.start]
+    return len(between) <= NEAR and not _APART.search(between)

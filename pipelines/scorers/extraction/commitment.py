@@ -1,0 +1,200 @@
+"""What was answered: of all that an output marks as its answer, the one that counts.
+
+Every scorer asks here. `marks` finds the marks, `TRUST` says how far each kind
+is believed, and `settle` applies it; a scorer brings its own reading of a mark's
+text, because a mark that it cannot read is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from pipelines.scorers.extraction.marks import Committed
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A kind of mark.
+
+    `firm`: yields only to a later firm mark, a later `Answer:` line, or a later
+    answer that says it corrects. `overrides`: counts against an earlier firm one.
+    """
+
+    kind: str
+    firm: bool
+    overrides: bool
+    reason: str
+
+
+#: The order of trust. Within a level the last mark counts: later answers correct earlier ones.
+TRUST: tuple[Trust, ...] = (
+    Trust(
+        "field", True, True, "a JSON field or a tag was asked for by name and holds nothing else"
+    ),
+    Trust("boxed", True, True, "a box is put around one thing only, the answer"),
+    Trust(
+        "hash", True, True, "`####` is the mark of a training set, written once, before the answer"
+    ),
+    Trust("final", True, True, "'final answer' announces that no other answer follows"),
+    Trust("label", False, True, "an `Answer:` line sums up what is above it, but may also head it"),
+    Trust("stated", False, False, "'the answer is' may state the answer of a step"),
+    Trust(
+        "bold", False, False, "a bold last line is the answer unless something above says so better"
+    ),
+)
+_FIRM = frozenset(row.kind for row in TRUST if row.firm)
+_OVERRIDES = frozenset(row.kind for row in TRUST if row.overrides)
+
+#: Words that make a later answer a correction of an earlier one, with the subject or verb that
+#: keeps "correct to two decimals" and "let me check" out.
+CORRECTS = re.compile(
+    r"\b(?:wait|actually|oops|correction|scratch that|apolog\w+|sorry|i was wrong|misread|"
+    r"mis-?calculated|"
+    r"on (?:second thoughts?|(?:further )?reflection|closer (?:look|inspection))|"
+    r"i(?:'ve|’ve| have)? made (?:a|an) \w{0,12} ?(?:mistake|error)|"
+    r"(?:a|an|the|my) (?:mistake|error)|(?:correct(?:ed)?|right) answer|should (?:actually )?be|"
+    r"re-?(?:calculat|evaluat|consider|comput|examin|vis)\w+|instead)\b|更正|等等|不对",
+    re.IGNORECASE,
+)
+#: Words between two different answers that show the change was meant; wider than `CORRECTS`,
+#: because here they only keep a conflict from being reported.
+CHANGES = re.compile(
+    r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|incorrect\w*|"
+    r"re-?(?:check|calculat|evaluat|consider|comput|examin|vis|do)\w*|instead|let me|let's|however|"
+    r"upon|should be|misunder\w+|misread\w*|mis-?calculat\w*|clarif\w+|adjust\w*|revis\w+)\b",
+    re.IGNORECASE,
+)
+#: A correction is short; a longer text is another sentence that merely follows.
+SHORT = 160
+_ANSWER = re.compile(
+    r"answer|antwort|r[ée]ponse|resp[ou]|risposta|ответ|答|답|الإجابة", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SettledAnswer:
+    """The index of the mark that counts, and whether others contradict it."""
+
+    index: int
+    conflict: bool
+
+
+def settle(
+    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+) -> SettledAnswer:
+    """Which of the readable marks counts (at least one).
+
+    Args:
+        found: Marks in the order of the text, each with the scorer's reading.
+        same: Whether two readings are one answer.
+    """
+    firm = [i for i, (one, _) in enumerate(found) if one.kind in _FIRM]
+    chosen = firm[-1] if firm else len(found) - 1
+    for index in range(chosen + 1, len(found)) if firm else ():
+        one = found[index][0]
+        corrects = len(one.text) <= SHORT and CORRECTS.search(text, found[chosen][0].end, one.start)
+        if one.kind in _OVERRIDES or corrects or _concludes(found[chosen][0], one, text):
+            chosen = index
+    counted = [
+        (one, value)
+        for index, (one, value) in enumerate(found)
+        if index <= chosen or (len(one.text) <= SHORT and _says_answer(one, text))
+    ]
+    return SettledAnswer(chosen, _contradicts(counted, text, same))
+
+
+# "However, a truck cannot be split. … so the answer is 3 trucks."
+_SO = re.compile(
+    r"\b(?:so|thus|therefore|hence),? the (?:correct |right )?answer is\W{0,4}$", re.IGNORECASE
+)
+
+
+def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
+    """Whether a statement ends the output, as the result of working that came after `earlier`.
+
+    Such an answer is short, is drawn in as many words, and stands behind new equations.
+    """
+    return (
+        one.kind == "stated"
+        and len(one.text) <= 40
+        and not text[one.end :].strip(" \t\r\n.*`")
+        and "=" in text[earlier.end : one.start]
+        and bool(_SO.search(text, max(0, one.start - 60), one.start))
+    )
+
+
+def _says_answer(one: Committed, text: str) -> bool:
+    return bool(_ANSWER.search(text, max(0, one.start - 60), one.start))
+
+
+def _contradicts(
+    found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
+) -> bool:
+    """Whether differing answers stand side by side without a word of correction between."""
+    return any(
+        not same(one, other) and not CHANGES.search(text, first.start, second.start)
+        for (first, one), (second, other) in pairwise(found[-8:])
+    )
+
+
+# A word or sign that no sentence ends with.
+_DANGLING = re.compile(
+    r"(?:\b(?:for|the|an?|of|to|and|or|with|in|by|at|is|are|was|were|that|from|on|than|then|because|"
+    r"if|as|but|which|their|his|her|your|its|have|has|will|would|into|per|each of)"
+    r"|[=+(,×÷]|(?<=[\s\d])(?<!\*)[*/−-])\s*$"
+)
+#: So many characters at the end, repeated, are a loop.
+_PERIOD, _TAIL = 30, 1500
+
+
+def breaks_off(text: str, *, truncated: bool = False) -> bool:
+    """Whether an output was cut or runs in circles: it then says no more than it marks.
+
+    Args:
+        truncated: The response is known to have reached its token limit.
+    """
+    if truncated or _DANGLING.search(text, max(0, len(text) - 40)):
+        return True
+    tail = text[-_TAIL:].rstrip()
+    last = tail[-_PERIOD:]
+    if len(set(last)) < 3 or len(last) < _PERIOD:
+        return False
+    before = tail.rfind(last, 0, len(tail) - 1)
+    return before >= 0 and tail.rfind(last, 0, before + len(last) - 1) >= 0
+
+
+# "= $43,500", "= 7 days": a calculation carried out to its result, which may be named. A group
+# of digits that is not whole ("$43,5") was cut.
+_RESULT = re.compile(
+    r"=\s{0,2}[$€£¥]?\s?[-−]?\d+(?:,\d{3})*(?:\.\d+)?\s?%?(?:\s[^\W\d_]{1,20}){0,2}\s*$"
+)
+#: A line without an end mark is a short answer up to this length where it is all there is.
+_ALONE = 60
+
+
+def finished(line: str, *, alone: bool) -> bool:
+    """Whether an unmarked last line was written to its end: a sentence, a result, a short answer.
+
+    Of 1,263 answers in prose that end in a concluding sentence (RouteLLM's GSM8K) one that
+    was whole had no end mark, and it ended in a result; 49 others had been cut.
+
+    Args:
+        alone: The line is the whole output.
+    """
+    line = line.rstrip()
+    if not line or (alone and len(line) <= _ALONE) or _RESULT.search(line):
+        return bool(line)
+    last = line[-1]
+    return (not last.isalnum() and last not in "-−–—,;+*/\\=(<[&>×÷^") or line.endswith("**")
+
+
+def cut_within(one: Committed, text: str, *, truncated: bool) -> bool:
+    """Whether the mark's own text was cut by the end of the output: "The answer is 1"."""
+    ends = not text[one.end :].strip(" \t\r\n$*")
+    return ends and ((truncated and one.kind != "field") or not one.closed)

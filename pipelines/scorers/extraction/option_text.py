@@ -1,0 +1,64 @@
+"""Which option a text repeats: word for word, in its first clause, or but for slips of spelling."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+from pipelines.scorers.comparison.words import normalise
+
+#: (letter, normalised text) of each option.
+Options = tuple[tuple[str, str], ...]
+
+# "CBF, which is no mode of a cipher": short options are compared with the first clause.
+_CLAUSE = re.compile(r"[^,.;(\n]{1,60}(?=[,;]\s|\.(?:\s|$))")
+#: How alike the text behind a letter and that letter's option must be, and the lengths of
+#: options for which slips are looked past: in a short one each sign counts.
+_NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
+
+
+def repeats(said: str, letter: str, contents: dict[str, str]) -> bool:
+    """Whether `said` begins with the option of that letter, but for slips of spelling.
+
+    With slips it must be nearer to that option than to any other.
+    """
+    content = contents[letter]
+    if (said + " ").startswith(content + " "):
+        return True
+    same_start = said.split(" ", 1)[0] == content.split(" ", 1)[0]  # not "True. …" before it
+    if not same_start or not _LEAST_NEAR <= len(content) <= _MOST_NEAR:
+        return False
+    own = _likeness(said, content)
+    return own >= _NEAR and all(
+        own > _likeness(said, text) for other, text in contents.items() if other != letter
+    )
+
+
+def _likeness(said: str, content: str) -> float:
+    """Share of signs that two texts have in common; 0 where it cannot come near enough."""
+    matcher = SequenceMatcher(None, said[: len(content)], content, autojunk=False)
+    return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
+
+
+def matching(text: str, options: Options) -> str | None:
+    """Letter of the option that a text equals, else of the longest one that opens it."""
+    said = normalise(text)
+    if not said:
+        return None
+    if any(content == said for _, content in options):
+        return _equal(said, options)
+    opening = [
+        (len(content), letter)
+        for letter, content in options
+        if len(content) > 3 and (said + " ").startswith(content + " ")
+    ]
+    if not opening and (clause := _CLAUSE.match(text)):
+        return _equal(normalise(clause[0]), options)
+    longest = max(opening, default=(0, ""))
+    return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
+
+
+def _equal(said: str, options: Options) -> str | None:
+    """Letter of the one option that equals `said`."""
+    exact = [letter for letter, content in options if content and content == said]
+    return exact[0] if len(exact) == 1 else None

@@ -1,0 +1,92 @@
+"""The short answer of a long output, for scorers that compare words.
+
+A marked answer (`Answer: …`, `\\boxed{}`, a JSON field, a tag, `####`) counts; of
+several the one that `commitment` settles on. An output without any mark is the
+answer itself, as a whole: guessing a part of it would be the scorer's answer,
+not the model's.
+"""
+
+# ruff: noqa: E501 - the tables and patterns read better in one line
+from __future__ import annotations
+
+import re
+
+from pipelines.scorers.extraction.commitment import breaks_off, cut_within, settle
+from pipelines.scorers.extraction.marks import MOST_READ, after_draft, committed, trim
+from pipelines.scorers.extraction.run_on import end_of_answer
+
+#: An unmarked output longer than this is no short answer.
+LONGEST_WHOLE = 20_000
+#: Words of a longer text are not compared: 200,000 characters are a book.
+LONGEST_TEXT = 200_000
+_QUOTES = "\"'`*_“”‘’「」《》$ \t"
+_TEXT = re.compile(r"\\(?:text|textbf|textnormal|textit|mathrm|mbox)\{([^{}]*)\}")
+# Where a longer text is announced as the answer; what follows belongs to it to the end.
+_ANNOUNCED = re.compile(
+    r"(?:^|(?<=[.!?:\n]))[ \t]{0,8}[#*_]{0,4}(?:(?:my |the )?final answer|answer|summary|translation)"
+    r"[*_]{0,3} {0,2}[:：][*_]{0,3}",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def short_answer(
+    output: str, *, truncated: bool = False
+) -> tuple[str, tuple[int, int], bool] | None:
+    """(answer, span, conflict), or None for an empty, endless or cut-off output.
+
+    `conflict`: marked answers differ.
+    """
+    marked = [
+        (one, clean(one.text))
+        for one in committed(output)
+        if one.kind not in ("stated", "final") or len(one.text) <= 120
+    ]
+    if marked:
+        settled = settle(marked, output, lambda one, other: one == other)
+        last = marked[settled.index][0]
+        if cut_within(last, output, truncated=truncated):
+            return None
+        start, end = _unquoted(output, last.start, last.end)
+        if start < end:
+            return clean(output[start:end]), (start, end), settled.conflict
+    if len(output) > MOST_READ or breaks_off(output, truncated=truncated):
+        return None
+    stop = end_of_answer(output)
+    start, end = _unquoted(output, after_draft(output, stop), stop)
+    if not start < end <= start + LONGEST_WHOLE:
+        return None
+    return clean(output[start:end]), (start, end), False
+
+
+def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
+    """The text that is the answer: a field, what follows `Answer:`, else the output.
+
+    Without surrounding space, drafts and run-on questions; of a text longer than
+    `LONGEST_TEXT` the beginning.
+    """
+    end = end_of_answer(output[: 2 * MOST_READ])
+    fields = [one for one in committed(output) if one.kind in ("field", "boxed")]
+    if fields:
+        start, end = fields[-1].start, fields[-1].end
+    else:
+        start = after_draft(output, end)
+        announced = [m.end() for m in _ANNOUNCED.finditer(output, start, end)]
+        if announced and output[announced[-1] : end].strip():
+            start = announced[-1]
+    start, end = trim(output, start, min(end, start + LONGEST_TEXT))
+    return (output[start:end], (start, end), False) if start < end else None
+
+
+def clean(text: str) -> str:
+    """The text without LaTeX text wrappers, quotes, markdown and a closing full stop."""
+    text = _TEXT.sub(r"\1", text).strip(_QUOTES)
+    return text[:-1].rstrip(_QUOTES) if text.endswith((".", "。")) else text
+
+
+def _unquoted(text: str, start: int, end: int) -> tuple[int, int]:
+    start, end = trim(text, start, end)
+    while start < end and text[start] in _QUOTES:
+        start += 1
+    while end > start and text[end - 1] in _QUOTES:
+        end -= 1
+    return start, end

@@ -1,0 +1,450 @@
+"""The court: small verdict tables in, labels out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines.label.aggregate import decide, open_steps
+from schemas import QUERIES, RESPONSES, VERDICTS
+from schemas.recipe import Label, Policy
+
+
+def queries(*scorers: str, task: str = "t") -> pa.Table:
+    return QUERIES.from_rows(
+        {
+            "query_id": f"q{i:020x}",
+            "source": "s",
+            "source_id": str(i),
+            "task": task,
+            "domain": "d",
+            "question": "?",
+            "prompt": "?",
+            "choices": [],
+            "references": ["1"],
+            "scorer": scorer,
+            "metadata": "{}",
+        }
+        for i, scorer in enumerate(scorers)
+    )
+
+
+def responses(*rows: dict[str, Any]) -> pa.Table:
+    return RESPONSES.from_rows(
+        {"model_id": "m", "sample": 0, "text": "x", "status": "ok", "attempts": 1}
+        | {key: value for key, value in row.items() if key != "q"}
+        | {"query_id": f"q{row.get('q', 0):020x}"}
+        for row in rows
+    )
+
+
+def verdicts(*rows: tuple[Any, ...]) -> pa.Table:
+    """(scorer, outcome[, more columns]) rows."""
+    built = []
+    for scorer, outcome, *more in rows:
+        extra = dict(more[0]) if more else {}
+        score = {"correct": 1.0, "incorrect": 0.0}.get(outcome)
+        built.append(
+            {
+                "query_id": f"q{extra.pop('q', 0):020x}",
+                "model_id": "m",
+                "sample": 0,
+                "scorer": scorer,
+                "scorer_version": "1",
+                "outcome": outcome,
+                "score": score,
+                "conflict": False,
+                "reason": "",
+                "cost_usd": 0.0,
+            }
+            | extra
+        )
+    return VERDICTS.from_rows(built)
+
+
+def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> dict[str, Any]:
+    table = decide(queries(scorer), responses({}), verdicts(*rows), policy=Label(default=policy))
+    (row,) = table.to_pylist()
+    return row
+
+
+VERIFIED = Policy(then=["xverify:v", "judge:j"])
+ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
+MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
+UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "correct", "decided_by", "contested"),
+    [
+        (Policy(), [("numeric", "correct")], True, "numeric", False),
+        (Policy(), [("numeric", "incorrect")], False, "numeric", False),
+        (Policy(), [("numeric", "abstain")], False, "unreadable", False),
+        (Policy(unreadable="null"), [("numeric", "abstain")], None, "unreadable", False),
+        # trap: an error or a verdict that was never filed is not "wrong"
+        (Policy(), [("numeric", "error")], None, None, False),
+        (Policy(), [], None, None, False),
+        # the verifier is asked only where the rule abstains
+        (VERIFIED, [("numeric", "incorrect"), ("xverify:v", "correct")], False, "numeric", True),
+        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "correct")], True, "xverify:v", False),
+        # trap: a verifier that has not been asked yet must not read as "unreadable"
+        (VERIFIED, [("numeric", "abstain")], None, None, False),
+        (VERIFIED, [("numeric", "abstain"), ("xverify:v", "error")], None, None, False),
+        # trap: a rule's error may not be papered over by a later step
+        (VERIFIED, [("numeric", "error"), ("xverify:v", "correct")], None, None, False),
+        (ALWAYS, [("numeric", "correct")], True, "numeric", False),
+        (ALWAYS, [("numeric", "incorrect"), ("xverify:v", "correct")], True, "xverify:v", True),
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
+            True,
+            "judge:j",
+            True,
+        ),
+        # the last step that said anything decides, not the last step
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
+            False,
+            "numeric",
+            False,
+        ),
+        # trap: the judge outage after two misses leaves the label open
+        (
+            ALWAYS,
+            [("numeric", "incorrect"), ("xverify:v", "incorrect"), ("judge:j", "error")],
+            None,
+            None,
+            False,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "incorrect"), ("xverify:v", "correct"), ("judge:j", "correct")],
+            True,
+            "majority",
+            True,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "abstain"), ("xverify:v", "correct"), ("judge:j", "incorrect")],
+            None,
+            None,
+            True,
+        ),
+        (
+            MAJORITY,
+            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
+            None,
+            None,
+            False,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "correct")],
+            True,
+            "unanimous",
+            False,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "correct"), ("xverify:v", "incorrect"), ("judge:j", "correct")],
+            None,
+            None,
+            True,
+        ),
+        (
+            UNANIMOUS,
+            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
+            False,
+            "unreadable",
+            False,
+        ),
+        # a person decides over everyone, also over an error
+        (Policy(), [("numeric", "correct"), ("human:ada", "incorrect")], False, "human:ada", True),
+        (Policy(), [("numeric", "error"), ("human:ada", "correct")], True, "human:ada", False),
+        (
+            Policy(),
+            [("numeric", "correct"), ("human:ada", "incorrect"), ("human:bob", "correct")],
+            None,
+            None,
+            True,
+        ),
+        (Policy(), [("numeric", "correct"), ("human:ada", "abstain")], True, "numeric", False),
+        # an answer given twice, differently, is contested though one rule decided
+        (Policy(), [("numeric", "correct", {"conflict": True})], True, "numeric", True),
+    ],
+)
+def test_policy(
+    policy: Policy,
+    rows: list[tuple[Any, ...]],
+    correct: bool | None,
+    decided_by: str | None,
+    contested: bool,
+) -> None:
+    row = label(policy, *rows)
+    assert (row["correct"], row["decided_by"], row["contested"]) == (correct, decided_by, contested)
+    assert (row["score"] is None) == (correct is None)
+
+
+@pytest.mark.parametrize(("scorer", "asks"), [("em", True), ("f1", True), ("numeric", False)])
+def test_open_questions_ask_the_judge_when_the_rule_says_incorrect(scorer: str, asks: bool) -> None:
+    policy = Policy(then=["judge:j"])
+    row = label(policy, (scorer, "incorrect"), ("judge:j", "correct"), scorer=scorer)
+    assert row["correct"] is asks
+
+
+def test_a_family_stands_for_its_scorers() -> None:
+    policy = Policy(rule="majority", then=["judge"])
+    rows = [("numeric", "incorrect"), ("judge:a", "correct"), ("judge:b", "correct")]
+    assert label(policy, *rows)["correct"] is True
+
+
+def test_the_newest_version_counts() -> None:
+    # trap: as text, "1.10" sorts before "1.9"
+    old = ("numeric", "incorrect", {"scorer_version": "1.9"})
+    new = ("numeric", "correct", {"scorer_version": "1.10"})
+    assert label(Policy(), new, old)["correct"] is True
+    assert label(Policy(), new, old)["contested"] is False
+
+
+def test_threshold_of_a_task_reads_the_graded_score() -> None:
+    graded = ("f1", "incorrect", {"score": 0.4})
+    loose = label(Policy(threshold=0.4), graded, scorer="f1")
+    strict = label(Policy(threshold=0.41), graded, scorer="f1")
+    assert (loose["correct"], loose["score"]) == (True, 0.4)
+    assert (strict["correct"], strict["score"]) == (False, 0.4)
+
+
+def test_several_samples_give_the_mean() -> None:
+    texts = responses(
+        *({"sample": i} for i in range(4)), {"sample": 4, "status": "error", "text": None}
+    )
+    filed = verdicts(
+        ("numeric", "correct", {"sample": 0}),
+        ("numeric", "correct", {"sample": 1}),
+        ("numeric", "abstain", {"sample": 2}),
+        ("numeric", "error", {"sample": 3}),
+    )
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    # the scorer's error and the failed call enter neither numerator nor denominator
+    assert (row["score"], row["n_samples"]) == (2 / 3, 3)
+    assert (row["correct"], row["decided_by"]) == (True, "numeric+unreadable")
+    strict = Label(tasks={"t": Policy(threshold=0.7)})
+    assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "correct"),
+    [
+        # Trap: a grade of 0.667 beside each reached 0.5, and two wrong samples made a right label.
+        (("incorrect", "incorrect"), False),
+        (("correct", "incorrect", "incorrect"), False),
+        (("correct", "incorrect"), True),  # half is enough, as for scores of 0 and 1
+        (("correct", "correct", "incorrect"), True),
+    ],
+)
+def test_without_a_threshold_the_outcomes_of_samples_count_and_not_their_grades(
+    outcomes: tuple[str, ...], correct: bool
+) -> None:
+    grade = {"correct": 1.0, "incorrect": 2 / 3}
+    texts = responses(*({"sample": i} for i in range(len(outcomes))))
+    filed = verdicts(
+        *(
+            ("superglue_record", said, {"sample": i, "score": grade[said]})
+            for i, said in enumerate(outcomes)
+        )
+    )
+    (row,) = decide(queries("superglue_record"), texts, filed).to_pylist()
+    assert (row["correct"], row["n_samples"]) == (correct, len(outcomes))
+    assert row["score"] == pytest.approx(sum(grade[said] for said in outcomes) / len(outcomes))
+    # A threshold that the recipe states holds for the mean of the grades.
+    stated = Label(default=Policy(threshold=0.6))
+    assert decide(queries("superglue_record"), texts, filed, policy=stated)["correct"][0].as_py()
+
+
+def test_a_failed_call_has_a_row_of_nulls_and_an_absent_pair_none() -> None:
+    table = decide(
+        queries("numeric", "numeric"),
+        responses({"q": 0, "status": "error", "text": None, "error": "down"}),
+        # trap: a verdict on a call that failed (an older attempt) must not count
+        verdicts(("numeric", "incorrect")),
+    )
+    (row,) = table.to_pylist()
+    assert row["query_id"] == f"q{0:020x}"
+    assert (row["score"], row["correct"], row["decided_by"], row["n_samples"]) == (None,) * 3 + (0,)
+
+
+def test_a_stored_score_without_text_decides_and_a_regrade_outranks_it() -> None:
+    alone = label(Policy(), ("given", "correct"))
+    both = label(Policy(), ("given", "correct"), ("numeric", "incorrect"))
+    assert (alone["correct"], alone["decided_by"]) == (True, "given")
+    assert (both["correct"], both["decided_by"], both["contested"]) == (False, "numeric", True)
+
+
+def test_no_rule_leaves_it_to_the_judge() -> None:
+    row = label(Policy(then=["judge:j"]), ("judge:j", "correct", {"score": 0.75}), scorer="none")
+    assert (row["score"], row["decided_by"]) == (0.75, "judge:j")
+
+
+def test_no_responses_no_labels() -> None:
+    assert decide(queries("numeric"), RESPONSES.empty(), VERDICTS.empty()).num_rows == 0
+
+
+def test_order_of_the_input_does_not_matter() -> None:
+    asked = queries(*["numeric"] * 5)
+    texts = responses(*({"q": i, "model_id": m} for i in range(5) for m in "ba"))
+    filed = verdicts(
+        *(
+            ("numeric", "correct" if i % 2 else "incorrect", {"q": i, "model_id": m})
+            for i in range(5)
+            for m in "ab"
+        )
+    )
+    forward = decide(asked, texts, filed)
+    backward = decide(asked, texts.take(list(range(9, -1, -1))), filed.take(list(range(9, -1, -1))))
+    assert forward.equals(backward)
+    assert forward["query_id"].to_pylist() == sorted(forward["query_id"].to_pylist())
+
+
+def test_what_a_person_decided_is_not_asked_again() -> None:
+    rows = [("numeric", "abstain"), ("human:ada", "correct")]
+    policy = Label(default=VERIFIED)
+    asked, texts = queries("numeric"), responses({})
+    assert open_steps(asked, texts, verdicts(*rows), policy=policy) == {}
+    left = open_steps(asked, texts, verdicts(rows[0]), policy=policy)
+    assert left == {"xverify:v": [(f"q{0:020x}", "m", 0)]}
+
+
+def test_a_vote_wants_all_who_have_not_spoken() -> None:
+    """trap: a voter who said anything is not paid again, one who erred is"""
+    rows = [("numeric", "correct"), ("xverify:v", "error")]
+    left = open_steps(
+        queries("numeric"), responses({}), verdicts(*rows), policy=Label(default=MAJORITY)
+    )
+    assert {*left} == {"judge:j", "xverify:v"}
+    said = [("numeric", "correct"), ("xverify:v", "abstain"), ("judge:j", "incorrect")]
+    assert (
+        open_steps(
+            queries("numeric"), responses({}), verdicts(*said), policy=Label(default=MAJORITY)
+        )
+        == {}
+    )
+
+
+def test_a_person_who_abstains_decides_nothing() -> None:
+    rows = [("numeric", "abstain"), ("human:ada", "abstain")]
+    left = open_steps(
+        queries("numeric"), responses({}), verdicts(*rows), policy=Label(default=VERIFIED)
+    )
+    assert {*left} == {"xverify:v"}
+
+
+def test_what_is_wanted_is_listed_in_order_over_tasks_and_rules() -> None:
+    asked = pa.concat_tables([queries("numeric", "em", task="a"), queries("mcq", task="b")])
+    ids = [f"q{i:020x}" for i in range(3)]
+    asked = asked.set_column(0, "query_id", pa.array(ids)).cast(QUERIES.schema)
+    filed = verdicts(
+        ("numeric", "abstain"),
+        ("em", "incorrect", {"q": 1}),
+        ("mcq", "abstain", {"q": 2}),
+    )
+    policy = Label(default=Policy(then=["judge:j"]), tasks={"b": Policy()})
+    left = open_steps(asked, responses({"q": 2}, {"q": 1}, {"q": 0}), filed, policy=policy)
+    # task b asks no judge; `em` asks one also where it says incorrect
+    assert left == {"judge:j": [(ids[0], "m", 0), (ids[1], "m", 0)]}
+    table = decide(asked, responses({"q": 2}, {"q": 1}, {"q": 0}), filed, policy=policy)
+    assert table["decided_by"].to_pylist() == [None, None, "unreadable"]
+
+
+def test_the_score_of_a_vote_is_the_mean_of_those_who_won() -> None:
+    rows = [
+        ("numeric", "correct", {"score": 1.0}),
+        ("xverify:v", "incorrect", {"score": 0.25}),
+        ("judge:j", "correct", {"score": 0.75}),
+    ]
+    assert label(MAJORITY, *rows)["score"] == 0.875
+    rows[0] = ("numeric", "incorrect", {"score": 0.0})
+    assert label(MAJORITY, *rows)["score"] == 0.125
+    # one voter is no majority: it stands for itself
+    alone = label(Policy(rule="majority"), ("numeric", "correct"))
+    assert (alone["decided_by"], alone["score"]) == ("numeric", 1.0)
+
+
+def test_two_people_of_three_decide_and_the_first_of_them_is_named() -> None:
+    rows = [("human:ada", "incorrect"), ("human:bob", "correct"), ("human:cem", "correct")]
+    row = label(Policy(), ("numeric", "incorrect"), *rows)
+    assert (row["correct"], row["score"], row["decided_by"]) == (True, 1.0, "human:bob")
+    assert row["contested"]
+
+
+def test_a_mean_on_the_threshold_reaches_it_and_all_deciders_are_named_in_order() -> None:
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(
+        ("numeric", "correct", {"sample": 0}),
+        ("numeric", "correct", {"sample": 1}),
+        ("human:ada", "incorrect", {"sample": 1}),
+    )
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, True, 2)
+    assert (row["decided_by"], row["contested"]) == ("human:ada+numeric", True)
+
+
+def test_the_highest_threshold_of_those_who_decided_holds_for_the_mean() -> None:
+    texts = responses(*({"sample": i} for i in range(4)))
+    filed = verdicts(*(("numeric", "correct" if i else "abstain", {"sample": i}) for i in range(4)))
+    for threshold, correct in ((0.75, True), (0.76, False)):
+        policy = Label(default=Policy(threshold=threshold))
+        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
+        assert (row["score"], row["correct"]) == (0.75, correct)
+
+
+def test_votes_of_one_response_do_not_count_for_another() -> None:
+    said = {0: ("correct", "incorrect", "correct"), 1: ("incorrect", "incorrect", "correct")}
+    said[2] = ("abstain", "correct", "abstain")
+    voters = ("numeric", "xverify:v", "judge:j")
+    filed = verdicts(
+        *((voters[i], what, {"q": q}) for q, given in said.items() for i, what in enumerate(given))
+    )
+    asked, texts = queries(*["numeric"] * 3), responses(*({"q": q} for q in said))
+    for policy, correct in ((MAJORITY, [True, False, True]), (UNANIMOUS, [None, None, True])):
+        table = decide(asked, texts, filed, policy=Label(default=policy))
+        assert table["correct"].to_pylist() == correct
+        assert table["contested"].to_pylist() == [True, True, False]
+
+
+def test_the_verifiers_and_judges_of_a_recipe_are_wanted_before_any_has_spoken() -> None:
+    served = {"provider": {"name": "p", "base_url": "http://127.0.0.1:1/v1"}}
+    policy = Label.model_validate(
+        {
+            "verifiers": [served | {"name": "v"}],
+            "judges": [served | {"name": "j"}],
+            "default": {"rule": "majority", "then": ["xverify", "judge"]},
+        }
+    )
+    left = open_steps(queries("numeric"), responses({}), verdicts(), policy=policy)
+    assert {*left} == {"numeric", "xverify:v", "judge:j"}
+
+
+def test_samples_that_people_decided_need_half_of_them_right() -> None:
+    # trap: people set no threshold, and none is not a threshold of nought
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(*(("human:ada", "incorrect", {"sample": i}) for i in range(2)))
+    (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    assert (row["score"], row["correct"]) == (0.0, False)
+
+
+def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(
+        *((name, "correct", {"sample": 0}) for name in ("numeric", "xverify:v", "judge:j")),
+        *(
+            (name, "incorrect", {"sample": 1, "score": 0.2})
+            for name in ("numeric", "xverify:v", "judge:j")
+        ),
+    )
+    for threshold, correct in ((0.6, True), (0.7, False)):
+        policy = Label(default=MAJORITY.model_copy(update={"threshold": threshold}))
+        (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
+        assert (row["score"], row["correct"]) == (0.6, correct)
