@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 ROMAN = '''
 """`roman`: a Roman numeral against a Roman numeral or a number."""
 import re
-from routeyard import Reading, Scorer
+from routeyard import ScoreResult, Scorer
 
 VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
@@ -32,10 +32,10 @@ def value(text):
 def read(asked, output):
     found = list(re.finditer(r"\\b[IVXLC]+\\b", output))
     if not found:
-        return Reading("abstain", reason="no Roman numeral")
+        return ScoreResult("abstain", reason="no Roman numeral")
     said = found[-1]
     right = value(said[0]) in {value(one) for one in asked.references}
-    return Reading("correct" if right else "incorrect", float(right), said[0], said.span(), "")
+    return ScoreResult("correct" if right else "incorrect", float(right), said[0], said.span(), "")
 
 SCORER = Scorer(
     "roman", "1", read,
