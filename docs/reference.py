@@ -116,7 +116,7 @@ def tables() -> Iterator[str]:
         for one in contract.columns:
             null = "yes" if one.nullable else ""
             kind = str(one.type).replace("|", "\\|")
-            says = _cell(one.says)
+            says = _cell(one.full_description)
             yield f"| `{one.name}` | {kind} | {one.unit or ''} | {null} | {says} |"
         yield ""
 

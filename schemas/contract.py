@@ -8,6 +8,7 @@ predicates that every row must satisfy.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,10 +29,10 @@ class RowRule:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: Arrow type, what it says and in which unit.
+    """One column: Arrow type, meaning and unit.
 
     Attributes:
-        values: Every value that it may hold, and what each means; empty where any may stand.
+        values: Every value that is allowed, and what each means; empty where any is.
     """
 
     name: str
@@ -42,15 +43,15 @@ class Column:
     values: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def says(self) -> str:
-        """The description, with the values that are allowed."""
+    def full_description(self) -> str:
+        """The description with the values that are allowed."""
         if not self.values:
             return self.description
         allowed = ", ".join(f"`{value}` ({means})" for value, means in self.values.items())
         return f"{self.description}: {allowed}" + (", or null" if self.nullable else "")
 
     def known(self) -> RowRule | None:
-        """The rule that no other value stands in it."""
+        """The rule that it holds no other value."""
         if not self.values:
             return None
         listed = ", ".join(f"'{value}'" for value in self.values)
@@ -58,10 +59,45 @@ class Column:
         return RowRule(f"{self.name}_known", f"{null}{self.name} IN ({listed})")
 
     def to_field(self) -> pa.Field:
-        metadata = {"description": self.says}
+        metadata = {"description": self.full_description}
         if self.unit:
             metadata["unit"] = self.unit
         return pa.field(self.name, self.type, nullable=self.nullable, metadata=metadata)
+
+
+_TYPE = re.compile(r"([a-z0-9<>]+)(\??)(?: \[([^\]]+)\])?: (.*)", re.DOTALL)
+
+
+def columns(**declared: str | tuple[str, Mapping[str, str]] | Column) -> tuple[Column, ...]:
+    """Columns from declarations `type: description` by name.
+
+    `type? [unit]: description` declares one that may be null, with its unit. A pair of a
+    declaration and a mapping lists the values that are allowed; a column of another contract is
+    taken as it is.
+
+    >>> columns(latency_s="float64? [s]: request sent to last byte")[0].unit
+    's'
+    """
+    return tuple(
+        one if isinstance(one, Column) else _column(name, *([one] if isinstance(one, str) else one))
+        for name, one in declared.items()
+    )
+
+
+def _column(name: str, declared: str, values: Mapping[str, str] | None = None) -> Column:
+    found = _TYPE.fullmatch(declared)
+    if found is None:
+        raise ValueError(f"column {name!r}: expected 'type? [unit]: description', got {declared!r}")
+    kind, null, unit, description = found.groups()
+    inner = kind.removeprefix("list<").removesuffix(">")
+    arrow = pa.type_for_alias(inner)
+    arrow = arrow if inner == kind else pa.list_(arrow)
+    return Column(name, arrow, description, unit, nullable=bool(null), values=values or {})
+
+
+def rules(**predicates: str) -> tuple[RowRule, ...]:
+    """Rules from SQL predicates by name."""
+    return tuple(RowRule(name, predicate) for name, predicate in predicates.items())
 
 
 @dataclass(frozen=True)
@@ -69,7 +105,7 @@ class Contract:
     """Columns, key and rules of one table. `check` is the only gate."""
 
     name: str
-    says: str
+    description: str
     columns: Sequence[Column]
     key: Sequence[str]
     rules: Sequence[RowRule] = field(default=())
@@ -83,6 +119,9 @@ class Contract:
     @property
     def column_names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    def __getitem__(self, column: str) -> Column:
+        return next(one for one in self.columns if one.name == column)
 
     def empty(self) -> pa.Table:
         return self.schema.empty_table()

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from schemas.contract import Column, Contract, RowRule
+from schemas.contract import Contract, columns, rules
 
 ENTROPIES = Contract(
-    name="entropies",
-    says="How sure a model is of its answer to a query.",
+    "entropies",
+    "How sure a model is of its answer to a query.",
     key=("query_id", "model_id", "estimator", "backend"),
-    columns=(
-        Column("query_id", pa.string(), "question"),
-        Column("model_id", pa.string(), "model"),
-        Column(
-            "estimator",
-            pa.string(),
-            "`sequence_probability`, `sequence_probability_renormalised`, `rao_blackwell`, "
-            "`discrete`; the first three where every sample has log-probabilities",
-        ),
-        Column("backend", pa.string(), "what decided that two answers mean the same"),
-        Column("n_samples", pa.int32(), "samples clustered"),
-        Column("n_clusters", pa.int32(), "meaning clusters"),
-        Column(
-            "semantic_entropy", pa.float64(), "entropy over meanings", unit="nat", nullable=True
-        ),
-        Column(
-            "length_normalised",
-            pa.bool_(),
-            "sequence probabilities are per token (geometric mean); null for `discrete`",
-            nullable=True,
-        ),
+    columns=columns(
+        query_id="string: question",
+        model_id="string: model",
+        estimator="string: `sequence_probability`, `sequence_probability_renormalised`, "
+        "`rao_blackwell`, `discrete`; the first three where every sample has log-probabilities",
+        backend="string: what decided that two answers mean the same",
+        n_samples="int32: samples clustered",
+        n_clusters="int32: meaning clusters",
+        semantic_entropy="float64? [nat]: entropy over meanings",
+        length_normalised="bool?: sequence probabilities are per token (geometric mean); null for "
+        "`discrete`",
     ),
-    rules=(RowRule("counts", "n_samples >= 0 AND n_clusters BETWEEN 0 AND n_samples"),),
+    rules=rules(
+        counts="n_samples >= 0 AND n_clusters BETWEEN 0 AND n_samples",
+    ),
 )

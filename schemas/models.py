@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from schemas.contract import Column, Contract, RowRule
+from schemas.contract import Contract, columns, rules
 
 MODELS = Contract(
-    name="models",
-    says="One member of the pool.",
+    "models",
+    "One member of the pool.",
     key=("model_id",),
-    columns=(
-        Column("model_id", pa.string(), "name used everywhere in the release"),
-        Column("provider", pa.string(), "who serves it", nullable=True),
-        Column("family", pa.string(), "model family", nullable=True),
-        Column("params_b", pa.float64(), "parameters", unit="10^9", nullable=True),
-        Column(
-            "price_in",
-            pa.float64(),
-            "price of prompt tokens",
-            unit="USD per 10^6 tokens",
-            nullable=True,
-        ),
-        Column(
-            "price_out",
-            pa.float64(),
-            "price of completion tokens",
-            unit="USD per 10^6 tokens",
-            nullable=True,
-        ),
-        Column("price_date", pa.string(), "day the price was read (ISO 8601)", nullable=True),
-        Column("price_source", pa.string(), "where the price was read", nullable=True),
-        Column(
-            "context_window",
-            pa.int64(),
-            "longest prompt plus completion",
-            unit="tokens",
-            nullable=True,
-        ),
-        Column(
-            "kind",
-            pa.string(),
-            "what kind of member it is",
-            values={
+    columns=columns(
+        model_id="string: name used everywhere in the release",
+        provider="string?: who serves it",
+        family="string?: model family",
+        params_b="float64? [10^9]: parameters",
+        price_in="float64? [USD per 10^6 tokens]: price of prompt tokens",
+        price_out="float64? [USD per 10^6 tokens]: price of completion tokens",
+        price_date="string?: day the price was read (ISO 8601)",
+        price_source="string?: where the price was read",
+        context_window="int64? [tokens]: longest prompt plus completion",
+        kind=(
+            "string: what kind of member it is",
+            {
                 "real": "it was asked, or its answers were recorded",
                 "pseudo_specialist": "its answers are stated by the recipe, to see whether a "
                 "router finds a specialist",
             },
         ),
-        Column("simulated", pa.bool_(), "true when a program stands in for the model"),
+        simulated="bool: true when a program stands in for the model",
     ),
-    rules=(
-        RowRule(
-            "prices_not_negative", "coalesce(price_in, 0) >= 0 AND coalesce(price_out, 0) >= 0"
-        ),
-        RowRule(
-            "price_has_date", "(price_in IS NULL AND price_out IS NULL) OR price_date IS NOT NULL"
-        ),
+    rules=rules(
+        prices_not_negative="coalesce(price_in, 0) >= 0 AND coalesce(price_out, 0) >= 0",
+        price_has_date="(price_in IS NULL AND price_out IS NULL) OR price_date IS NOT NULL",
     ),
 )

@@ -2,88 +2,44 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from schemas.contract import Column, Contract, RowRule
+from schemas.contract import Contract, columns, rules
 from schemas.labels import LABELS
 
 _OF_THIS = "of this release only: another release numbers anew"
 
-#: Columns of `labels` by name: three stand here as they stand there.
-_LABEL = {column.name: column for column in LABELS.columns}
-
 OUTCOMES = Contract(
-    name="outcomes",
-    says="Whether one model got one query right, and what that took: label and costs in one row.",
+    "outcomes",
+    "Whether one model got one query right, and what that took: label and costs in one row.",
     key=("query_id", "model_id"),
-    columns=(
-        Column("query_no", pa.int32(), f"0-based row of the query in `queries`, {_OF_THIS}"),
-        Column("model_no", pa.int16(), f"0-based row of the model in `models`, {_OF_THIS}"),
-        Column("query_id", pa.string(), "question"),
-        Column("model_id", pa.string(), "model"),
-        _LABEL["score"],
-        _LABEL["correct"],
-        _LABEL["decided_by"],
-        Column(
-            "cost_usd",
-            pa.float64(),
-            "cost of all responses of the pair together; null as soon as one is unknown",
-            unit="USD",
-            nullable=True,
-        ),
-        Column(
-            "prompt_tokens",
-            pa.int64(),
-            "metered prompts of all its responses; null as soon as one is unknown",
-            unit="tokens",
-            nullable=True,
-        ),
-        Column(
-            "completion_tokens",
-            pa.int64(),
-            "metered completions of all its responses, reasoning included; "
-            "null as soon as one is unknown",
-            unit="tokens",
-            nullable=True,
-        ),
-        Column(
-            "reasoning_tokens",
-            pa.int64(),
-            "metered hidden reasoning of all its responses; null as soon as one is unknown",
-            unit="tokens",
-            nullable=True,
-        ),
-        Column(
-            "latency_s",
-            pa.float32(),
-            "mean over its responses, from request sent to last byte; "
-            "null as soon as one is unknown",
-            unit="s",
-            nullable=True,
-        ),
-        Column(
-            "n_samples",
-            pa.int32(),
-            "responses that entered the label; null when the pair has responses but no label",
-            nullable=True,
-        ),
-        Column(
-            "n_responses",
-            pa.int32(),
-            "responses of the pair: divide costs and tokens by it for those of one answer",
-        ),
-        Column(
-            "contested",
-            pa.bool_(),
-            "verdicts disagree, or the text commits to several answers; "
-            "null when the pair has no label",
-            nullable=True,
-        ),
+    columns=columns(
+        query_no=f"int32: 0-based row of the query in `queries`, {_OF_THIS}",
+        model_no=f"int16: 0-based row of the model in `models`, {_OF_THIS}",
+        query_id="string: question",
+        model_id="string: model",
+        score=LABELS["score"],
+        correct=LABELS["correct"],
+        decided_by=LABELS["decided_by"],
+        cost_usd="float64? [USD]: cost of all responses of the pair together; null as soon as one "
+        "is unknown",
+        prompt_tokens="int64? [tokens]: metered prompts of all its responses; null as soon as one "
+        "is unknown",
+        completion_tokens="int64? [tokens]: metered completions of all its responses, reasoning "
+        "included; null as soon as one is unknown",
+        reasoning_tokens="int64? [tokens]: metered hidden reasoning of all its responses; null as "
+        "soon as one is unknown",
+        latency_s="float32? [s]: mean over its responses, from request sent to last byte; null as "
+        "soon as one is unknown",
+        n_samples="int32?: responses that entered the label; null when the pair has responses but "
+        "no label",
+        n_responses="int32: responses of the pair: divide costs and tokens by it for those of one "
+        "answer",
+        contested="bool?: verdicts disagree, or the text commits to several answers; null when "
+        "the pair has no label",
     ),
-    rules=(
-        RowRule("score_range", "score IS NULL OR score BETWEEN 0 AND 1"),
-        RowRule("label_whole", "(n_samples IS NULL) = (contested IS NULL)"),
-        RowRule("numbers_not_negative", "query_no >= 0 AND model_no >= 0 AND n_responses >= 0"),
-        RowRule("costs_of_responses", "n_responses > 0 OR cost_usd IS NULL"),
+    rules=rules(
+        score_range="score IS NULL OR score BETWEEN 0 AND 1",
+        label_whole="(n_samples IS NULL) = (contested IS NULL)",
+        numbers_not_negative="query_no >= 0 AND model_no >= 0 AND n_responses >= 0",
+        costs_of_responses="n_responses > 0 OR cost_usd IS NULL",
     ),
 )

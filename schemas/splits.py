@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from schemas.contract import Column, Contract
+from schemas.contract import Contract, columns
 
 SPLITS = Contract(
-    name="splits",
-    says="Where a query stands in one split scheme.",
+    "splits",
+    "Where a query stands in one split scheme.",
     key=("scheme", "query_id"),
-    columns=(
-        Column("scheme", pa.string(), "`dense`, `sparse`, `ood:<group>`, …"),
-        Column("query_id", pa.string(), "question"),
-        Column(
-            "split",
-            pa.string(),
-            "what the question is for",
-            values={
+    columns=columns(
+        scheme="string: `dense`, `sparse`, `ood:<group>`, …",
+        query_id="string: question",
+        split=(
+            "string: what the question is for",
+            {
                 "train": "routers learn from it",
                 "validation": "settings are chosen on it",
                 "test": "routers are measured on it",
@@ -27,17 +23,15 @@ SPLITS = Contract(
 )
 
 MODEL_SPLITS = Contract(
-    name="model_splits",
-    says="Whether a router may see a model while it trains.",
+    "model_splits",
+    "Whether a router may see a model while it trains.",
     key=("scheme", "model_id"),
-    columns=(
-        Column("scheme", pa.string(), "split scheme"),
-        Column("model_id", pa.string(), "model"),
-        Column(
-            "split",
-            pa.string(),
-            "whether routers may see it",
-            values={"seen": "while they train", "unseen": "only when they are measured"},
+    columns=columns(
+        scheme="string: split scheme",
+        model_id="string: model",
+        split=(
+            "string: whether routers may see it",
+            {"seen": "while they train", "unseen": "only when they are measured"},
         ),
     ),
 )

@@ -22,7 +22,7 @@ def content(book: SiteRelease) -> dict[str, Any]:
                 "name": name,
                 "rows": entry.rows,
                 "file": entry.file,
-                "says": contract.says if contract else "",
+                "says": contract.description if contract else "",
                 "key": ", ".join(contract.key) if contract else "",
                 "columns": contract.columns if contract else (),
             }

@@ -5,26 +5,24 @@ No release holds it: it stands beside one, for the studies `tuning_*`.
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from schemas.contract import Column, Contract, RowRule
+from schemas.contract import Contract, columns, rules
 
 TUNED = Contract(
-    name="tuned",
-    says="Which model each router asks, its encoder frozen or trained, written by `zoo tune`.",
+    "tuned",
+    "Which model each router asks, its encoder frozen or trained, written by `zoo tune`.",
     key=("data", "router", "encoder", "train_rows", "tuned", "seed", "query_id"),
-    columns=(
-        Column(
-            "data", pa.string(), "hash of the test questions and labels that it was measured on"
-        ),
-        Column("router", pa.string(), "router"),
-        Column("encoder", pa.string(), "encoder it started from"),
-        Column("parameters", pa.int64(), "parameters of the encoder"),
-        Column("train_rows", pa.int64(), "questions it was trained on"),
-        Column("tuned", pa.bool_(), "whether the encoder was trained; else frozen"),
-        Column("seed", pa.int32(), "seed of the training"),
-        Column("query_id", pa.string(), "question of the test split"),
-        Column("model_id", pa.string(), "model that is asked, cost disregarded"),
+    columns=columns(
+        data="string: hash of the test questions and labels that it was measured on",
+        router="string: router",
+        encoder="string: encoder it started from",
+        parameters="int64: parameters of the encoder",
+        train_rows="int64: questions it was trained on",
+        tuned="bool: whether the encoder was trained; else frozen",
+        seed="int32: seed of the training",
+        query_id="string: question of the test split",
+        model_id="string: model that is asked, cost disregarded",
     ),
-    rules=(RowRule("sizes_are_positive", "parameters >= 0 AND train_rows > 0"),),
+    rules=rules(
+        sizes_are_positive="parameters >= 0 AND train_rows > 0",
+    ),
 )

@@ -108,4 +108,4 @@ def test_that_references_are_alternatives_is_said_where_they_are_mapped() -> Non
     fields = json_schema()["$defs"]["Fields"]["properties"]
     assert "any one is right" in fields["references"]["description"]
     column = next(one for one in QUERIES.columns if one.name == "references")
-    assert "any one is right" in column.says
+    assert "any one is right" in column.full_description
