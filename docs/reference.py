@@ -92,7 +92,7 @@ def commands() -> Iterator[str]:
 
 def recipe() -> Iterator[str]:
     """Every key of a recipe."""
-    from schemas.recipe.described import reference
+    from schemas.recipe.reference import reference
 
     yield reference()
 

@@ -237,7 +237,7 @@ class Contract:
 def _engine(process: int) -> Any:
     """One DuckDB per process: to start it costs more than most checks.
 
-    A cursor is a connection of its own, so that tables registered by two threads do not meet.
+    Each cursor is a separate connection, so tables registered by two threads do not collide.
     """
     import duckdb
 

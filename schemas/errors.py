@@ -1,7 +1,7 @@
-"""What every Routeyard error says: what happened, where, and the next step.
+"""Base of all errors: what happened, where, and the next step.
 
-Defined here because the contracts raise them; `pipelines.errors` draws the
-whole tree and is where the other rooms import from.
+Defined here because the contracts raise them; `pipelines.errors` holds the
+whole hierarchy and is where other packages import from.
 """
 
 from __future__ import annotations

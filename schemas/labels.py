@@ -1,4 +1,4 @@
-"""Contract of `labels`: the court's decision for one model on one query."""
+"""Contract of `labels`: what the policy decided for one model on one query."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from schemas.contract import Contract, columns, rules
 
 LABELS = Contract(
     "labels",
-    "The court's decision for one model on one query.",
+    "What the policy decided for one model on one query.",
     key=("query_id", "model_id"),
     columns=columns(
         query_id="string: question",

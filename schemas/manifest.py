@@ -1,4 +1,4 @@
-"""The manifest of a release: what lies in it, from what, and how to check it."""
+"""The manifest of a release: its files, what they were made from, and how to check them."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class TableEntry(Strict):
 
 
 class DatabaseEntry(Strict):
-    """The `.duckdb` file is never byte-identical, so its content stands for it.
+    """The `.duckdb` file is never byte-identical, so its content is hashed instead.
 
-    From format 2 on its SHA-256 lies beside it, in `NAME.duckdb.sha256`.
+    From format 2 on its SHA-256 is stored beside it, in `NAME.duckdb.sha256`.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Contracts of `splits` and `model_splits`: where a query or a model stands in a split scheme."""
+"""Contracts of `splits` and `model_splits`: to which part of a scheme a query or model belongs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from schemas.contract import Contract, columns
 
 SPLITS = Contract(
     "splits",
-    "Where a query stands in one split scheme.",
+    "The part of one split scheme that a query belongs to.",
     key=("scheme", "query_id"),
     columns=columns(
         scheme="string: `dense`, `sparse`, `ood:<group>`, …",

@@ -1,4 +1,4 @@
-"""Strangers' text where people look at it: a terminal, a Markdown table, a spreadsheet.
+"""Untrusted text made safe for terminals, Markdown tables and spreadsheets.
 
 Ids, headers, titles and answers come from files and servers of others. None may move the
 cursor, turn the text around, make markup, or be run as a formula.
@@ -35,7 +35,7 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text on one line that makes no markup, link, image or HTML of its own in Markdown.
+    """Text on one line that makes no markup, link, image or HTML in Markdown.
 
     >>> markdown("a|b <img> [x](javascript:0)")
     'a\\\\|b \\\\<img\\\\> \\\\[x\\\\](javascript:0)'

@@ -36,7 +36,7 @@ def command(
     import json
 
     from pipelines.ingest.mappings import page as mappings
-    from schemas.recipe.described import json_schema, pool_schema, reference
+    from schemas.recipe.reference import json_schema, pool_schema, reference
 
     if page and not as_json:
         text = "\n".join([reference(), *mappings()])

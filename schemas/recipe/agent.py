@@ -12,15 +12,15 @@ from schemas.recipe.base import Name, Strict
 class Search(Strict):
     """The corpus that is searched, by BM25: passages of the questions themselves, or a file."""
 
-    #: Expression over a question's metadata that gives its passages: texts, or pairs of a title
-    #: and a text (or a list of sentences). Those of all questions are one corpus.
     passages: str | None = None
-    #: JSONL, CSV or Parquet file with the columns `text` and, where there is one, `title`.
+    """Expression over a question's metadata that gives its passages: texts, or pairs of a title and
+    a text (or a list of sentences). Those of all questions are one corpus."""
     file: str | None = None
-    #: Passages that one search gives.
+    """JSONL, CSV or Parquet file with the columns `text` and, where there is one, `title`."""
     results: int = Field(default=3, ge=1, le=20)
-    #: Characters of a passage that are shown.
+    """Passages that one search gives."""
     longest: int = Field(default=1200, ge=50)
+    """Characters of a passage that are shown."""
 
     @model_validator(mode="after")
     def _one_corpus(self) -> Search:
@@ -32,21 +32,21 @@ class Search(Strict):
 class Agent(Strict):
     """How a trajectory goes: at each step the model searches, or answers and ends it."""
 
-    #: Calls of one trajectory at most; in the last one the model can only answer.
     steps: int = Field(default=5, ge=2, le=50)
-    #: `tools` declares the search as a tool; `text` tells models that know no tools to write
-    #: a line `Search: …`.
+    """Calls of one trajectory at most; in the last one the model can only answer."""
     calls: Literal["tools", "text"] = "tools"
-    #: What the tool searches in.
+    """`tools` declares the search as a tool; `text` tells models that know no tools to write a line
+    `Search: …`."""
     search: Search
+    """What the tool searches in."""
 
 
 class Relay(Strict):
     """A member of the pool made of two others: one begins, the other takes over."""
 
-    #: Model that takes the first steps.
     first: Name
-    #: How many it takes.
+    """Model that takes the first steps."""
     steps: int = Field(ge=1)
-    #: Model that takes the others.
+    """How many it takes."""
     then: Name
+    """Model that takes the others."""

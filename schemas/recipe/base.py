@@ -43,8 +43,10 @@ class Strict(BaseModel):
         validate_default=True,
         # A budget without end is none.
         allow_inf_nan=False,
-        # What stands in the wrong place may be a key.
+        # A value in the wrong place may be a key.
         hide_input_in_errors=True,
+        # The text below a key is its description.
+        use_attribute_docstrings=True,
     )
 
     @model_validator(mode="wrap")

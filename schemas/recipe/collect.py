@@ -25,65 +25,85 @@ class RecordedFields(Strict):
     """Which column of the recorded file says what. `query` matches `source_id`."""
 
     query: str
-    #: Column of the model, in the pool's names; or an expression that translates the file's own, as
-    #: in "{{ {'Llama 3.1': 'llama-70b'}.get(model, model) }}".
+    """Column that names the question by its source id."""
     model: str
-    #: Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not wrong.
+    """Column of the model, in the pool's names; or an expression that translates the file's own, as
+    in "{{ {'Llama 3.1': 'llama-70b'}.get(model, model) }}"."""
     text: str | None = None
+    """Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not
+    wrong."""
     prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of what the model was asked, as text or messages: compared with the recipe's question,
+    and not kept."""
     sample: str | None = None
+    """Column of the sample's number, from 0."""
     score: str | None = None
+    """Column of the score that the source gave, in [0, 1]."""
     graded_against: str | None = None
+    """Column of the references the answer was graded against."""
     finish_reason: str | None = None
+    """Column of the reason why the answer ended."""
     served_model: str | None = None
+    """Column of the model name that the endpoint reported."""
     prompt_tokens: str | None = None
+    """Column of metered prompt tokens."""
     completion_tokens: str | None = None
+    """Column of metered completion tokens."""
     cost_usd: str | None = None
+    """Column of the cost in USD."""
     latency_s: str | None = None
+    """Column of the latency in seconds."""
 
 
 class Recorded(Strict):
     """Files of responses that someone already has."""
 
     path: str
+    """File or glob of answers, relative to the recipe."""
     format: Literal["parquet", "csv", "jsonl"] | None = None
-    #: Source whose `source_id`s the file names; needed when a recipe has several sources.
+    """Format of the files, where their names do not say it."""
     source: str | None = None
-    #: What to do with rows of a model that is not in the pool.
+    """Source whose `source_id`s the file names; needed when a recipe has several sources."""
     other_models: Literal["error", "ignore"] = "error"
-    #: What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
-    #: question: stop, leave them out, or take them. The card says how many.
+    """What to do with rows of a model that is not in the pool."""
     other_questions: Literal["error", "ignore", "keep"] = Field(
         default="error", exclude_if=lambda given: given == "error"
     )
-    #: What to do with rows that answer what another row has answered: stop, take the first or the
-    #: last of them, or leave pairs with different answers without one. The card says how many.
+    """What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
+    question: stop, leave them out, or take them. The card says how many."""
     duplicates: Literal["error", "first", "last", "missing"] = Field(
         default="error", exclude_if=lambda given: given == "error"
     )
+    """What to do with rows that answer what another row has answered: stop, take the first or the
+    last of them, or leave pairs with different answers without one. The card says how many."""
     fields: RecordedFields
+    """Which column is what."""
 
 
 class RateLimits(Strict):
     """What a provider or a model may be asked at once and per minute."""
 
-    #: Calls in flight at most; the adaptive window moves between 1 and this.
     concurrency: int = Field(default=64, ge=1, le=4096)
+    """Calls in flight at most; the adaptive window moves between 1 and this."""
     requests_per_minute: float | None = Field(default=None, gt=0)
+    """Requests per minute at most."""
     tokens_per_minute: float | None = Field(default=None, gt=0)
+    """Tokens per minute at most."""
 
 
 class Retry(Strict):
     """When a failed call is asked again, and when a model is given up for this run."""
 
-    #: Attempts per pair and run, the first included.
     attempts: int = Field(default=6, ge=1, le=100)
+    """Attempts per pair and run, the first included."""
     first_wait_s: float = Field(default=0.5, ge=0)
+    """Seconds before the second attempt; each further wait is longer."""
     longest_wait_s: float = Field(default=60.0, ge=0)
-    #: A Retry-After above this pauses the model instead of holding the run.
+    """Longest wait between attempts, in seconds."""
     longest_retry_after_s: float = Field(default=600.0, ge=0)
-    #: Pairs in a row that failed for good before a model is paused.
+    """A Retry-After above this pauses the model instead of holding the run."""
     pause_after: int = Field(default=20, ge=1)
+    """Pairs in a row that failed for good before a model is paused."""
 
 
 class Budget(Strict):
@@ -93,9 +113,11 @@ class Budget(Strict):
     """
 
     usd: float | None = Field(default=None, gt=0)
-    #: For each model that `models` does not name.
+    """Most USD, over all runs of the benchmark."""
     per_model_usd: float | None = Field(default=None, gt=0)
+    """For each model that `models` does not name."""
     models: dict[str, float] = Field(default_factory=dict)
+    """Most USD of single models, by name."""
 
     @field_validator("usd", "per_model_usd", mode="before")
     @classmethod
@@ -112,138 +134,167 @@ class Budget(Strict):
 class Unanswered(Strict):
     """When a pair is given up that is billed each time and never answered."""
 
-    #: Billed attempts without an answer, over all runs, after which it is `unanswered`.
     after: int = Field(default=6, ge=1)
-    #: Whether a release is made without those answers, or the build stops.
+    """Billed attempts without an answer, over all runs, after which it is `unanswered`."""
     release: Literal["go_on", "stop"] = "go_on"
+    """Whether a release is made without those answers, or the build stops."""
 
 
 class Wire(Strict):
     """How long a server may be silent; `deadline_s` bounds the whole call."""
 
-    #: Seconds until a connection stands.
     connect_s: float = Field(default=10.0, gt=0)
-    #: Until the answer begins; the deadline where it is not given.
+    """Seconds until the connection is made."""
     first_byte_s: float | None = Field(default=None, gt=0)
-    #: Between two pieces of an answer.
+    """Until the answer begins; the deadline where it is not given."""
     idle_s: float = Field(default=120.0, gt=0)
+    """Between two pieces of an answer."""
 
 
 class Coverage(Strict):
     """Share of the pool that each query is asked of, balanced over models and tasks."""
 
     share: float = Field(default=1.0, gt=0, le=1)
+    """Share of the pool that each question is asked of."""
     seed: int = 0
+    """Seed of the choice."""
 
 
 class Informative(Strict):
     """Rounds of `strategy: informative`: questions that part models still too close."""
 
-    #: A pair of models is done with when its difference is known to this, or is beyond doubt.
     resolve: float = Field(default=0.02, gt=0, le=1)
-    #: Questions of the pilot, which every model is asked.
+    """A pair of models is done with when its difference is known to this, or is beyond doubt."""
     pilot: int = Field(default=100, ge=2)
-    #: Rounds at most, the pilot included.
+    """Questions of the pilot, which every model is asked."""
     rounds: int = Field(default=16, ge=1, le=100)
-    #: Questions of a round by those of the round before.
+    """Rounds at most, the pilot included."""
     growth: float = Field(default=1.3, ge=1, le=4)
-    #: Pairs of question and model that are asked at most, over all rounds.
+    """Questions of a round by those of the round before."""
     calls: int | None = Field(default=None, ge=1)
-    #: Seed of the pilot and of what each round asks.
+    """Pairs of question and model that are asked at most, over all rounds."""
     seed: int = 0
+    """Seed of the pilot and of what each round asks."""
 
 
 class BatchSettings(Strict):
     """Batch endpoints (`/v1/files`, `/v1/batches`) instead of one call per answer."""
 
     requests_per_batch: int = Field(default=5000, ge=1, le=50_000)
+    """Requests in one file at most."""
     poll_s: float = Field(default=30.0, gt=0)
+    """Seconds between looks whether a batch has ended."""
     completion_window: str = "24h"
+    """Time the provider is given."""
 
 
 class Metering(Strict):
     """Thresholds of the metering audit (`routeyard audit metering`)."""
 
-    #: Share of a model's answers that may lack usage.
     usage_missing: float = Field(default=0.0, ge=0, le=1)
-    #: Share of a model's answers whose cost may be unknown.
+    """Share of a model's answers that may lack usage."""
     price_unknown: float = Field(default=0.0, ge=0, le=1)
-    #: One completion count for more than this share of texts of different lengths.
+    """Share of a model's answers whose cost may be unknown."""
     constant_count: float = Field(default=0.5, gt=0, le=1)
-    #: Answers a model needs before shares and rates are judged.
+    """One completion count for more than this share of texts of different lengths."""
     min_answers: int = Field(default=20, ge=1)
-    #: Fewest tokens a word or sign can take, on average over one text.
+    """Answers a model needs before shares and rates are judged."""
     tokens_per_word: float = Field(default=0.5, gt=0, le=1)
-    #: Tokens of slack around each bound (stop and template tokens).
+    """Fewest tokens a word or sign can take, on average over one text."""
     token_slack: int = Field(default=16, ge=0)
+    """Tokens of slack around each bound (stop and template tokens)."""
     truncated: float = Field(default=0.05, ge=0, le=1)
+    """Share of a model's answers that may be cut off."""
     refused: float = Field(default=0.05, ge=0, le=1)
-    #: Modified z-score of log latency above which a call is an outlier, and their share.
+    """Share of a model's answers that may be refusals."""
     latency_z: float = Field(default=8.0, gt=0)
+    """Modified z-score of log latency above which a call is an outlier, and their share."""
     latency_outliers: float = Field(default=0.02, ge=0, le=1)
-    #: Seconds above the model's median below which no call is an outlier: a machine that
-    #: hiccups, or a garbage collection, says nothing about a model.
+    """Share of a model's answers that may be far slower than the rest."""
     latency_floor_s: float = Field(default=5.0, ge=0)
-    #: Fewest outliers that are a finding; one or two slow calls are no pattern.
+    """Seconds above the model's median below which no call is an outlier: a machine that hiccups,
+    or a garbage collection, says nothing about a model."""
     latency_min_outliers: int = Field(default=6, ge=1)
-    #: Share of canary prompts whose answer may differ between start and end.
+    """Fewest outliers that are a finding; one or two slow calls are no pattern."""
     canary_drift: float = Field(default=0.5, ge=0, le=1)
-    #: Names a model may be served under, beside the one asked for.
+    """Share of canary prompts whose answer may differ between start and end."""
     served_as: dict[str, list[str]] = Field(default_factory=dict)
+    """Names a model may be served under, beside the one asked for."""
 
 
 class Canary(Strict):
     """Fixed prompts asked at temperature 0 at the start and again at the end."""
 
     prompts: list[str] = Field(default_factory=list)
+    """The prompts; none asks nothing."""
     max_tokens: int = Field(default=64, ge=1)
+    """Most tokens of a canary's answer."""
 
 
 class Collect(Strict):
     """`provider: openai` asks models through their APIs; `recorded` imports."""
 
     provider: Literal["openai", "recorded"] = "openai"
+    """`openai` asks models through their APIs, `recorded` imports answers."""
     recorded: list[Recorded] = Field(default_factory=list)
+    """Files of answers that exist already."""
     transport: Literal["live", "batch"] = "live"
+    """One call per answer (`chat`), or batch files (`batch`)."""
     system: str | None = None
+    """System prompt."""
     samples: int = Field(default=1, ge=1, le=1000)
+    """Answers per question and model."""
     temperature: float | None = Field(default=None, ge=0)
+    """Sampling temperature; null leaves it to the provider."""
     max_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
+    """Most tokens of an answer; needed to know what a run can cost."""
     seed: int = 0
+    """Seed that is sent along."""
     logprobs: bool = False
+    """Ask for the log-probabilities of tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    """Alternatives per token to ask for."""
     stream: bool = False
+    """Stream answers, which measures the time to the first token."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
-    #: Ask truncated answers again with this limit.
+    """Further request parameters for all models."""
     reask_truncated: int | None = Field(default=None, ge=1)
-    #: Outcomes that a plan counts as missing although they are permanent.
+    """Ask truncated answers again with this limit."""
     reask: list[Literal["error", "refused", "unanswered"]] = Field(default_factory=list)
+    """Outcomes that a plan counts as missing although they are permanent."""
     deadline_s: float = Field(default=600.0, gt=0)
-    #: How long a server may be silent.
+    """Seconds after which a call is given up."""
     wire: Wire = Field(default=Wire(), exclude_if=lambda given: given == Wire())
-    #: What becomes of a pair that is billed again and again and never answered.
+    """How long a server may be silent."""
     unanswered: Unanswered = Field(
         default=Unanswered(), exclude_if=lambda given: given == Unanswered()
     )
-    #: Limits of each model that states none of its own.
+    """What becomes of a pair that is billed again and again and never answered."""
     limits: RateLimits = RateLimits()
+    """Limits of each model without limits in the pool."""
     retry: Retry = Retry()
+    """When a failed call is asked again."""
     budget: Budget = Budget()
+    """Hard limits in USD."""
     coverage: Coverage = Coverage()
-    #: `uniform` asks what `coverage` says; `informative` asks in rounds, where models that
-    #: are not told apart yet can be.
+    """Share of the pool that each question is asked of."""
     strategy: Literal["uniform", "informative"] = Field(
         default="uniform", exclude_if=lambda given: given == "uniform"
     )
-    #: Pilot, rounds and end of `strategy: informative`.
+    """`uniform` asks what `coverage` says; `informative` asks in rounds, where models that are not
+    told apart yet can be."""
     informative: Informative = Field(
         default=Informative(), exclude_if=lambda given: given == Informative()
     )
-    #: Questions are answered in several steps, by an agent that may search.
+    """Pilot, rounds and end of `strategy: informative`."""
     agent: Agent | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Questions are answered in several steps, by an agent that may search."""
     batch: BatchSettings = BatchSettings()
+    """Settings of batch endpoints."""
     metering: Metering = Metering()
+    """Thresholds of the metering audit."""
     canary: Canary = Canary()
+    """Fixed prompts that show whether a model changed during the run."""
 
     @model_validator(mode="after")
     def _recorded_given(self) -> Collect:

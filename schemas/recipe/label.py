@@ -1,4 +1,4 @@
-"""How verdicts become labels: the court's policy, per task."""
+"""How verdicts become labels: the aggregation policy, per task."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from schemas.recipe.verifier import Judge, Verifier
 
 
 class Policy(Strict):
-    """Court policy of one task (or of all, as `default`).
+    """Aggregation policy of one task (or of all, as `default`).
 
     `escalate` asks the rule scorer first, then each of `then` while the step
-    says so; `majority` and `unanimous` hear all of them.
+    says so; `majority` and `unanimous` ask all of them.
     """
 
     rule: Literal["escalate", "majority", "unanimous"] = "escalate"
-    #: Scorers after the query's own rule scorer, in order of escalation:
-    #: `xverify:<model>`, `judge:<name>`, another rule scorer, or a whole family
-    #: (`xverify`, `judge`), which stands for all of its scorers in name order.
+    """How verdicts become one label: first that decides, majority, or only if all agree."""
     then: list[str] = Field(default_factory=list)
-    #: When the next one is asked. Default: `not_correct` for `em` and `f1`
-    #: (open questions, where a rule often misses a right answer), else `abstain`.
+    """Scorers after the query's own rule scorer, in order of escalation: `xverify:<model>`,
+    `judge:<name>`, another rule scorer, or a whole family (`xverify`, `judge`), which means
+    all of its scorers in name order."""
     escalate_on: Literal["abstain", "not_correct"] | None = None
-    #: What a response becomes that no scorer could read.
+    """When the next one is asked. Default: `not_correct` for `em` and `f1` (open questions, where a
+    rule often misses a right answer), else `abstain`."""
     unreadable: Literal["incorrect", "null"] = "incorrect"
-    #: Score at or above which a graded answer, or a mean over samples, is correct.
+    """What a response becomes that no scorer could read."""
     threshold: float | None = Field(default=None, ge=0, le=1)
+    """Score at or above which a graded answer, or a mean over samples, is correct."""
 
     @model_validator(mode="after")
     def _once_each(self) -> Policy:
         repeated = sorted({name for name in self.then if self.then.count(name) > 1})
         if repeated:
-            raise ValueError(f"scorer {repeated[0]!r} stands in 'then' twice")
+            raise ValueError(f"scorer {repeated[0]!r} is listed in 'then' twice")
         return self
 
 
@@ -42,15 +43,18 @@ class Label(Strict):
     """Label section of a recipe."""
 
     default: Policy = Policy()
+    """Policy of every task that `tasks` does not name."""
     tasks: dict[str, Policy] = Field(default_factory=dict)
-    #: Served models that `then` may name as `xverify:<name>` and `judge:<name>`.
+    """Policies by task."""
     verifiers: list[Verifier] = Field(default_factory=list)
+    """Served models that `then` may name as `xverify:<name>` and `judge:<name>`."""
     judges: list[Judge] = Field(default_factory=list)
-    #: Accept that `code` runs model-written programs without isolation where the
-    #: kernel offers none. They can then read and write what this user can.
+    """Language models that judge answers."""
     run_code_without_isolation: bool = False
-    #: Third-party modules that programs under test may import; installed by you, seen read-only.
+    """Accept that `code` runs model-written programs without isolation where the kernel offers
+    none. They can then read and write what this user can."""
     code_modules: list[str] = Field(default_factory=list)
+    """Third-party modules that programs under test may import; installed by you, seen read-only."""
 
     @model_validator(mode="after")
     def _unique(self) -> Label:

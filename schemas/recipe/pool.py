@@ -21,31 +21,44 @@ class Model(Strict):
     """One model. What is not known stays null; it is never invented."""
 
     model_id: Name
+    """Name of the model in every table."""
     endpoint_model: str | None = None
+    """Its name at the endpoint, where that differs."""
     provider: str | None = None
+    """Name of the provider that serves it; the only one when there is one."""
     family: str | None = None
+    """Family of the model."""
     params_b: float | None = Field(default=None, gt=0)
+    """Parameters, in billions."""
     price_in: float | None = Field(default=None, ge=0)
+    """USD per million prompt tokens; null is not known, never free."""
     price_out: float | None = Field(default=None, ge=0)
+    """USD per million completion tokens; null is not known, never free."""
     price_date: str | None = None
+    """Day on which the prices were read, as 2026-11-01."""
     price_source: str | None = None
-    #: Day of the last price change that is known; a price read before it is stale.
+    """Where the prices were read."""
     price_changed: str | None = None
+    """Day of the last price change that is known; a price read before it is stale."""
     context_window: int | None = Field(default=None, gt=0)
+    """Tokens of prompt and answer together."""
     simulated: bool = False
-    #: Path of a `tokenizer.json`, for exact token counts before anything is sent.
+    """True for a program that simulates a model."""
     tokenizer: str | None = None
+    """Path of a `tokenizer.json`, for exact token counts before anything is sent."""
     limits: RateLimits | None = None
-    #: Answers asked of this model for each question, in place of `collect.samples`.
+    """What this model may be asked at once and per minute."""
     samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=lambda given: given is None)
-    #: System message of this model in place of `collect.system`; empty for none.
+    """Answers asked of this model for each question, in place of `collect.samples`."""
     system: str | None = Field(default=None, exclude_if=lambda given: given is None)
-    #: What this model is asked, where it is not the query's own prompt: a text around
-    #: `{{ prompt }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`.
+    """System message of this model in place of `collect.system`; empty for none."""
     prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
-    #: With `collect.agent`: the first steps are one model's, the others another's.
+    """What this model is asked, where it is not the query's own prompt: a text around `{{ prompt
+    }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`."""
     relay: Relay | None = Field(default=None, exclude_if=lambda given: given is None)
+    """With `collect.agent`: the first steps are one model's, the others another's."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
+    """Request parameters of this model alone; null takes a default away."""
 
     @field_validator("price_date", "price_changed", mode="before")
     @classmethod
@@ -83,13 +96,17 @@ class Provider(Strict):
     """An OpenAI-compatible endpoint. The key is read from the environment by name."""
 
     name: Name
+    """Name that models refer to."""
     base_url: str
+    """Address of an OpenAI-compatible API; `${NAME}` reads the environment."""
     api_key_env: str | None = None
+    """Environment variable that holds the key; never the key itself."""
     price_list: Literal["openrouter"] | None = None
-    #: True where one request may ask for `n` answers.
+    """Form of the price list that it publishes."""
     supports_n: bool = False
-    #: Limits of all its models together.
+    """True where one request may ask for `n` answers."""
     limits: RateLimits = RateLimits(concurrency=1024)
+    """Limits of all its models together."""
 
     @field_validator("api_key_env")
     @classmethod
@@ -116,10 +133,13 @@ class Pool(Strict):
     """Models in line or from a YAML file, and the providers that serve them."""
 
     file: str | None = None
-    #: Dated price table (YAML, JSON or CSV) for models that state no price of their own.
+    """YAML file with models and providers, relative to the recipe."""
     prices: str | None = None
+    """Dated price table (YAML, JSON or CSV) for models that state no price of their own."""
     models: list[Model] = Field(default_factory=list)
+    """The models."""
     providers: list[Provider] = Field(default_factory=list)
+    """The endpoints that serve them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -131,7 +151,7 @@ class Pool(Strict):
         ids = [model.model_id for model in self.models]
         repeated = sorted({name for name in ids if ids.count(name) > 1})
         if repeated:
-            raise ValueError(f"model {repeated[0]!r} stands in the pool twice")
+            raise ValueError(f"model {repeated[0]!r} is in the pool twice")
         whole = {model.model_id for model in self.models if model.relay is None}
         for model in self.models:
             for name in () if model.relay is None else (model.relay.first, model.relay.then):
@@ -143,5 +163,5 @@ class Pool(Strict):
         names = [provider.name for provider in self.providers]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
-            raise ValueError(f"provider {doubled[0]!r} stands in the pool twice")
+            raise ValueError(f"provider {doubled[0]!r} is in the pool twice")
         return self

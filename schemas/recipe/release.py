@@ -11,8 +11,11 @@ class Parts(Strict):
     """Questions of one source in train, validation and test, in counts."""
 
     train: int = Field(default=0, ge=0)
+    """Questions (or their share) that routers learn from."""
     validation: int = Field(default=0, ge=0)
+    """Questions (or their share) that hyperparameters are chosen on."""
     test: int = Field(default=0, ge=0)
+    """Questions (or their share) that routers are measured on."""
 
 
 class Split(Strict):
@@ -24,13 +27,19 @@ class Split(Strict):
     """
 
     scheme: str = "dense"
+    """Name of the scheme."""
     train: int | float = Field(default=0.7, ge=0)
+    """Questions (or their share) that routers learn from."""
     validation: int | float = Field(default=0.1, ge=0)
+    """Questions (or their share) that hyperparameters are chosen on."""
     test: int | float = Field(default=0.2, ge=0)
-    #: Each source's own counts; a source that is not named takes no part.
+    """Questions (or their share) that routers are measured on."""
     sources: dict[str, Parts] = Field(default_factory=dict)
+    """Each source's own counts; a source that is not named takes no part."""
     stratify: bool = True
+    """Keep the shares of tasks in each part."""
     seed: int = 0
+    """Seed of the split."""
 
     @property
     def counts(self) -> Parts | None:
@@ -54,37 +63,51 @@ class ReproducedPaper(Strict):
     """The paper whose benchmark a recipe rebuilds, and what is not as in the paper."""
 
     title: str
-    #: Where it can be read, such as `arXiv:2606.07587`.
+    """Title of the paper."""
     reference: str
-    #: Section or table that states the counts.
+    """Where it can be read, such as `arXiv:2606.07587`."""
     section: str | None = None
+    """Section or table that states the counts."""
     differences: list[str] = Field(default_factory=list)
+    """Where the recipe differs from the paper, and why."""
 
 
 class Waiver(Strict):
     """A gate that is waived by name, with the reason the card will print."""
 
     gate: str
+    """Name of the gate: `metering`, or one check as `metering:latency`."""
     reason: str = Field(min_length=10)
+    """Why; the card prints it."""
 
 
 class Release(Strict):
     """Card words and release options."""
 
     title: str | None = None
+    """Title of the card."""
     description: str = ""
+    """What the benchmark is, in a few sentences."""
     license: str = "NOASSERTION"
+    """Licence of the release (SPDX)."""
     languages: list[str] = Field(default_factory=lambda: ["en"])
+    """Languages of the questions (ISO 639-1)."""
     tags: list[str] = Field(default_factory=list)
+    """Tags of the card."""
     citation: str | None = None
-    #: Digital object identifier of this version, such as `10.57967/hf/1234`.
+    """BibTeX entry."""
     doi: str | None = Field(default=None, pattern=r"^10\.\d{4,9}/\S+$")
-    #: The paper this benchmark follows; the card names it and lists the differences.
+    """Digital object identifier of this version, such as `10.57967/hf/1234`."""
     paper: ReproducedPaper | None = None
+    """The paper this benchmark follows; the card names it and lists the differences."""
     known_issues: list[str] = Field(default_factory=list)
+    """What readers should know."""
     datasheet: dict[str, str] = Field(default_factory=dict)
+    """Questions and answers of a datasheet."""
     waivers: list[Waiver] = Field(default_factory=list)
+    """Gates that are waived, each with its reason."""
     include_embeddings: bool = False
-    #: `zoo.json` of a run of `routeyard zoo run` on the same labels and splits, beside the recipe;
-    #: the card then carries its table. Once read, the text of the file.
+    """Compute embeddings of the questions and put them into the release."""
     zoo: str | None = None
+    """`zoo.json` of a run of `routeyard zoo run` on the same labels and splits, beside the recipe;
+    the card then carries its table. Once read, the text of the file."""

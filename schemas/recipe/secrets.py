@@ -77,7 +77,7 @@ def _walk(data: Any, place: tuple[str, ...], key: str) -> Iterator[tuple[str, st
             if looks_like_a_key(str(name)):
                 yield ".".join(inner), "this looks like a key"
             elif _HEADER.fullmatch(str(name)) and isinstance(value, str) and value:
-                yield ".".join(inner), "this is where a secret stands"
+                yield ".".join(inner), "this header holds a secret"
             yield from _walk(value, inner, str(name))
     elif isinstance(data, list | tuple):
         for number, value in enumerate(data):

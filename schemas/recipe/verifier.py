@@ -14,22 +14,29 @@ from schemas.recipe.pool import Provider
 class ServedModel(Strict):
     """A model that gives verdicts, how it is asked, and what it costs."""
 
-    #: Name after the colon: `xverify:<name>`, `judge:<name>`.
     name: Name = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Name after the colon: `xverify:<name>`, `judge:<name>`."""
     provider: Provider
-    #: Model name as the endpoint knows it; default: `name`.
+    """Endpoint that serves it."""
     endpoint_model: str | None = None
-    #: The prompt: a file beside the recipe, the name of one that comes with Routeyard
-    #: (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself.
+    """Model name as the endpoint knows it; default: `name`."""
     template: str | None = None
+    """The prompt: a file beside the recipe, the name of one that comes with Routeyard
+    (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself."""
     max_tokens: int = Field(default=2048, ge=1)
+    """Most tokens of one of its answers."""
     concurrency: int = Field(default=8, ge=1, le=256)
+    """Calls in flight at most."""
     timeout_s: float = Field(default=120.0, gt=0)
+    """Seconds after which a call has failed."""
     retry: Retry = Retry(attempts=3)
-    #: Most USD this model may cost over all runs of the benchmark; needs both prices.
+    """When a failed call is asked again."""
     budget_usd: float | None = Field(default=None, gt=0)
+    """Most USD this model may cost over all runs of the benchmark; needs both prices."""
     price_in: float | None = Field(default=None, ge=0)
+    """USD per million prompt tokens."""
     price_out: float | None = Field(default=None, ge=0)
+    """USD per million completion tokens."""
 
     @property
     def model(self) -> str:
@@ -45,7 +52,9 @@ class Verifier(ServedModel):
     """
 
     temperature: float = 0.1
+    """Sampling temperature."""
     top_p: float = 0.7
+    """Nucleus of the sampling."""
 
 
 class Judge(ServedModel):
@@ -58,8 +67,14 @@ class Judge(ServedModel):
     """
 
     kind: Literal["rating", "relative", "reference", "choice"] = "reference"
+    """What it is asked: a rating, right or wrong, against another model, a choice."""
     reference_model: str | None = None
+    """Model whose answer a `relative` judge compares with."""
     lowest: Literal[0, 1] = 1
+    """Lowest rating of the scale, 0 or 1; the highest is 10."""
     correct_from: float = Field(default=7, ge=0, le=10)
+    """Rating from which an answer is correct."""
     temperature: float = 0.0
+    """Sampling temperature."""
     seed: int = 0
+    """Seed that is sent along."""

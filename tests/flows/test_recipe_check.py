@@ -13,7 +13,7 @@ from flows.cli import run
 from flows.recipe import load, shipped
 from flows.recipe_check import faults
 from pipelines.errors import RouteyardError
-from schemas.recipe.described import json_schema, reference
+from schemas.recipe.reference import json_schema, reference
 
 BAD = """\
 name: My Bench
@@ -151,7 +151,7 @@ def test_every_key_has_a_meaning_in_schema_and_reference() -> None:
         for key, said in part.get("properties", {}).items()
         if not said.get("description")
     ]
-    assert without == []  # a `#:` comment above the key, or a line in schemas/recipe/meanings.py
+    assert without == []  # a text below the key in schemas/recipe/
     page = reference()
     for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
         assert f"| `{key}` |" in page
@@ -200,7 +200,7 @@ def test_the_schemas_beside_the_recipes_are_those_of_the_code() -> None:
     # Written by `routeyard recipe schema [--pool] --out flows/recipes/<name>.schema.json`.
     from importlib.resources import files
 
-    from schemas.recipe.described import pool_schema
+    from schemas.recipe.reference import pool_schema
 
     folder = files("flows").joinpath("recipes")
     for name, schema in (("recipe", json_schema()), ("pool", pool_schema())):

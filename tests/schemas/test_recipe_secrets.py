@@ -59,7 +59,7 @@ def test_a_key_is_named_and_not_given(name: str) -> None:
 
 def test_a_provider_stands_in_the_pool_once() -> None:
     one = {"name": "p", "base_url": "https://host/v1"}
-    with pytest.raises(ValidationError, match="stands in the pool twice"):
+    with pytest.raises(ValidationError, match="is in the pool twice"):
         Pool.model_validate({"providers": [one, {**one, "base_url": "https://other/v1"}]})
 
 

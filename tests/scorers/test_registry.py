@@ -12,7 +12,7 @@ from pipelines.scorers import SCORERS
 from pipelines.scorers.bartscore import THRESHOLD
 from pipelines.scorers.scorer import Scorer, ScoringInput
 from schemas import QUERIES
-from schemas.recipe.described import json_schema
+from schemas.recipe.reference import json_schema
 
 
 def test_every_scorer_is_listed_under_its_name() -> None:
