@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.evaluate.bootstrap import Draws, to_nano
-from pipelines.evaluate.deferral import audc
+from pipelines.metrics.bootstrap import Draws, to_nano
+from pipelines.metrics.deferral import audc
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

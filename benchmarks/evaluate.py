@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate
+from pipelines.matrix.reading import from_tables
 from pipelines.routers import REFERENCE, ROUTERS, Router
 
 

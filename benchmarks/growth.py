@@ -132,7 +132,7 @@ def _diff(folder: Path, labels: int, models: int) -> None:
 
 def _read(folder: Path, labels: int, models: int) -> None:
     from flows.evaluation.released import read_release
-    from pipelines.evaluate.reading import core_of
+    from pipelines.matrix.reading import core_of
 
     core = core_of(read_release(_release(folder)))
     if core.labels.shape != (labels // models, models):

@@ -152,7 +152,7 @@ def rules() -> Iterator[str]:
 
 def metrics() -> Iterator[str]:
     """Every metric with direction, unit and source."""
-    from pipelines.evaluate import METRICS
+    from pipelines.metrics import METRICS
 
     yield "# Metrics\n"
     yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"

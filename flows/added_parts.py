@@ -14,7 +14,7 @@ REGISTRIES = (
     "pipelines.curate:RULES",
     "pipelines.routers:ROUTERS",
     "pipelines.routers:PAIR_ROUTERS",
-    "pipelines.evaluate:METRICS",
+    "pipelines.metrics:METRICS",
     "pipelines.studies:STUDIES",
     "pipelines.ingest.importers:IMPORTERS",
     "pipelines.release.exporters:EXPORTERS",

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
         Unsafe,
         VersionExists,
     )
-    from pipelines.evaluate.metrics.spec import Found, MetricSpec, Routed, Swept
     from pipelines.ingest.importers.importer import (
         ImportedAnswer,
         ImportedQuestion,
         Importer,
         ImportResult,
     )
+    from pipelines.metrics.spec import MetricSpec, MetricValue, Routed, Swept
     from pipelines.registry import Names
     from pipelines.release import open_release
     from pipelines.routers.base import Examples, Queries, Router, Traits, model_means, usable
@@ -83,10 +83,10 @@ _WHERE = {
     "short_answer": "pipelines.scorers.extraction.short_answer:short_answer",
     "committed": "pipelines.scorers.extraction.marks:committed",
     "settle": "pipelines.scorers.extraction.commitment:settle",
-    "MetricSpec": "pipelines.evaluate.metrics.spec:MetricSpec",
-    "Found": "pipelines.evaluate.metrics.spec:Found",
-    "Routed": "pipelines.evaluate.metrics.spec:Routed",
-    "Swept": "pipelines.evaluate.metrics.spec:Swept",
+    "MetricSpec": "pipelines.metrics.spec:MetricSpec",
+    "MetricValue": "pipelines.metrics.spec:MetricValue",
+    "Routed": "pipelines.metrics.spec:Routed",
+    "Swept": "pipelines.metrics.spec:Swept",
     "Importer": "pipelines.ingest.importers.importer:Importer",
     "ImportResult": "pipelines.ingest.importers.importer:ImportResult",
     "ImportedQuestion": "pipelines.ingest.importers.importer:ImportedQuestion",
@@ -115,13 +115,13 @@ __all__ = [
     "Curated",
     "DiskFull",
     "Examples",
-    "Found",
     "GateFailed",
     "ImportResult",
     "ImportedAnswer",
     "ImportedQuestion",
     "Importer",
     "MetricSpec",
+    "MetricValue",
     "Permanent",
     "ProviderError",
     "Queries",
@@ -166,7 +166,7 @@ def __getattr__(name: str) -> Any:
 
         found: Any = version("routeyard")
     elif name == "metrics":
-        found = _ours("pipelines.registry").Names(_ours("pipelines.evaluate").METRICS.names())
+        found = _ours("pipelines.registry").Names(_ours("pipelines.metrics").METRICS.names())
     elif name in _WHERE:
         module, _, attribute = _WHERE[name].partition(":")
         found = getattr(_ours(module), attribute)

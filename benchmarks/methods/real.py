@@ -60,7 +60,7 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
 def told(tables: Mapping[str, Any]) -> str:
     """What the release holds, and what a difference or a larger model would need."""
     from pipelines.evaluate.certificate.power import difference_shown, questions_needed
-    from pipelines.evaluate.reading import core_of
+    from pipelines.matrix.reading import core_of
 
     core = core_of(tables)
     rows = core.rows(next(iter(core.splits)), "test")

@@ -19,13 +19,13 @@ from benchmarks.methods.written import write
 from benchmarks.zoo.matrices import mmlu_pro, routerdc
 from flows.evaluation import tune as do
 from flows.evaluation.released import read_release
-from pipelines.evaluate.core import Core
-from pipelines.tuning.settings import Settings
+from pipelines.matrix.core import Core
+from pipelines.tuning.settings import TuningSettings
 
 MATRICES = {"routerdc": routerdc, "mmlu_pro": mmlu_pro}
 #: Questions of each split, and passes over the train questions: half a minute of one core a cell.
 FEW = {"train": 160, "validation": 80, "test": 300}
-SETTINGS = Settings(epochs=2, batch=16, micro=16, tokens=32, head_first=True, save_every=10)
+SETTINGS = TuningSettings(epochs=2, batch=16, micro=16, tokens=32, head_first=True, save_every=10)
 
 
 def release(name: str, data: Path, folder: Path, few: dict[str, int] | None = None) -> Path:
@@ -69,7 +69,7 @@ def release(name: str, data: Path, folder: Path, few: dict[str, int] | None = No
 
 
 #: All questions, on an accelerator.
-FULL = Settings(
+FULL = TuningSettings(
     epochs=5, batch=32, micro=32, tokens=256, precision="bf16", device="cuda", save_every=500
 )
 

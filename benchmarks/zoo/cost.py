@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 
 #: Size of the packaged encoder's vectors.
 DIMENSIONS = 384
@@ -77,7 +77,7 @@ def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
     from threadpoolctl import threadpool_limits
 
     from pipelines.zoo import cell
-    from pipelines.zoo.entrants import made, registered
+    from pipelines.zoo.router_specs import made, registered
 
     entrant = registered([router])[0]
     # The peak is that of the process: the benchmark runs big cells in fresh ones.
@@ -133,7 +133,7 @@ def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     from pipelines.errors import BadInput
-    from pipelines.zoo.entrants import architectures, registered, traits
+    from pipelines.zoo.router_specs import architectures, registered, traits
 
     names = None if given.routers == "all" else given.routers.split(",")
     little = planted(given.small, given.models)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 
 #: Tasks of RouterDC's table that are in English, and the train questions of all.
 ENGLISH = ("arc_challenge", "gsm8k", "humaneval", "mmlu")
@@ -120,7 +120,7 @@ def footprints(responses: Path, core: Core, probes: int = 192) -> NDArray[np.flo
     """(m, 256) text footprints of the core's models on validation questions, seed 0."""
     import pyarrow.compute as pc
 
-    from pipelines.evaluate.shown import descriptors_of
+    from pipelines.matrix.model_signals import descriptors_of
     from pipelines.signals.text_footprint import KIND, text_footprints
 
     held = np.array(core.query_ids)[core.rows("dense", "validation")]

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.zoo.matrices import ENGLISH, MATRICES, single_rows
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 
 
 def macro(core: Core, done: Any, bench: Any, out: Path, encoder: str) -> list[tuple[str, float]]:
     """(router, macro accuracy over tasks in per cent) of the winners, best first."""
-    from pipelines.evaluate.selection import at_choice, best
+    from pipelines.metrics.selection import at_choice, best
     from pipelines.zoo.run import scores
 
     test = core.take(core.rows(bench.scheme, "test"))
@@ -46,7 +46,7 @@ def first_to_fifth(
     Points between them, the paired standard error of that, the share of questions on
     which they do not do equally well, and the number of questions; None below five.
     """
-    from pipelines.evaluate.selection import at_choice, best
+    from pipelines.metrics.selection import at_choice, best
     from pipelines.zoo.run import scores
 
     test = core.take(core.rows(bench.scheme, "test"))
@@ -106,8 +106,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """One split: (figures, router → test accuracy); tables are written under `out`."""
     from flows.evaluation import zoo
-    from pipelines.zoo.entrants import registered
     from pipelines.zoo.report import overall
+    from pipelines.zoo.router_specs import registered
 
     data = Path(os.environ.get("ROUTEYARD_DATA", "data"))
     core, queries = MATRICES[given.matrix](data, seed)
@@ -116,17 +116,17 @@ def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any]
     names = given.encoders.split(",")
     tables = {"queries": _of(queries, core.query_ids)}
     matrices = zoo.vectors(tables, core, names, scheme="dense", cache=given.cache)
-    entrants = registered(None if given.routers == "all" else given.routers.split(","))
+    specs = registered(None if given.routers == "all" else given.routers.split(","))
     out.mkdir(parents=True, exist_ok=True)
     began, used = time.perf_counter(), time.process_time()
     done, bench = zoo.run(
-        core, "dense", matrices, entrants, out, title=f"Zoo: {given.matrix}",
+        core, "dense", matrices, specs, out, title=f"Zoo: {given.matrix}",
         runner=given.runner, workers=given.workers, notes=[f"Made by `{_command(given)}`.", ""],
     )  # fmt: skip
     passed, cpu = time.perf_counter() - began, time.process_time() - used
-    routers = {router for router, _ in done.standings}
-    ranked = sorted(routers, key=lambda r: -overall(done.standings, r)[0])
-    means = {r: overall(done.standings, r)[0] for r in ranked}
+    routers = {router for router, _ in done.rankings}
+    ranked = sorted(routers, key=lambda r: -overall(done.rankings, r)[0])
+    means = {r: overall(done.rankings, r)[0] for r in ranked}
     found: dict[str, Any] = {
         "cells": len(done.results),
         "wall_s": round(passed, 1),
@@ -134,7 +134,7 @@ def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any]
         "cells_cpu_s": round(sum(r.cpu_s for r in done.results), 1),
         "routers": {r: round(100 * value, 2) for r, value in means.items()},
         "seconds": {r: _seconds(done, r) for r in ranked},
-        "peak_mb": {r: round(max(s.peak_mb for k, s in done.standings.items() if k[0] == r))
+        "peak_mb": {r: round(max(s.peak_mb for k, s in done.rankings.items() if k[0] == r))
                     for r in ranked},
         "refused": {router: why for (router, _), why in sorted(done.refused.items())},
         "references": {k: round(100 * v, 2) for k, v in done.references.items()},

@@ -38,8 +38,8 @@ def command(
     from flows.cli.results import print_result
     from flows.evaluation.released import read_release
     from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.reading import core_of
     from pipelines.evaluate.run.predictions import read_predictions
+    from pipelines.matrix.reading import core_of
     from pipelines.zoo import arena as submission
     from pipelines.zoo.audit import Suspicion, audit, choices
 

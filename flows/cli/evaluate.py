@@ -120,8 +120,8 @@ def command(
     from flows.evaluation.report import write_evaluation
     from flows.evaluation.router_specs import parse_pair
     from pipelines.evaluate.certificate import certify
-    from pipelines.evaluate.reading import core_of
     from pipelines.io.staging import write_json
+    from pipelines.matrix.reading import core_of
 
     tables = with_beside(read_release(release), also or [])
     folder = out_folder(release, out)

@@ -67,16 +67,16 @@ def command(
     from flows.evaluation import zoo
     from pipelines.errors import BadInput
     from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.reading import core_of
+    from pipelines.matrix.reading import core_of
     from pipelines.zoo.choose import asked
-    from pipelines.zoo.entrants import own as theirs
-    from pipelines.zoo.entrants import registered
+    from pipelines.zoo.router_specs import own as theirs
+    from pipelines.zoo.router_specs import registered
 
     if runner not in ("threads", "dask"):
         raise BadInput(f"there is no runner {runner!r}", next_step="known: threads, dask")
     wanted = None if routers == "all" else [n.strip() for n in routers.split(",") if n.strip()]
-    entrants = [*registered(wanted), *(theirs(target) for target in own or [])]
-    twice = sorted({e.name for e in entrants if [x.name for x in entrants].count(e.name) > 1})
+    specs = [*registered(wanted), *(theirs(target) for target in own or [])]
+    twice = sorted({e.name for e in specs if [x.name for x in specs].count(e.name) > 1})
     if twice:
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
     rules = [asked(text) for text in rule or []]
@@ -90,7 +90,7 @@ def command(
     matrices = zoo.vectors(tables, core, names, scheme=chosen, cache=cache)
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = zoo.run(
-        core, chosen, matrices, entrants, folder, title=title, runner=runner,  # type: ignore[arg-type]
+        core, chosen, matrices, specs, folder, title=title, runner=runner,  # type: ignore[arg-type]
         workers=workers, dask_address=dask_address, rules=rules,
     )  # fmt: skip
     if report:

@@ -70,7 +70,7 @@ def command(
     from flows.evaluation import tune as do
     from pipelines.errors import BadInput
     from pipelines.tuning.heads import HEADS, head_of
-    from pipelines.tuning.settings import Settings
+    from pipelines.tuning.settings import TuningSettings
 
     names = list(HEADS) if routers == "all" else _words(routers)
     for name in names:
@@ -90,7 +90,7 @@ def command(
         raise BadInput("the grid is empty", next_step="name routers, encoders, rows and seeds")
     if min(amounts) < 0:
         raise BadInput("a number of train questions is negative", next_step="--rows all")
-    settings = Settings(
+    settings = TuningSettings(
         epochs=epochs, batch=batch, micro=min(micro or batch, batch), encoder_rate=rate,
         head_first=head_first, patience=patience, tokens=tokens, precision=precision,  # type: ignore[arg-type]
         checkpointing=checkpointing, save_every=save_every, device=device, threads=threads,

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from datacards.losses import causes, sentence
-from pipelines.evaluate.core import few
+from pipelines.matrix.core import few
 from schemas.leaks import looked_for_duplicates
 from schemas.stored import StoredTable
 from schemas.untrusted_text import markdown as cell

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flows.console import line
 from flows.evaluation.released import read_release, with_beside, with_embeddings
 from flows.evaluation.router_specs import entrants, from_code, from_file, pair_scorers
-from pipelines.evaluate.reading import core_of
+from pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.run.predictions import read_predictions
-from pipelines.evaluate.tradeoff import Bands
+from pipelines.metrics.tradeoff import Bands
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput, Unsafe
-from pipelines.evaluate.core import MEASURES
 from pipelines.io.files import regular
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
+from pipelines.matrix.core import MEASURES
 from pipelines.routers.base import GIVEN
 
 
@@ -166,11 +166,11 @@ def _fitted(
     from pipelines import encoders
     from pipelines.embed import text_of
     from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.reading import core_of
     from pipelines.lexical import fitted as lexical_of
-    from pipelines.zoo.bench import with_validation
+    from pipelines.matrix.reading import core_of
     from pipelines.zoo.cell import price, priced_in
-    from pipelines.zoo.entrants import made, registered, traits
+    from pipelines.zoo.cell_inputs import with_validation
+    from pipelines.zoo.router_specs import made, registered, traits
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from flows.console import line
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 from pipelines.routers.base import Queries, Router
 
 Maker = Callable[[int], Router]
@@ -86,7 +86,7 @@ def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
             next_step="write it as module:Class or file.py:Class",
         )
     if module.endswith(".py"):
-        from pipelines.zoo.entrants import class_of, own
+        from pipelines.zoo.router_specs import class_of, own
 
         theirs = class_of(own(target))
         return getattr(theirs, "name", attribute), lambda seed: theirs()

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import MEASURES, first_measure
-from pipelines.evaluate.selection import mean_costs
+from pipelines.matrix.core import MEASURES, first_measure
+from pipelines.metrics.selection import mean_costs
 from pipelines.routers.base import model_means
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
-from pipelines.zoo.bench import Bench, read
-from pipelines.zoo.choose import Asked, shares
-from pipelines.zoo.entrants import Entrant, traits
+from pipelines.zoo.cell_inputs import CellInputs, read
+from pipelines.zoo.choose import ChoiceRequest, shares
+from pipelines.zoo.router_specs import RouterSpec, traits
 
 SCHEMA = pa.schema(
     [
@@ -33,7 +33,11 @@ SCHEMA = pa.schema(
 
 
 def by_rule(
-    bench: Bench, done: zoo.Zoo, folder: Path, entrants: Sequence[Entrant], wanted: Sequence[Asked]
+    bench: CellInputs,
+    done: zoo.Zoo,
+    folder: Path,
+    specs: Sequence[RouterSpec],
+    wanted: Sequence[ChoiceRequest],
 ) -> pa.Table:
     """One row per winner, encoder and rule; a rule that a router cannot use says why.
 
@@ -48,7 +52,7 @@ def by_rule(
         {m: 0 for m, c in core.costs.items() if np.all(np.any(~np.isnan(c[train]), axis=0))}
     )
     before = None if measure is None else mean_costs(core.costs[measure][train])
-    scale = {entrant.name: traits(entrant).scale for entrant in entrants}
+    scale = {spec.name: traits(spec).scale for spec in specs}
     means = model_means(core.labels[train])
     rows = []
     for (router, encoder), name in sorted(done.fingerprints.items()):

@@ -29,8 +29,8 @@ def stream(
     from flows.evaluation.released import read_release
     from flows.evaluation.zoo import vectors
     from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.core import MEASURES, first_measure
-    from pipelines.evaluate.reading import core_of
+    from pipelines.matrix.core import MEASURES, first_measure
+    from pipelines.matrix.reading import core_of
     from pipelines.routers.networks.mess_stream import serve
     from pipelines.zoo.protocol import FIRST_SEED, MORE_SEEDS
 

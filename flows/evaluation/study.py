@@ -13,7 +13,7 @@ from flows.evaluation.report import write_tables
 from flows.evaluation.router_specs import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.needs import check, lacking
 from pipelines.studies.study import Study, table_of
 
@@ -35,9 +35,9 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
-def given_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> Given:
-    """What studies are given of a release directory; `how` as `Given` has it."""
-    return Given(release=named(release)[0], tables=tables, make=reference, **how)
+def given_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> StudyContext:
+    """What studies are given of a release directory; `how` as `StudyContext` has it."""
+    return StudyContext(release=named(release)[0], tables=tables, make=reference, **how)
 
 
 def named(release: Path) -> tuple[str, str]:
@@ -49,7 +49,7 @@ def named(release: Path) -> tuple[str, str]:
     return release.resolve().name, "?"
 
 
-def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, Any]:
+def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[str, Any]:
     """Run one study and write `<name>.parquet`, `.md`, `.html` and, with a plot, `.svg`.
 
     Raises:
@@ -87,7 +87,9 @@ def run_study(name: str, given: Given, release: Path, out: Path) -> dict[str, An
     return {"study": name, "cells": cells.num_rows, "out": str(out / f"{name}.md")}
 
 
-def run_all(given: Given, release: Path, out: Path) -> tuple[list[str], list[tuple[str, str, str]]]:
+def run_all(
+    given: StudyContext, release: Path, out: Path
+) -> tuple[list[str], list[tuple[str, str, str]]]:
     """Every study the release has what it needs for; what was left out, with need and remedy."""
     done: list[str] = []
     left: list[tuple[str, str, str]] = []

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from flows.console import counter, hours, line
 from flows.evaluation.zoo import write_parquet, write_text
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
 from pipelines.io.staging import replacing
+from pipelines.matrix.core import Core
 from pipelines.tuning.cell import (
     REFERENCE,
-    Bench,
-    Cell,
+    TuningCell,
+    TuningInputs,
     choices,
     drawn,
     identity,
@@ -27,7 +27,7 @@ from pipelines.tuning.cell import (
     run,
     whole,
 )
-from pipelines.tuning.settings import Settings
+from pipelines.tuning.settings import TuningSettings
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Grid:
     ways: tuple[str, ...]
     seeds: tuple[int, ...]
 
-    def cells(self, encoder: str, available: int) -> list[Cell]:
+    def cells(self, encoder: str, available: int) -> list[TuningCell]:
         """The cells of one encoder: frozen ones first, the neighbours' reference among them."""
         rows = sorted({min(n, available) if n else available for n in self.amounts})
         found = []
         for n in rows:
             if "frozen" in self.ways:
-                found.append(Cell(REFERENCE, encoder, n, False, self.seeds[0]))
+                found.append(TuningCell(REFERENCE, encoder, n, False, self.seeds[0]))
             for way in self.ways:
                 found += [
-                    Cell(router, encoder, n, way == "tuned", seed)
+                    TuningCell(router, encoder, n, way == "tuned", seed)
                     for router in self.routers
                     for seed in self.seeds
                 ]
@@ -63,8 +63,8 @@ def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]
     """The release with validation questions, `prompts` being the texts that encoders read."""
     from pipelines.embed import text_of
     from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.reading import core_of
-    from pipelines.zoo.bench import with_validation
+    from pipelines.matrix.reading import core_of
+    from pipelines.zoo.cell_inputs import with_validation
 
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)
@@ -74,7 +74,9 @@ def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]
     return replace(core, prompts=tuple(texts[q] for q in core.query_ids)), chosen
 
 
-def plan(core: Core, scheme: str, grid: Grid, settings: Settings, out: Path) -> dict[str, Any]:
+def plan(
+    core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
+) -> dict[str, Any]:
     """What the grid will take; no weight is loaded and nothing is trained.
 
     Raises:
@@ -149,7 +151,9 @@ def say(found: Mapping[str, Any]) -> None:
     line("tune", f"at most about {hours(found['seconds'])} in all at this machine's speed")
 
 
-def tune(core: Core, scheme: str, grid: Grid, settings: Settings, out: Path) -> dict[str, Any]:
+def tune(
+    core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
+) -> dict[str, Any]:
     """Run every cell; write tuned.parquet, runs.parquet and table.md of all that are done."""
     from pipelines import encoders
     from pipelines.tuning.size import size_of
@@ -157,7 +161,7 @@ def tune(core: Core, scheme: str, grid: Grid, settings: Settings, out: Path) -> 
     for encoder in grid.encoders:
         weights = encoders.weights_hash(encoder)
         vectors = frozen(core, scheme, encoder, weights, settings, out)
-        bench = Bench(
+        bench = TuningInputs(
             replace(core, embeddings=vectors), scheme, weights, size_of(encoder).parameters
         )
         for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
@@ -172,7 +176,7 @@ def tune(core: Core, scheme: str, grid: Grid, settings: Settings, out: Path) -> 
 
 
 def frozen(
-    core: Core, scheme: str, encoder: str, weights: str, settings: Settings, out: Path
+    core: Core, scheme: str, encoder: str, weights: str, settings: TuningSettings, out: Path
 ) -> NDArray[np.float32]:
     """(n, d) vectors of the untouched encoder, read from `out` where they were made before."""
     import torch

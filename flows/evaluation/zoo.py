@@ -17,17 +17,17 @@ from flows.console import counter, line
 from flows.evaluation import rules as by_rules
 from flows.tracking.runners import Runner
 from pipelines.errors import BadInput, did_you_mean
-from pipelines.evaluate.columns.vectors import encoder_vectors
-from pipelines.evaluate.core import Core
 from pipelines.lexical import NAME as TFIDF
+from pipelines.matrix.core import Core
+from pipelines.matrix.embeddings import encoder_vectors
 from pipelines.release.sealed_files import outside_releases
 from pipelines.zoo import cell as cells
 from pipelines.zoo import run as zoo
-from pipelines.zoo.bench import Bench, read, write
-from pipelines.zoo.choose import Asked
-from pipelines.zoo.entrants import Entrant
-from pipelines.zoo.protocol import Result
+from pipelines.zoo.cell_inputs import CellInputs, read, write
+from pipelines.zoo.choose import ChoiceRequest
+from pipelines.zoo.protocol import CellResult
 from pipelines.zoo.report import cells_table, markdown, results_json, standings_json
+from pipelines.zoo.router_specs import RouterSpec
 
 
 def vectors(
@@ -85,7 +85,7 @@ def vectors(
     return found
 
 
-def code_of(entrants: Sequence[Entrant]) -> dict[str, str]:
+def code_of(specs: Sequence[RouterSpec]) -> dict[str, str]:
     """Router → hash of all code that its figures depend on; of other people's, of their file."""
     import hashlib
 
@@ -93,18 +93,18 @@ def code_of(entrants: Sequence[Entrant]) -> dict[str, str]:
 
     shared = frozenset({"pipelines.zoo.cell"})
     found = {}
-    for entrant in entrants:
-        module = entrant.target.rpartition(":")[0]
+    for spec in specs:
+        module = spec.target.rpartition(":")[0]
         hashed = hashlib.sha256()
         if module.endswith(".py"):
             hashed.update(Path(module).read_bytes())
-        elif not entrant.is_table and not module.startswith("pipelines."):
+        elif not spec.is_table and not module.startswith("pipelines."):
             # Another package's: its own file, and its version for what that file imports.
             hashed.update(_foreign(module))
         modules = shared | ({module} if module.startswith("pipelines.") else set())
         for name in sorted(reach(frozenset(modules))):
             hashed.update(f"{name}={module_hash(name)}\n".encode())
-        found[entrant.name] = hashed.hexdigest()[:16]
+        found[spec.name] = hashed.hexdigest()[:16]
     return found
 
 
@@ -131,7 +131,7 @@ def executor(runner: Runner, workers: int, address: str | None = None) -> Iterat
 
         with ThreadPoolExecutor(workers) as pool:
 
-            def here(jobs: Iterable[cells.Job]) -> Iterator[Result]:
+            def here(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
                 waiting = [pool.submit(cells.run, job) for job in jobs]
                 try:
                     for future in as_completed(waiting):
@@ -154,7 +154,7 @@ def executor(runner: Runner, workers: int, address: str | None = None) -> Iterat
         cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
     with Client(address or cluster) as client:
 
-        def there(jobs: Iterable[cells.Job]) -> Iterator[Result]:
+        def there(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
             futures = [client.submit(cells.run, job, pure=False) for job in jobs]
             for future in completed(futures):
                 yield future.result()
@@ -170,7 +170,7 @@ def run(
     core: Core,
     scheme: str,
     matrices: dict[str, NDArray[np.float32]],
-    entrants: Sequence[Entrant],
+    specs: Sequence[RouterSpec],
     out: Path,
     *,
     title: str,
@@ -178,8 +178,8 @@ def run(
     workers: int = 2,
     dask_address: str | None = None,
     notes: Sequence[str] = (),
-    rules: Sequence[Asked] = (),
-) -> tuple[zoo.Zoo, Bench]:
+    rules: Sequence[ChoiceRequest] = (),
+) -> tuple[zoo.Zoo, CellInputs]:
     """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
 
     With `rules`, rules.parquet says what each winner reaches under each.
@@ -187,9 +187,7 @@ def run(
     bench = write((out / "bench").resolve(), core, scheme, matrices)
     folder = (out / "cells").resolve()
     with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
-        done = zoo.run(
-            bench, entrants, map_, folder=folder, code=code_of(entrants), on_progress=advance
-        )
+        done = zoo.run(bench, specs, map_, folder=folder, code=code_of(specs), on_progress=advance)
     said = list(notes)
     said.append(
         f"{core.n_queries:,} questions × {core.n_models} models, scheme {scheme!r}: "
@@ -200,21 +198,21 @@ def run(
     if bench.carved:
         said.append("The scheme has no validation questions: one in eight of train was taken.")
     write_parquet(out / "cells.parquet", cells_table(done.results))
-    page = markdown(title, done.standings, done.references, done.refused, said)
+    page = markdown(title, done.rankings, done.references, done.refused, said)
     page += found_here(bench, done, folder)
     if rules:
-        by_rule = by_rules.by_rule(bench, done, folder, entrants, rules)
+        by_rule = by_rules.by_rule(bench, done, folder, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
         page += by_rules.page(by_rule)
     write_text(out / "table.md", page)
-    write_text(out / "standings.json", json.dumps(standings_json(done.standings), indent=1) + "\n")
-    carried = results_json(bench.data, scheme, done.standings, done.references)
+    write_text(out / "standings.json", json.dumps(standings_json(done.rankings), indent=1) + "\n")
+    carried = results_json(bench.data, scheme, done.rankings, done.references)
     write_text(out / "zoo.json", json.dumps(carried, indent=1) + "\n")
-    line("zoo", f"{len(done.results)} cells, {len(done.standings)} rows → {out / 'table.md'}")
+    line("zoo", f"{len(done.results)} cells, {len(done.rankings)} rows → {out / 'table.md'}")
     return done, bench
 
 
-def found_here(bench: Bench, done: zoo.Zoo, folder: Path) -> str:
+def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
     """What the plateau study found, as each encoder's winners have it here."""
     from pipelines.zoo.facts import facts, lines
 
@@ -251,7 +249,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def measured(
-    core: Core, bench: Bench, done: zoo.Zoo, out: Path, encoder: str, *, resamples: int
+    core: Core, bench: CellInputs, done: zoo.Zoo, out: Path, encoder: str, *, resamples: int
 ) -> Any:
     """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
     from pipelines.evaluate.run import evaluate
@@ -280,7 +278,7 @@ def _stored(name: str, scores: NDArray[np.float32]) -> Callable[[int], Any]:
 
 def write_report(
     core: Core,
-    bench: Bench,
+    bench: CellInputs,
     done: zoo.Zoo,
     out: Path,
     encoder: str,

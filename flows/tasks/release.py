@@ -112,7 +112,7 @@ def certify_task(
     """Routability certificate over the staged tables."""
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.certificate.crossfit import REFERENCE
-    from pipelines.evaluate.reading import from_tables
+    from pipelines.matrix.reading import from_tables
     from pipelines.routers import ROUTERS
 
     def make(folder: Path) -> Mapping[str, Any]:
@@ -189,8 +189,8 @@ def check_zoo(text: str, tables: Mapping[str, Any]) -> None:
     """
     import json
 
-    from pipelines.evaluate.reading import core_of
-    from pipelines.zoo.bench import hash_of
+    from pipelines.matrix.reading import core_of
+    from pipelines.zoo.cell_inputs import hash_of
 
     results = json.loads(text)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})

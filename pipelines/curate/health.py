@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.health_duplicates import by_source, conflicting
-from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
 from pipelines.curate.task_analysis import (
     Specialist,
@@ -24,6 +23,7 @@ from pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
+from pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
 from schemas.leaks import LEAKS_SCHEMA, group_of, leaked_tests
 
 #: Models beyond which the pairwise table is left out of the report's files.

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.curate.matrix import Bools, LabelMatrix, label_matrix
 from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.errors import RecipeError
+from pipelines.matrix.labels import Bools, LabelMatrix, label_matrix
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
 ONE = 1 << 31

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.matrix import LabelMatrix, accuracy, label_matrix
 from pipelines.curate.pseudo_specialist_costs import simulated_responses, stated_costs
 from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.errors import RecipeError
+from pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
 from schemas import LABELS, MODELS
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.matrix import label_matrix
 from pipelines.curate.rule import Curated, Rule, removals
 from pipelines.curate.task_analysis import Budget, model_costs, specialist_scores, task_similarity
+from pipelines.matrix.labels import label_matrix
 
 
 def specialist_sample(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.matrix import LabelMatrix, accuracy
+from pipelines.matrix.labels import LabelMatrix, accuracy
 from schemas.stored import register
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.bootstrap import interval, p_value
-from pipelines.evaluate.selection import at_choice
 from pipelines.evaluate.significance import holm, mcnemar, mcnemar_one_sided
+from pipelines.metrics.bootstrap import interval, p_value
+from pipelines.metrics.selection import at_choice
 
 Floats = NDArray[np.float64]
 
@@ -42,25 +42,25 @@ class Comparison:
 def compare(
     metric: str,
     split: str,
-    entrants: Mapping[str, tuple[float, Floats]],
+    values: Mapping[str, tuple[float, Floats]],
     *,
     alpha: float = 0.05,
     on: Mapping[str, Mapping[str, tuple[float, Floats]]] | None = None,
 ) -> list[Comparison]:
-    """All pairs of entrants: name → (value, paired replicates); null values are left out.
+    """All pairs of routers: name → (value, paired replicates); null values are left out.
 
     Args:
-        on: name of an entrant that is over a part of the questions → the others over that part.
+        on: name of a router that is over a part of the questions → the others over that part.
     """
-    names = sorted(name for name, (value, _) in entrants.items() if not np.isnan(value))
+    names = sorted(name for name, (value, _) in values.items() if not np.isnan(value))
     pairs = list(combinations(names, 2))
     parts = on or {}
     met = [
-        (parts.get(b, entrants).get(a, entrants[a]), parts.get(a, entrants).get(b, entrants[b]))
+        (parts.get(b, values).get(a, values[a]), parts.get(a, values).get(b, values[b]))
         for a, b in pairs
     ]
     differences = [first[1] - second[1] for first, second in met]
-    values = [first[0] - second[0] for first, second in met]
+    gains = [first[0] - second[0] for first, second in met]
     p = [p_value(d) for d in differences]
     out = []
     for k, adjusted in enumerate(holm(p) if pairs else []):
@@ -70,7 +70,7 @@ def compare(
                 metric,
                 split,
                 *pairs[k],
-                values[k],
+                gains[k],
                 low,
                 high,
                 p[k],

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate import tradeoff
-from pipelines.evaluate.baselines import single_means
-from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.rows import Metric, counted, curve_rows, metric
-from pipelines.evaluate.tradeoff import Bands
+from pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
+from pipelines.matrix.core import Core
+from pipelines.metrics import tradeoff
+from pipelines.metrics.baselines import single_means
+from pipelines.metrics.bootstrap import Draws
+from pipelines.metrics.tradeoff import Bands
 
 Floats = NDArray[np.float64]
 
@@ -30,11 +30,11 @@ BLOCK_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ModelPair:
     """Questions on which both models have a label.
 
     Attributes:
-        rows: (n,) their positions among the questions of the ground.
+        rows: (n,) their positions among the questions of the data.
         small, large: (n,) labels.
         correct: (n,) whether the small model is right, 1 or 0.
         names: (small, large) model ids.
@@ -47,7 +47,7 @@ class Pair:
     correct: Floats
 
 
-def pair_of(test: Core, small: str, large: str) -> Pair:
+def pair_of(test: Core, small: str, large: str) -> ModelPair:
     """Raises BadInput when a model is unknown or the two share no question."""
     for name in (small, large):
         if name not in test.model_ids:
@@ -63,7 +63,7 @@ def pair_of(test: Core, small: str, large: str) -> Pair:
             next_step="choose another pair",
         )
     correct = test.decided[rows, test.model_ids.index(small)]
-    return Pair(rows, columns[0][rows], columns[1][rows], (small, large), correct)
+    return ModelPair(rows, columns[0][rows], columns[1][rows], (small, large), correct)
 
 
 def wanted_of(scores: Floats, small: int, large: int, by: str) -> Floats:
@@ -82,7 +82,7 @@ def wanted_of(scores: Floats, small: int, large: int, by: str) -> Floats:
     raise BadInput(f"binary routing cannot go by {by!r}", next_step="known: confidence, difference")
 
 
-def oracle_wanted(pair: Pair) -> Floats:
+def oracle_wanted(pair: ModelPair) -> Floats:
     """(n,) what an oracle spends first: what the small model fails on, by what the large gains.
 
     Its AUROC is 1, and for 0/1 labels no curve is above its own.
@@ -124,14 +124,19 @@ class Traded:
     """Rows of one router on one pair; `apgr` and `auroc`: value and replicates to compare by."""
 
     router: str
-    metrics: list[Metric]
+    metrics: list[MetricRow]
     curves: list[dict[str, Any]]
     apgr: tuple[float, Floats]
     auroc: tuple[float, Floats]
 
 
 def trade(
-    pair: Pair, draws: Draws, split: str, router: str, wanted: Floats, bands: Bands | None = None
+    pair: ModelPair,
+    draws: Draws,
+    split: str,
+    router: str,
+    wanted: Floats,
+    bands: Bands | None = None,
 ) -> Traded:
     """Trade-off metrics of scores `wanted` (n,): how much the large model is needed.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.evaluate.bootstrap import interval
+from pipelines.metrics.bootstrap import interval
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ OOD_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricRow:
     """One row of metrics.parquet; a null value comes with a reason.
 
     `n` counts the questions behind the value: where labels are missing, rows that compare with
@@ -115,7 +115,7 @@ class Metric:
     n: int | None = None
 
 
-def counted(rows: Iterable[Metric], n: int) -> list[Metric]:
+def counted(rows: Iterable[MetricRow], n: int) -> list[MetricRow]:
     """The rows, those that say nothing else as over n questions."""
     return [row if row.n is not None or row.value is None else replace(row, n=n) for row in rows]
 
@@ -128,12 +128,12 @@ def metric(
     replicates: Floats | None = None,
     reason: str = "undefined here",
     n: int | None = None,
-) -> Metric:
+) -> MetricRow:
     """Row from a value and its replicates; NaN becomes null with the reason."""
     if value is None or math.isnan(value):
-        return Metric(router, name, split, None, reason=reason)
+        return MetricRow(router, name, split, None, reason=reason)
     low, high = (math.nan, math.nan) if replicates is None else interval(replicates, value=value)
-    return Metric(
+    return MetricRow(
         router,
         name,
         split,

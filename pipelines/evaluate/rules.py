@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.selection import Choice, best
+from pipelines.metrics.selection import Choice, best
 
 Floats = NDArray[np.float64]
 

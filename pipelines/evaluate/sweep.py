@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import mix_frontier
-from pipelines.evaluate.deferral import audc, curve_columns, peak_accuracy, qnc
-from pipelines.evaluate.ground import Ground, cheapest_and_dearest
-from pipelines.evaluate.metrics.frontier import pareto_points
-from pipelines.evaluate.metrics.spec import Against, Routed, Swept
-from pipelines.evaluate.rows import Metric, curve_rows, metric
-from pipelines.evaluate.selection import (
+from pipelines.evaluate.rows import MetricRow, curve_rows, metric
+from pipelines.matrix.memmap import allocate
+from pipelines.matrix.row_blocks import by_rows
+from pipelines.metrics.baselines import mix_frontier
+from pipelines.metrics.deferral import audc, curve_columns, peak_accuracy, qnc
+from pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
+from pipelines.metrics.frontier import pareto_points
+from pipelines.metrics.selection import (
     Choice,
     Choices,
     cost_penalised,
@@ -22,9 +23,8 @@ from pipelines.evaluate.selection import (
     penalties,
     within_budget,
 )
-from pipelines.evaluate.utility import SCALINGS, WEIGHTS, choose, realised
-from pipelines.large.room import room
-from pipelines.large.rows import by_rows
+from pipelines.metrics.spec import BestSingleCurve, Routed, Swept
+from pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
 
 Floats = NDArray[np.float64]
 
@@ -42,31 +42,31 @@ class Deferral:
         choices: (n, k) choice at every setting.
     """
 
-    metrics: list[Metric]
+    metrics: list[MetricRow]
     curves: list[dict[str, Any]]
     area: tuple[float, Floats]
     swept: Swept
     choices: Choices
 
 
-def swept_choices(ground: Ground, scores: Floats, name: str, points: int) -> Choices:
+def swept_choices(data: EvaluationData, scores: Floats, name: str, points: int) -> Choices:
     """(n, k) choice at every weight of cost, cheapest setting first."""
-    can, price = ground.available(name), ground.prices[name]
+    can, price = data.available(name), data.prices[name]
     return cost_penalised(scores, can, price, penalties(points))
 
 
 def joint(
-    ground: Ground, scores: dict[str, Floats], points: int
+    data: EvaluationData, scores: dict[str, Floats], points: int
 ) -> tuple[dict[str, float], dict[str, tuple[Floats, Floats]]]:
     """measure → largest mean cost of any router's sweep, and points of their joint frontier."""
     largest: dict[str, float] = {}
     frontier: dict[str, tuple[Floats, Floats]] = {}
-    for name in ground.prices:
+    for name in data.prices:
         paid, right = [], []
         for found in scores.values():
-            choices = swept_choices(ground, found, name, points)
-            paid.append(curve_columns(ground.test.costs[name], choices).mean(axis=0))
-            right.append(curve_columns(ground.test.labels, choices).mean(axis=0))
+            choices = swept_choices(data, found, name, points)
+            paid.append(curve_columns(data.test.costs[name], choices).mean(axis=0))
+            right.append(curve_columns(data.test.labels, choices).mean(axis=0))
         if paid:
             largest[name] = float(max(one.max() for one in paid))
             frontier[name] = pareto_points(np.concatenate(paid), np.concatenate(right))
@@ -82,23 +82,25 @@ class _Drawn:
     replicates: Floats
     cheapest: float
     cheapests: Floats
-    against: Against
+    against: BestSingleCurve
 
 
-def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
-    y, cost, goal = ground.test.labels, ground.test.costs[name], ground.best_on_test
+def _draw(
+    data: EvaluationData, name: str, swept: Choices, bought: Choices, cheapest: int
+) -> _Drawn:
+    y, cost, goal = data.test.labels, data.test.costs[name], data.best_on_test
     points = swept.shape[1]
-    best = [ground.own(goal), ground.own(goal, name)]
+    best = [data.own(goal), data.own(goal, name)]
     met = ~np.isnan(best[1])
     best[0] = np.where(met, best[0], np.nan)
-    singles = np.stack([ground.single_scores(cheapest), *best], axis=1)
-    columns = room((len(y), 3 * points))
+    singles = np.stack([data.single_scores(cheapest), *best], axis=1)
+    columns = allocate((len(y), 3 * points))
     curve_columns(y, swept, columns[:, :points])
     paid = curve_columns(cost, swept, columns[:, points : 2 * points])
     curve_columns(y, bought, columns[:, 2 * points :])
     unit = _exact_unit(paid)
     np.rint(np.divide(paid, unit, out=paid), out=paid)
-    replicates, single = ground.draws.means(columns), ground.draws.means(singles)
+    replicates, single = data.draws.means(columns), data.draws.means(singles)
     replicates[:, points : 2 * points] *= unit
     value = columns.mean(axis=0)
     value[points : 2 * points] *= unit
@@ -107,26 +109,26 @@ def _draw(ground: Ground, name: str, swept: Choices, bought: Choices, cheapest: 
         columns[~met] = 0.0
         with np.errstate(invalid="ignore", divide="ignore"):
             curve = columns[:, : 2 * points].sum(axis=0) / met.sum()
-            held = ground.draws.sums(met[:, None].astype(np.float64))
-            drawn = ground.draws.sums(columns[:, : 2 * points]) / held
+            held = data.draws.sums(met[:, None].astype(np.float64))
+            drawn = data.draws.sums(columns[:, : 2 * points]) / held
         curve[points:] *= unit
         drawn[:, points:] *= unit
     first = mean_costs(singles)
-    against = Against(
+    against = BestSingleCurve(
         curve[points:], curve[:points], drawn[:, points:], drawn[:, :points],
         float(first[1]), float(first[2]), single[:, 1], single[:, 2], int(met.sum()),
     )  # fmt: skip
     return _Drawn(value, replicates, float(first[0]), single[:, 0], against)
 
 
-def deferral(shown: Routed, name: str, points: int) -> Deferral:
+def deferral(routed: Routed, name: str, points: int) -> Deferral:
     """Curves against realised mean cost and against a budget, with what is read off them."""
-    ground, router, split = shown.ground, shown.router, shown.ground.split
-    cheapest, low, high = cheapest_and_dearest(ground, name)
+    data, router, split = routed.data, routed.router, routed.data.split
+    cheapest, low, high = cheapest_and_dearest(data, name)
     budgets = np.linspace(low, high, points)
-    swept = swept_choices(ground, shown.scores, name, points)
-    bought = within_budget(shown.scores, ground.available(name), ground.prices[name], budgets)
-    drawn = _draw(ground, name, swept, bought, cheapest)
+    swept = swept_choices(data, routed.scores, name, points)
+    bought = within_budget(routed.scores, data.available(name), data.prices[name], budgets)
+    drawn = _draw(data, name, swept, bought, cheapest)
     value, replicates, first, firsts, one = (
         drawn.value, drawn.replicates, drawn.cheapest, drawn.cheapests, drawn.against,
     )  # fmt: skip
@@ -171,28 +173,28 @@ def deferral(shown: Routed, name: str, points: int) -> Deferral:
         bests=one.bests[some], best_costs=one.best_costs[some],
     )  # fmt: skip
     view = Swept(
-        shown, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
+        routed, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
         low, high, first, firsts[some], one,
     )  # fmt: skip
     return Deferral(rows, curves, (area, areas), view, swept)
 
 
-def at_budget(ground: Ground, scores: Floats, points: int) -> Choice | None:
+def at_budget(data: EvaluationData, scores: Floats, points: int) -> Choice | None:
     """(n,) choices of the last setting whose mean cost is within the best single model's.
 
     All routers are held to the same money, over the questions on which that model has a
     label and a known cost (None without any); where even the cheapest setting costs more,
     that one is taken.
     """
-    name = ground.measure or ""
-    goal, cost = ground.best_on_test, ground.test.costs[name]
-    met = ~np.isnan(ground.own(goal, name))
+    name = data.measure or ""
+    goal, cost = data.best_on_test, data.test.costs[name]
+    met = ~np.isnan(data.own(goal, name))
     if not met.any():
         return None
-    swept = cost_penalised(scores, ground.available(name), ground.prices[name], penalties(points))
+    swept = cost_penalised(scores, data.available(name), data.prices[name], penalties(points))
     every = curve_columns(cost, swept)
     paid = (every if met.all() else every[met]).mean(axis=0)
-    budget = float(ground.own_means(name)[goal]) * (1 + 1e-12)
+    budget = float(data.own_means(name)[goal]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
     return np.asarray(swept[:, within[-1] if len(within) else 0], dtype=np.int64)
 
@@ -207,34 +209,36 @@ def _exact_unit(costs: Floats) -> float:
     return max(1e-9, float(10.0 ** np.ceil(np.log10(max(largest, 1e-300) / 2.0**53))))
 
 
-def utilities(ground: Ground, router: str, scores: Floats, name: str, scaling: str) -> list[Metric]:
+def utilities(
+    data: EvaluationData, router: str, scores: Floats, name: str, scaling: str
+) -> list[MetricRow]:
     """Utility at every weight, chosen by mean train costs and by what each answer costs."""
-    scale = SCALINGS[scaling](ground.train.costs[name])
-    paid = np.asarray(by_rows(scale, ground.test.costs[name]))
-    can = ground.available(name)
+    scale = SCALINGS[scaling](data.train.costs[name])
+    paid = np.asarray(by_rows(scale, data.test.costs[name]))
+    can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
     rows = []
     for called, expected in (
-        ("utility", scale(ground.prices[name])),
+        ("utility", scale(data.prices[name])),
         ("utility_per_query", spent),
     ):
         columns = np.stack(
             [
-                realised(ground.test.labels, paid, choose(scores, can, expected, weight), weight)
+                realised(data.test.labels, paid, choose(scores, can, expected, weight), weight)
                 for weight in WEIGHTS
             ],
             axis=1,
         )
-        drawn = ground.draws.means(columns)
+        drawn = data.draws.means(columns)
         for k, weight in enumerate(WEIGHTS):
             value = float(columns[:, k].mean())
             rows.append(
-                metric(router, f"{called}[{name},{weight:g}]", ground.split, value, drawn[:, k])
+                metric(router, f"{called}[{name},{weight:g}]", data.split, value, drawn[:, k])
             )
     return rows
 
 
-def mix_curve(ground: Ground, name: str) -> list[dict[str, Any]]:
+def mix_curve(data: EvaluationData, name: str) -> list[dict[str, Any]]:
     """Best random mixes of single models on test: the line a router has to be above."""
-    xs, ys = mix_frontier(ground.single_means(name), ground.single_means())
-    return curve_rows("random mix", "deferral", name, ground.split, xs, xs, ys, None)
+    xs, ys = mix_frontier(data.single_means(name), data.single_means())
+    return curve_rows("random mix", "deferral", name, data.split, xs, xs, ys, None)

@@ -8,7 +8,7 @@ A router is any object with
   every model on every question, columns in the order of `train.model_ids`.
 
 Which model is then asked is not the router's business: selection rules
-(`pipelines.evaluate.selection`) turn scores and costs into choices, the same
+(`pipelines.metrics.selection`) turn scores and costs into choices, the same
 way for every router. `Queries` carries no labels, so a router cannot read the
 answers of the questions it is tested on.
 
@@ -23,47 +23,16 @@ have a default for routers of other people:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.large.room import taken
-from pipelines.large.rows import by_rows, sums_of
-from pipelines.routers.queries import Floats as Floats
-from pipelines.routers.queries import Queries as Queries
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled questions.
-
-    Attributes:
-        queries: n questions, without labels.
-        model_ids: m models, the order of every column.
-        labels: (n, m) float64, scores from 0 to 1; NaN where there is no label.
-        costs: measure → (n, m) float64, NaN where unknown: `usd` (USD per question),
-            `tokens` (per question), `latency` (seconds per question), `params` (10⁹
-            parameters). A measure that is not known of every model is absent.
-        validation: examples kept apart for choosing hyperparameters; None without any.
-        descriptors: kind → (m, k) float32 vector that describes each model
-            (`logit_footprint`, …); NaN rows for models without one.
-    """
-
-    queries: Queries
-    model_ids: tuple[str, ...]
-    labels: Floats
-    costs: Mapping[str, Floats] = field(default_factory=dict)
-    validation: Examples | None = None
-    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-
-    def take(self, rows: NDArray[np.int64]) -> Examples:
-        """The same examples, only these questions; validation stays whole."""
-        costs = {name: taken(cost, rows) for name, cost in self.costs.items()}
-        labels = taken(self.labels, rows)
-        return replace(self, queries=self.queries.take(rows), labels=labels, costs=costs)
+from pipelines.matrix.examples import Examples as Examples
+from pipelines.matrix.examples import Floats as Floats
+from pipelines.matrix.examples import Queries as Queries
+from pipelines.matrix.row_blocks import by_rows, sums_of
 
 
 @runtime_checkable

@@ -8,33 +8,33 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.compute as pc
 
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import REFERENCE
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 PAPER = "who-routes-the-router"
 LEARNED = ("knn", "kmeans", "mf", "mlp")
 
 
-def _values(given: Given, metric: str) -> Mapping[str, tuple[float | None, ...]]:
-    rows = given.evaluation(LEARNED).metrics.to_pylist()
+def _values(context: StudyContext, metric: str) -> Mapping[str, tuple[float | None, ...]]:
+    rows = context.evaluation(LEARNED).metrics.to_pylist()
     return {r["router"]: (r["value"], r["low"], r["high"]) for r in rows if r["metric"] == metric}
 
 
-def _before_and_after(given: Given) -> Sequence[Cell]:
+def _before_and_after(context: StudyContext) -> Sequence[StudyCell]:
     """The same test questions; after: of each group of duplicates one train question."""
-    core, scheme = given.core, given.default_scheme()
+    core, scheme = context.core, context.default_scheme()
     split = core.splits[scheme].copy()
     first = np.zeros(core.n_queries, dtype=bool)
     first[np.unique(core.groups, return_index=True)[1]] = True
     split[(split == "train") & ~first] = ""
-    reduced = replace(given, _evaluations={})
+    reduced = replace(context, _evaluations={})
     reduced.__dict__["core"] = replace(core, splits={**core.splits, scheme: split})
     cells = []
-    for heading, one in (("original", given), ("reduced", reduced)):
+    for heading, one in (("original", context), ("reduced", reduced)):
         for name, (value, low, high) in _values(one, "accuracy").items():
             if name in LEARNED:
-                cells.append(Cell(name, f"accuracy, {heading}", value, "percent", low, high))
+                cells.append(StudyCell(name, f"accuracy, {heading}", value, "percent", low, high))
     return cells
 
 
@@ -50,21 +50,21 @@ DEDUP_EFFECT = Study(
 )
 
 
-def _agreement(given: Given) -> Sequence[Cell]:
+def _agreement(context: StudyContext) -> Sequence[StudyCell]:
     """Agreement with the best generalist, with the pseudo-specialists and without."""
-    models = given.tables["models"]
+    models = context.tables["models"]
     real = models.filter(pc.equal(models.column("kind"), "real")).column("model_id").to_pylist()
-    without = replace(given, _evaluations={})
-    without.__dict__["core"] = given.core.with_models(tuple(sorted(real)))
+    without = replace(context, _evaluations={})
+    without.__dict__["core"] = context.core.with_models(tuple(sorted(real)))
     before = _values(without, "agreement_with_generalist")
-    after = _values(given, "agreement_with_generalist")
+    after = _values(context, "agreement_with_generalist")
     cells = []
     for name in LEARNED:
         one, other = before.get(name, (None,))[0], after.get(name, (None,))[0]
         cells += [
-            Cell(name, "without specialists", one, "percent"),
-            Cell(name, "with specialists", other, "percent"),
-            Cell(name, "change", None if None in (one, other) else other - one, "points"),  # type: ignore[operator]
+            StudyCell(name, "without specialists", one, "percent"),
+            StudyCell(name, "with specialists", other, "percent"),
+            StudyCell(name, "change", None if None in (one, other) else other - one, "points"),  # type: ignore[operator]
         ]
     return cells
 
@@ -83,10 +83,12 @@ AGREEMENT_CHANGE = Study(
 )
 
 
-def _ood(given: Given) -> Sequence[Cell]:
-    done = given.evaluation(REFERENCE, ood=True)
+def _ood(context: StudyContext) -> Sequence[StudyCell]:
+    done = context.evaluation(REFERENCE, ood=True)
     rows = [] if done.ood is None else done.ood.to_pylist()
-    return [Cell(r["group"], r["router"], r["change"], "points", r["low"], r["high"]) for r in rows]
+    return [
+        StudyCell(r["group"], r["router"], r["change"], "points", r["low"], r["high"]) for r in rows
+    ]
 
 
 OOD_CHANGE = Study(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pipelines.collect.coverage import covered
 from pipelines.collect.informative import Z, collect_informatively
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import Study, StudyCell
 from schemas.recipe.collect import Coverage, Informative
 
 Floats = NDArray[np.float64]
@@ -42,11 +42,11 @@ class Replay:
     inside: Floats
 
 
-def complete(given: Given) -> tuple[Floats, NDArray[np.int64]]:
+def complete(context: StudyContext) -> tuple[Floats, NDArray[np.int64]]:
     """Scores (questions, models) and tasks of the questions that all models have a label of."""
-    whole = given.matrix.known.all(axis=0)
-    scores = given.matrix.correct[:, whole].T.astype(np.float64)
-    return scores, np.unique(given.matrix.task[whole], return_inverse=True)[1]
+    whole = context.matrix.known.all(axis=0)
+    scores = context.matrix.correct[:, whole].T.astype(np.float64)
+    return scores, np.unique(context.matrix.task[whole], return_inverse=True)[1]
 
 
 def replay(
@@ -86,25 +86,25 @@ def replay(
     return Replay(*np.array(found).T)
 
 
-def cells(given: Given) -> Sequence[Cell]:
+def cells(context: StudyContext) -> Sequence[StudyCell]:
     """One row per budget; every question of which all models have a label is used."""
-    scores, tasks = complete(given)
-    uniform = uniform_widths(scores, tasks, given.seed)
+    scores, tasks = complete(context)
+    uniform = uniform_widths(scores, tasks, context.seed)
     bound = _bound(scores)
     out = []
     for budget in BUDGETS:
-        seeds = range(given.seed, given.seed + _SEEDS)
+        seeds = range(context.seed, context.seed + _SEEDS)
         made = replay(scores, tasks, budget, uniform, seeds)
         row = f"{100 * budget:g} % of all calls"
-        low, high = mean_interval(made.saved, given.seed)
+        low, high = mean_interval(made.saved, context.seed)
         plain = float(np.interp(budget, *uniform))
         out += [
-            Cell(row, "calls of uniform coverage over ours", float(made.saved.mean()), low=low,
+            StudyCell(row, "calls of uniform coverage over ours", float(made.saved.mean()), low=low,
                  high=high),
-            Cell(row, "rank interval, rounds", float(made.width.mean())),
-            Cell(row, "rank interval, uniform", plain),
-            Cell(row, "true differences inside", float(made.inside.mean()), "percent"),
-            Cell(row, "were all ease known", bound),
+            StudyCell(row, "rank interval, rounds", float(made.width.mean())),
+            StudyCell(row, "rank interval, uniform", plain),
+            StudyCell(row, "true differences inside", float(made.inside.mean()), "percent"),
+            StudyCell(row, "were all ease known", bound),
         ]  # fmt: skip
     return out
 

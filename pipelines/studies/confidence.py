@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.ground import prepare
 from pipelines.evaluate.pairs import default_pair, pair_of
 from pipelines.evaluate.papers.judged import opinions, quality_at
 from pipelines.evaluate.run import Evaluation, evaluate
 from pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from pipelines.metrics.bootstrap import Draws
+from pipelines.metrics.evaluation_data import prepare
 from pipelines.routers.base import Floats, Queries
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import Columns, cells_of
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 PAPER = "confidence-router"
 NEEDS = ("labels", "splits", "embeddings", "pair")
@@ -31,56 +31,56 @@ BASES = (
 )
 
 
-def _pair(given: Given) -> tuple[str, str]:
-    pair = given.pair or default_pair(given.core)
+def _pair(context: StudyContext) -> tuple[str, str]:
+    pair = context.pair or default_pair(context.core)
     assert pair is not None  # the need `pair`
     return pair
 
 
-def _wanted(given: Given) -> dict[str, Callable[[Queries], Floats]]:
+def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
     """`basis: SW` → how much the large model is wanted; what teaches nothing is left out."""
-    preferences = given.tables.get("preferences")
+    preferences = context.tables.get("preferences")
     found: dict[str, Callable[[Queries], Floats]] = {}
     for basis in bases(preferences):
         battles, called = battles_on(
-            given.core, preferences, given.default_scheme(), _pair(given), basis
+            context.core, preferences, context.default_scheme(), _pair(context), basis
         )
         for name, short in PRINTED.items():
             try:
-                made = trained(battles, _pair(given), [name])
+                made = trained(battles, _pair(context), [name])
             except BadInput:  # all ties: the printed MF and MLP have nothing to learn from
                 continue
             found[f"{called}: {short}"] = made[name]
     return found
 
 
-def _evaluated(given: Given) -> Evaluation:
-    return given.once(
+def _evaluated(context: StudyContext) -> Evaluation:
+    return context.once(
         "duels",
         lambda: evaluate(
-            given.core,
-            {"random": given.make("random")},
-            scheme=given.default_scheme(),
-            resamples=given.resamples,
-            seed=given.seed,
-            pair=_pair(given),
-            pair_routers=_wanted(given),
+            context.core,
+            {"random": context.make("random")},
+            scheme=context.default_scheme(),
+            resamples=context.resamples,
+            seed=context.seed,
+            pair=_pair(context),
+            pair_routers=_wanted(context),
         ),
     )
 
 
-def _rates(given: Given) -> Sequence[Cell]:
-    done = _evaluated(given)
+def _rates(context: StudyContext) -> Sequence[StudyCell]:
+    done = _evaluated(context)
     rows = dict.fromkeys(r["router"] for r in done.curves.to_pylist() if r["curve"] == "tradeoff")
     return cells_of(done, RATES, list(rows))
 
 
-def _curves(given: Given) -> pa.Table:
+def _curves(context: StudyContext) -> pa.Table:
     schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in "xy"),
                         ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
     rows = [
         {"series": r["router"], **{n: r[n] for n in ("x", "y", "low", "high")}}
-        for r in _evaluated(given).curves.to_pylist()
+        for r in _evaluated(context).curves.to_pylist()
         if r["curve"] == "tradeoff" and r["router"].endswith((": kNN", "random", "oracle"))
     ]
     return pa.Table.from_pylist(rows, schema=schema)
@@ -105,24 +105,24 @@ CALLS = Study(
 )
 
 
-def _sizes(given: Given) -> Sequence[Cell]:
+def _sizes(context: StudyContext) -> Sequence[StudyCell]:
     cells = []
-    preferences = given.tables.get("preferences")
+    preferences = context.tables.get("preferences")
     for basis in bases(preferences):
         battles, called = battles_on(
-            given.core, preferences, given.default_scheme(), _pair(given), basis
+            context.core, preferences, context.default_scheme(), _pair(context), basis
         )
         whole = len(battles.outcome)
         for share in (0.1, 0.25, 0.5, 1.0):
             n = max(2, round(share * whole))
             name = f"{called}: {n:,}"
             done = evaluate(
-                given.core, {},
-                scheme=given.default_scheme(), resamples=given.resamples, seed=given.seed,
-                pair=_pair(given),
+                context.core, {},
+                scheme=context.default_scheme(), resamples=context.resamples, seed=context.seed,
+                pair=_pair(context),
                 pair_routers={
                     name: trained(
-                        first_of(battles, n, given.seed), _pair(given), ["pair-bt-as-printed"]
+                        first_of(battles, n, context.seed), _pair(context), ["pair-bt-as-printed"]
                     )["pair-bt-as-printed"]
                 },
             )  # fmt: skip
@@ -144,23 +144,27 @@ SIZES = Study(
 )
 
 
-def _quality(given: Given) -> Sequence[Cell]:
-    ground = prepare(given.core, given.default_scheme(), resamples=given.resamples, seed=given.seed)
-    on = pair_of(ground.test, *_pair(given))
-    test = ground.test.take(on.rows)
+def _quality(context: StudyContext) -> Sequence[StudyCell]:
+    data = prepare(
+        context.core, context.default_scheme(), resamples=context.resamples, seed=context.seed
+    )
+    on = pair_of(data.test, *_pair(context))
+    test = data.test.take(on.rows)
     queries = test.queries()
-    draws = Draws(len(on.rows), given.resamples, given.seed)
-    preferences = given.tables["preferences"]
+    draws = Draws(len(on.rows), context.resamples, context.seed)
+    preferences = context.tables["preferences"]
     cells = []
     for basis in (b for b in bases(preferences) if b.startswith("judge:")):
         judged = opinions(preferences, basis, on, test.query_ids)
-        for name, scores in _wanted(given).items():
+        for name, scores in _wanted(context).items():
             wanted = scores(queries)
             for share in (0.5, 0.8):
                 row = quality_at(on, judged, draws, "test", name, wanted, share)
                 heading = f"{basis}, at CPT({100 * share:g})"
                 cells.append(
-                    Cell(name, heading, row.value, "percent", row.low, row.high, note=row.reason)
+                    StudyCell(
+                        name, heading, row.value, "percent", row.low, row.high, note=row.reason
+                    )
                 )
     return cells
 

@@ -13,9 +13,9 @@ from pipelines.evaluate.held_out.unseen import newcomers
 from pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
 from pipelines.evaluate.run import Evaluation
 from pipelines.routers.base import Router
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import Columns, cells_of, measure_of
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 from pipelines.task_groups import OOD_GROUPS
 
 PAPER = "cscr"
@@ -25,8 +25,8 @@ ROWS = ("umr", "thompson", "soft-moe", "parametric", "pareto-random", "random", 
 OURS = "Descriptors are those the release has or `--also` gives; of several kinds the first."
 
 
-def deferral_columns(given: Given) -> Columns:
-    name = measure_of(given)
+def deferral_columns(context: StudyContext) -> Columns:
+    name = measure_of(context)
     return {
         f"audc[{name}]": ("AUDC", "number"),
         f"qnc[{name}]": ("QNC", "number"),
@@ -46,14 +46,14 @@ def curve_table(done: Evaluation, measure: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _baselines(given: Given) -> Evaluation:
-    makers = {name: given.make(name) for name in given.able(ROWS)}
-    return given.once("cscr baselines", lambda: given.compared(makers))
+def _baselines(context: StudyContext) -> Evaluation:
+    makers = {name: context.make(name) for name in context.able(ROWS)}
+    return context.once("cscr baselines", lambda: context.compared(makers))
 
 
-def _curves(given: Given) -> Sequence[Cell]:
-    rows = [*given.able(ROWS), "oracle"]
-    return cells_of(_baselines(given), deferral_columns(given), rows)
+def _curves(context: StudyContext) -> Sequence[StudyCell]:
+    rows = [*context.able(ROWS), "oracle"]
+    return cells_of(_baselines(context), deferral_columns(context), rows)
 
 
 CURVES = Study(
@@ -65,39 +65,39 @@ CURVES = Study(
     needs=NEEDS,
     rows="router",
     plot="lines",
-    curves=lambda given: curve_table(_baselines(given), measure_of(given)),
+    curves=lambda context: curve_table(_baselines(context), measure_of(context)),
     axes=("mean cost", "accuracy"),
     notes=(OURS,),
 )
 
 
-def _newcomers(given: Given) -> Evaluation:
-    return given.once("cscr new models", lambda: _asked_newcomers(given))
+def _newcomers(context: StudyContext) -> Evaluation:
+    return context.once("cscr new models", lambda: _asked_newcomers(context))
 
 
-def _asked_newcomers(given: Given) -> Evaluation:
-    scheme = given.default_scheme()
-    unseen = given.core.unseen[scheme]
+def _asked_newcomers(context: StudyContext) -> Evaluation:
+    scheme = context.default_scheme()
+    unseen = context.core.unseen[scheme]
     makers = {
-        name: partial(given.make(name), given.seed)
-        for name in given.able([name for name in ROWS if name != "parametric"])
+        name: partial(context.make(name), context.seed)
+        for name in context.able([name for name in ROWS if name != "parametric"])
     }
-    core, made = newcomers(given.core, scheme, unseen, makers)
+    core, made = newcomers(context.core, scheme, unseen, makers)
     ours = {name: make for name, make in makers.items() if name == "cscr"}
-    _, blind = newcomers(given.core, scheme, unseen, ours, labelled=False)
+    _, blind = newcomers(context.core, scheme, unseen, ours, labelled=False)
     every = {**made, **{f"{name}, descriptor alone": r for name, r in blind.items()}}
-    return given.compared({name: partial(_same, router) for name, router in every.items()}, core)
+    return context.compared({name: partial(_same, router) for name, router in every.items()}, core)
 
 
 def _same(router: Router, seed: int) -> Router:
     return router
 
 
-def _new_models(given: Given) -> Sequence[Cell]:
-    done = _newcomers(given)
+def _new_models(context: StudyContext) -> Sequence[StudyCell]:
+    done = _newcomers(context)
     rows = dict.fromkeys(r["router"] for r in done.profiles.to_pylist())
     wanted = [name for name in rows if name not in ("task oracle", "best single")]
-    return cells_of(done, deferral_columns(given), wanted)
+    return cells_of(done, deferral_columns(context), wanted)
 
 
 NEW_MODELS = Study(
@@ -109,7 +109,7 @@ NEW_MODELS = Study(
     needs=(*NEEDS, "unseen_models"),
     rows="router",
     plot="lines",
-    curves=lambda given: curve_table(_newcomers(given), measure_of(given)),
+    curves=lambda context: curve_table(_newcomers(context), measure_of(context)),
     axes=("mean cost", "accuracy"),
     notes=(
         "Labels of the new models are known on the validation questions, as UMR needs; the row "
@@ -118,19 +118,19 @@ NEW_MODELS = Study(
 )
 
 
-def _other_prompts(given: Given) -> Evaluation:
+def _other_prompts(context: StudyContext) -> Evaluation:
     patterns = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])
-    makers = {name: given.make(name) for name in given.able(ROWS)}
+    makers = {name: context.make(name) for name in context.able(ROWS)}
 
     def made() -> Evaluation:
-        return given.compared(makers, between(given.core, given.default_scheme(), patterns))
+        return context.compared(makers, between(context.core, context.default_scheme(), patterns))
 
-    return given.once("cscr new prompts", made)
+    return context.once("cscr new prompts", made)
 
 
-def _new_prompts(given: Given) -> Sequence[Cell]:
-    rows = [*given.able(ROWS), "oracle"]
-    return cells_of(_other_prompts(given), deferral_columns(given), rows)
+def _new_prompts(context: StudyContext) -> Sequence[StudyCell]:
+    rows = [*context.able(ROWS), "oracle"]
+    return cells_of(_other_prompts(context), deferral_columns(context), rows)
 
 
 NEW_PROMPTS = Study(
@@ -142,14 +142,14 @@ NEW_PROMPTS = Study(
     needs=(*NEEDS, "tasks"),
     rows="router",
     plot="lines",
-    curves=lambda given: curve_table(_other_prompts(given), measure_of(given)),
+    curves=lambda context: curve_table(_other_prompts(context), measure_of(context)),
     axes=("mean cost", "accuracy"),
     notes=("STEM: tasks of the paper's Table 6, and those of other catalogues of that kind.",),
 )
 
 
-def _significance(given: Given) -> Sequence[Cell]:
-    done, measure = _baselines(given), measure_of(given)
+def _significance(context: StudyContext) -> Sequence[StudyCell]:
+    done, measure = _baselines(context), measure_of(context)
     cells = []
     for row in done.comparisons.to_pylist():
         one, other = row["first"], row["second"]
@@ -160,14 +160,14 @@ def _significance(given: Given) -> Sequence[Cell]:
         if row["metric"] == f"audc[{measure}]":
             low, high = sorted((sign * row["low"], sign * row["high"]))
             cells += [
-                Cell(name, "ΔAUDC", sign * row["difference"], "number", low, high),
-                Cell(name, "p, bootstrap, Holm", row["p_adjusted"], "number"),
+                StudyCell(name, "ΔAUDC", sign * row["difference"], "number", low, high),
+                StudyCell(name, "p, bootstrap, Holm", row["p_adjusted"], "number"),
             ]
         elif row["metric"] == f"mcnemar_as_published[{measure}]" and one == "cscr":
             cells += [
-                Cell(name, "n10", row["n10"], "count"),
-                Cell(name, "n01", row["n01"], "count"),
-                Cell(name, "p, McNemar", row["p"], "number"),
+                StudyCell(name, "n10", row["n10"], "count"),
+                StudyCell(name, "n01", row["n01"], "count"),
+                StudyCell(name, "p, McNemar", row["p"], "number"),
             ]
     return cells
 
@@ -186,15 +186,15 @@ SIGNIFICANCE = Study(
 )
 
 
-def _bands(given: Given) -> Sequence[Cell]:
-    done = _baselines(given)
+def _bands(context: StudyContext) -> Sequence[StudyCell]:
+    done = _baselines(context)
     cells = []
-    for name in given.able(ROWS):
+    for name in context.able(ROWS):
         profile = {
             r["model_id"]: r["share"] for r in done.profiles.to_pylist() if r["router"] == name
         }
-        shares = band_shares(given.core, given.default_scheme(), profile)
-        cells += [Cell(name, f"band {k}", float(v), "percent") for k, v in enumerate(shares)]
+        shares = band_shares(context.core, context.default_scheme(), profile)
+        cells += [StudyCell(name, f"band {k}", float(v), "percent") for k, v in enumerate(shares)]
     return cells
 
 
@@ -211,12 +211,12 @@ BANDS = Study(
 )
 
 
-def _outcomes(given: Given) -> Sequence[Cell]:
+def _outcomes(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {
         f"outcome_as_published[{name}]": (name.replace("_", " "), "percent")
         for name in ("optimal", "too_cheap", "too_expensive", "none_correct")
     }
-    return cells_of(_baselines(given), columns, [*given.able(ROWS), "oracle"])
+    return cells_of(_baselines(context), columns, [*context.able(ROWS), "oracle"])
 
 
 OUTCOMES = Study(
@@ -232,10 +232,10 @@ OUTCOMES = Study(
 )
 
 
-def _similar(given: Given) -> Sequence[Cell]:
-    names, found = given.core.model_ids, descriptor_cosines(given.core)
+def _similar(context: StudyContext) -> Sequence[StudyCell]:
+    names, found = context.core.model_ids, descriptor_cosines(context.core)
     return [
-        Cell(a, b, float(found[i, j]), "number")
+        StudyCell(a, b, float(found[i, j]), "number")
         for i, a in enumerate(names)
         for j, b in enumerate(names)
     ]
@@ -253,22 +253,22 @@ SIMILAR = Study(
 )
 
 
-def _examples(given: Given) -> Sequence[Cell]:
+def _examples(context: StudyContext) -> Sequence[StudyCell]:
     names = ("umr", "contrastive", "cscr")
-    done = given.compared({name: given.make(name) for name in given.able(names)})
+    done = context.compared({name: context.make(name) for name in context.able(names)})
     chosen: dict[str, dict[str, str]] = {}
     for row in done.choices.to_pylist():
         if row["router"] in names:
             chosen.setdefault(row["query_id"], {})[row["router"]] = row["model_id"]
     apart = sorted(query for query, models in chosen.items() if len(set(models.values())) > 1)
-    picked = np.random.default_rng(given.seed).permutation(apart)[:8]
-    known = {query: k for k, query in enumerate(given.core.query_ids)}
+    picked = np.random.default_rng(context.seed).permutation(apart)[:8]
+    known = {query: k for k, query in enumerate(context.core.query_ids)}
     cells = []
     for query in sorted(picked.tolist()):
-        cells.append(Cell(query, "task", text=str(given.core.tasks[known[query]])))
+        cells.append(StudyCell(query, "task", text=str(context.core.tasks[known[query]])))
         for router, model in chosen[query].items():
-            label = given.core.decided[known[query], given.core.model_ids.index(model)]
-            cells.append(Cell(query, router, text=f"{model} {'✓' if label > 0 else '✗'}"))
+            label = context.core.decided[known[query], context.core.model_ids.index(model)]
+            cells.append(StudyCell(query, router, text=f"{model} {'✓' if label > 0 else '✗'}"))
     return cells
 
 

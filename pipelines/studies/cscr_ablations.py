@@ -14,10 +14,10 @@ from pipelines.evaluate.papers.spectrum import at_peak
 from pipelines.evaluate.run import Evaluation
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router
+from pipelines.studies.context import StudyContext
 from pipelines.studies.cscr import NEEDS, OURS, PAPER, curve_table, deferral_columns
-from pipelines.studies.given import Given
 from pipelines.studies.router_table import cells_of, measure_of
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 #: Row → (router, its settings).
 Rows = Mapping[str, tuple[str, Mapping[str, Any]]]
@@ -28,18 +28,18 @@ def _made(name: str, setting: Mapping[str, Any], seed: int) -> Router:
     return router
 
 
-def _measured(given: Given, rows: Rows) -> Evaluation:
+def _measured(context: StudyContext, rows: Rows) -> Evaluation:
     makers = {label: partial(_made, *which) for label, which in rows.items()}
-    return given.once(("cscr", tuple(rows)), lambda: given.compared(makers))
+    return context.once(("cscr", tuple(rows)), lambda: context.compared(makers))
 
 
-def _cells(given: Given, rows: Rows) -> Sequence[Cell]:
-    done, measure = _measured(given, rows), measure_of(given)
-    cells = cells_of(done, deferral_columns(given), list(rows))
+def _cells(context: StudyContext, rows: Rows) -> Sequence[StudyCell]:
+    done, measure = _measured(context, rows), measure_of(context)
+    cells = cells_of(done, deferral_columns(context), list(rows))
     curves = curve_table(done, measure).to_pylist()
     for label in rows:
         points = np.array([[r["x"], r["y"]] for r in curves if r["series"] == label])
-        cells.append(Cell(label, "cost at peak", at_peak(points), "number"))
+        cells.append(StudyCell(label, "cost at peak", at_peak(points), "number"))
     return cells
 
 
@@ -47,12 +47,12 @@ def _settings(setting: str, values: Sequence[Any]) -> Rows:
     return {f"{setting}={value:g}": ("cscr", {setting: value}) for value in values}
 
 
-def _over(setting: str, values: Sequence[Any]) -> Callable[[Given], Sequence[Cell]]:
+def _over(setting: str, values: Sequence[Any]) -> Callable[[StudyContext], Sequence[StudyCell]]:
     return partial(_cells, rows=_settings(setting, values))
 
 
-def _drawn(given: Given, rows: Rows) -> pa.Table:
-    return curve_table(_measured(given, rows), measure_of(given))
+def _drawn(context: StudyContext, rows: Rows) -> pa.Table:
+    return curve_table(_measured(context, rows), measure_of(context))
 
 
 def _study(name: str, item: str, title: str, cells: Any, *notes: str) -> Study:
@@ -70,16 +70,16 @@ def _study(name: str, item: str, title: str, cells: Any, *notes: str) -> Study:
     )
 
 
-def _descriptors(given: Given) -> Sequence[Cell]:
-    kinds = sorted(given.core.descriptors)
+def _descriptors(context: StudyContext) -> Sequence[StudyCell]:
+    kinds = sorted(context.core.descriptors)
     rows: dict[str, tuple[str, Mapping[str, Any]]] = {
         kind: ("cscr", {"descriptor": kind})
         for kind in kinds
-        if not np.isnan(given.core.descriptors[kind]).any()
+        if not np.isnan(context.core.descriptors[kind]).any()
     }
-    if len({given.core.descriptors[kind].shape[1] for kind in kinds}) == 1 and len(kinds) > 1:
+    if len({context.core.descriptors[kind].shape[1] for kind in kinds}) == 1 and len(kinds) > 1:
         rows["mixed"] = ("cscr", {"descriptor": "mixed"})
-    return _cells(given, rows)
+    return _cells(context, rows)
 
 
 DESCRIPTORS = _study(

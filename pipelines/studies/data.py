@@ -10,17 +10,17 @@ import numpy as np
 from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.task_analysis import task_similarity
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import Study, StudyCell
 
 #: Table 7 of the routing-plateau paper is stated by the two recipes' sources.
 _NINE = ("nine_by_30k", "nine_by_300k")
 
 
-def _source_counts(given: Given) -> Sequence[Cell]:
-    counted = Counter(given.tables["queries"].column("source").to_pylist())
-    cells = [Cell(name, "questions", float(n), "count") for name, n in counted.most_common()]
-    return [*cells, Cell("total", "questions", float(sum(counted.values())), "count")]
+def _source_counts(context: StudyContext) -> Sequence[StudyCell]:
+    counted = Counter(context.tables["queries"].column("source").to_pylist())
+    cells = [StudyCell(name, "questions", float(n), "count") for name, n in counted.most_common()]
+    return [*cells, StudyCell("total", "questions", float(sum(counted.values())), "count")]
 
 
 SOURCE_COUNTS = Study(
@@ -37,19 +37,19 @@ SOURCE_COUNTS = Study(
 )
 
 
-def _sizes(given: Given) -> Sequence[Cell]:
-    core, name = given.core, given.release
+def _sizes(context: StudyContext) -> Sequence[StudyCell]:
+    core, name = context.core, context.release
     cells = [
-        Cell(name, "models", float(core.n_models), "count"),
-        Cell(name, "questions", float(core.n_queries), "count"),
-        Cell(name, "tasks", float(len(set(core.tasks.tolist()))), "count"),
-        Cell(name, "labels known", core.coverage, "percent"),
+        StudyCell(name, "models", float(core.n_models), "count"),
+        StudyCell(name, "questions", float(core.n_queries), "count"),
+        StudyCell(name, "tasks", float(len(set(core.tasks.tolist()))), "count"),
+        StudyCell(name, "labels known", core.coverage, "percent"),
     ]
     for scheme, split in core.splits.items():
         for part in ("train", "validation", "test"):
             count = float(np.sum(split == part))
-            cells.append(Cell(name, f"{part} ({scheme})", count, "count"))
-    return [*cells, Cell(name, "cost", text=", ".join(core.costs) or "none")]
+            cells.append(StudyCell(name, f"{part} ({scheme})", count, "count"))
+    return [*cells, StudyCell(name, "cost", text=", ".join(core.costs) or "none")]
 
 
 BENCHMARK_SIZES = Study(
@@ -71,10 +71,10 @@ BENCHMARK_SIZES = Study(
 )  # fmt: skip
 
 
-def _duplicates(given: Given) -> Sequence[Cell]:
-    found = given.tables.get("duplicates")
+def _duplicates(context: StudyContext) -> Sequence[StudyCell]:
+    found = context.tables.get("duplicates")
     if found is None or not found.num_rows:
-        found = dedup(dict(given.tables), threshold=0.999, keep="all").added["duplicates"]
+        found = dedup(dict(context.tables), threshold=0.999, keep="all").added["duplicates"]
     groups: Counter[str] = Counter()
     conflicts = set()
     for row in found.to_pylist():
@@ -82,15 +82,15 @@ def _duplicates(given: Given) -> Sequence[Cell]:
         if row["label_conflict"]:
             conflicts.add(row["group_id"])
     n, members = len(groups), sum(groups.values())
-    total = given.tables["queries"].num_rows
-    name = given.release
+    total = context.tables["queries"].num_rows
+    name = context.release
     return [
-        Cell(name, "groups", float(n), "count"),
-        Cell(name, "questions in groups", float(members), "count"),
-        Cell(name, "share of questions", members / max(total, 1), "percent"),
-        Cell(name, "mean size", members / n if n else None, note=None if n else "no groups"),
-        Cell(name, "largest", float(max(groups.values(), default=0)), "count"),
-        Cell(
+        StudyCell(name, "groups", float(n), "count"),
+        StudyCell(name, "questions in groups", float(members), "count"),
+        StudyCell(name, "share of questions", members / max(total, 1), "percent"),
+        StudyCell(name, "mean size", members / n if n else None, note=None if n else "no groups"),
+        StudyCell(name, "largest", float(max(groups.values(), default=0)), "count"),
+        StudyCell(
             name, "groups with conflicting labels", len(conflicts) / n if n else None, "percent",
             note=None if n else "no groups",
         ),
@@ -109,12 +109,12 @@ DUPLICATES = Study(
 )
 
 
-def _task_similarity(given: Given) -> Sequence[Cell]:
-    matrix = given.matrix
-    vectors, _, _ = query_vectors(dict(given.tables), None, where="study task_similarity")
+def _task_similarity(context: StudyContext) -> Sequence[StudyCell]:
+    matrix = context.matrix
+    vectors, _, _ = query_vectors(dict(context.tables), None, where="study task_similarity")
     close = task_similarity(vectors, matrix.task, len(matrix.tasks))
     return [
-        Cell(one, other, float(close[a, b]))
+        StudyCell(one, other, float(close[a, b]))
         for a, one in enumerate(matrix.tasks)
         for b, other in enumerate(matrix.tasks)
     ]

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import REFERENCE, Columns, measure_of, router_cells
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 NEEDS = ("labels", "splits", "embeddings", "cost", "many_models")
 
 
-def _deferral(given: Given) -> Sequence[Cell]:
-    name = measure_of(given)
+def _deferral(context: StudyContext) -> Sequence[StudyCell]:
+    name = measure_of(context)
     columns: Columns = {f"audc[{name}]": ("AUDC", "number"), f"qnc[{name}]": ("QNC", "number"),
                f"peak_accuracy[{name}]": ("peak accuracy", "percent")}  # fmt: skip
-    return router_cells(given, columns, references=("oracle",))
+    return router_cells(context, columns, references=("oracle",))
 
 
-def _curves(given: Given) -> pa.Table:
-    done, name = given.evaluation(REFERENCE), measure_of(given)
+def _curves(context: StudyContext) -> pa.Table:
+    done, name = context.evaluation(REFERENCE), measure_of(context)
     kept = [
         {"series": r["router"], **{n: r[n] for n in ("x", "y", "low", "high")}}
         for r in done.curves.to_pylist()
@@ -46,12 +46,12 @@ DEFERRAL = Study(
 )
 
 
-def _outcomes(given: Given) -> Sequence[Cell]:
+def _outcomes(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {
         f"outcome[{name}]": (name.replace("_", " "), "percent")
         for name in ("optimal", "too_cheap", "too_expensive", "none_correct")
     }
-    return router_cells(given, columns, references=("oracle",))
+    return router_cells(context, columns, references=("oracle",))
 
 
 OUTCOMES = Study(
@@ -66,16 +66,16 @@ OUTCOMES = Study(
 )
 
 
-def _significance(given: Given) -> Sequence[Cell]:
-    done = given.evaluation(REFERENCE)
-    wanted = f"audc[{measure_of(given)}]"
+def _significance(context: StudyContext) -> Sequence[StudyCell]:
+    done = context.evaluation(REFERENCE)
+    wanted = f"audc[{measure_of(context)}]"
     cells = []
     for row in done.comparisons.to_pylist():
         if row["metric"] == wanted:
             name = f"{row['first']} − {row['second']}"
             cells += [
-                Cell(name, "ΔAUDC", row["difference"], "number", row["low"], row["high"]),
-                Cell(name, "p, Holm", row["p_adjusted"], "number"),
+                StudyCell(name, "ΔAUDC", row["difference"], "number", row["low"], row["high"]),
+                StudyCell(name, "p, Holm", row["p_adjusted"], "number"),
             ]
     return cells
 

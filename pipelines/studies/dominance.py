@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.curate.task_analysis import average_ranks
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import Study, StudyCell
 
 
-def cells(given: Given) -> Sequence[Cell]:
-    ranks, won = average_ranks(given.matrix)
-    bands = given.intervals(lambda matrix: average_ranks(matrix)[0])
+def cells(context: StudyContext) -> Sequence[StudyCell]:
+    ranks, won = average_ranks(context.matrix)
+    bands = context.intervals(lambda matrix: average_ranks(matrix)[0])
     out = []
     for place in np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable").tolist():
-        name, (low, high) = given.matrix.models[place], bands[place]
-        out.append(Cell(name, "mean rank", float(ranks[place]), "number", low, high))
-        out.append(Cell(name, "tasks won", float(won[place]), "count"))
+        name, (low, high) = context.matrix.models[place], bands[place]
+        out.append(StudyCell(name, "mean rank", float(ranks[place]), "number", low, high))
+        out.append(StudyCell(name, "tasks won", float(won[place]), "count"))
     return out
 
 

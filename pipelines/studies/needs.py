@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipelines.errors import BadInput
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.study import Study
 
 #: Need → (whether a release has it, what to do if not).
-NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
+NEEDS: Mapping[str, tuple[Callable[[StudyContext], bool], str]] = {
     "labels": (lambda g: bool(g.tables["labels"].num_rows), "label the responses first"),
     "tasks": (
         lambda g: len(set(g.tables["queries"].column("task").to_pylist())) > 1,
@@ -83,19 +83,19 @@ NEEDS: Mapping[str, tuple[Callable[[Given], bool], str]] = {
 }
 
 
-def _bases(given: Given) -> list[str]:
-    table = given.tables.get("preferences")
+def _bases(context: StudyContext) -> list[str]:
+    table = context.tables.get("preferences")
     return [] if table is None else sorted(set(table.column("basis").to_pylist()))
 
 
-def _tuned(given: Given) -> bool:
+def _tuned(context: StudyContext) -> bool:
     from pipelines.studies.tuning import runs_of
 
-    found = runs_of(given, given.tables)
+    found = runs_of(context, context.tables)
     return found is not None and bool(found.num_rows)
 
 
-def lacking(study: Study, given: Given) -> list[tuple[str, str]]:
+def lacking(study: Study, context: StudyContext) -> list[tuple[str, str]]:
     """(need, what to do) of everything the release does not have for this study."""
     from pipelines.routers import PAIR_ROUTERS, ROUTERS
 
@@ -107,18 +107,18 @@ def lacking(study: Study, given: Given) -> list[tuple[str, str]]:
                 found.append((need, f"the router {name!r} is not in the registry"))
             continue
         has, then = NEEDS[need]
-        if not has(given):
+        if not has(context):
             found.append((need, then))
     return found
 
 
-def check(study: Study, given: Given) -> None:
+def check(study: Study, context: StudyContext) -> None:
     """Raises BadInput where something is missing."""
-    missing = lacking(study, given)
+    missing = lacking(study, context)
     if missing:
         need, then = missing[0]
         raise BadInput(
-            f"the study {study.name!r} needs {need}, which {given.release} does not have",
+            f"the study {study.name!r} needs {need}, which {context.release} does not have",
             where=f"needs: {', '.join(study.needs)}",
             next_step=then,
         )

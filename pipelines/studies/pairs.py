@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import REFERENCE, Columns, router_cells
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 NEEDS = ("labels", "splits", "embeddings", "pair")
 ROUTERS = tuple(name for name in REFERENCE if name != "best-generalist")
 
 
-def _call_rates(given: Given) -> Sequence[Cell]:
+def _call_rates(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {"cpt[50]": ("CPT(50)", "percent"), "cpt[80]": ("CPT(80)", "percent"),
                "apgr": ("APGR", "number")}  # fmt: skip
-    return router_cells(given, columns, routers=ROUTERS, references=("oracle",))
+    return router_cells(context, columns, routers=ROUTERS, references=("oracle",))
 
 
 CALL_RATES = Study(
@@ -34,10 +34,10 @@ CALL_RATES = Study(
 )
 
 
-def _scenarios(given: Given) -> Sequence[Cell]:
+def _scenarios(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {"auroc": ("AUROC", "percent"), "lpm": ("LPM", "percent"),
                "mpm": ("MPM", "percent"), "hcr": ("HCR", "percent")}  # fmt: skip
-    return router_cells(given, columns, routers=ROUTERS, references=("oracle",))
+    return router_cells(context, columns, routers=ROUTERS, references=("oracle",))
 
 
 SCENARIOS = Study(
@@ -54,8 +54,8 @@ SCENARIOS = Study(
 )
 
 
-def _curves(given: Given) -> pa.Table:
-    done = given.evaluation(ROUTERS)
+def _curves(context: StudyContext) -> pa.Table:
+    done = context.evaluation(ROUTERS)
     rows = [r for r in done.curves.to_pylist() if r["curve"] == "tradeoff"]
     schema = pa.schema(
         [("series", pa.string()), *((name, pa.float64()) for name in ("x", "y", "low", "high"))]
@@ -64,9 +64,9 @@ def _curves(given: Given) -> pa.Table:
     return pa.Table.from_pylist(kept, schema=schema)
 
 
-def _tradeoff(given: Given) -> Sequence[Cell]:
+def _tradeoff(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {"apgr": ("APGR", "number")}
-    return router_cells(given, columns, routers=ROUTERS, references=("oracle",))
+    return router_cells(context, columns, routers=ROUTERS, references=("oracle",))
 
 
 BINARY_TRADEOFF = Study(

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import REFERENCE, Columns, measure_of, router_cells
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 PAPER = "routing-plateau"
 NEEDS = ("labels", "splits", "embeddings")
 
 
-def _oracle_gap(given: Given) -> Sequence[Cell]:
+def _oracle_gap(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {
         "gap_to_oracle_hard": ("gap, hard", "points"),
         "gap_to_oracle_easy": ("gap, easy", "points"),
         "hard_share_of_gap": ("share of gap on hard", "percent"),
     }
-    return router_cells(given, columns, references=())
+    return router_cells(context, columns, references=())
 
 
 ORACLE_GAP = Study(
@@ -38,22 +38,22 @@ ORACLE_GAP = Study(
 )
 
 
-def _exchange(given: Given) -> Sequence[Cell]:
-    done = given.evaluation(REFERENCE)
+def _exchange(context: StudyContext) -> Sequence[StudyCell]:
+    done = context.evaluation(REFERENCE)
     cells = []
     for row in done.exchanges.to_pylist():
         name = f"{row['first']} / {row['second']}"
         moved = row["disagreement"]
         cells += [
-            Cell(name, "disagreement", moved, "percent"),
-            Cell(name, "accuracy gap", abs(row["signed"]), "points"),
-            Cell(
+            StudyCell(name, "disagreement", moved, "percent"),
+            StudyCell(name, "accuracy gap", abs(row["signed"]), "points"),
+            StudyCell(
                 name,
                 "|ΔY| where they disagree",
                 row["unsigned"] / moved if moved else None,
                 note=None if moved else "the two never disagree",
             ),
-            Cell(
+            StudyCell(
                 name, "|ΔY signed| where they disagree",
                 abs(row["signed"]) / moved if moved else None, "number",
             ),
@@ -75,9 +75,9 @@ EXCHANGE = Study(
 )
 
 
-def _against_knn(given: Given) -> Sequence[Cell]:
+def _against_knn(context: StudyContext) -> Sequence[StudyCell]:
     columns: Columns = {"bce": ("BCE", "number"), "gap_to_oracle_hard": ("gap, hard", "points")}
-    return router_cells(given, columns, references=())
+    return router_cells(context, columns, references=())
 
 
 AGAINST_KNN = Study(
@@ -94,15 +94,15 @@ AGAINST_KNN = Study(
 )
 
 
-def _shares(given: Given, column: str) -> Sequence[Cell]:
-    done = given.evaluation(REFERENCE)
+def _shares(context: StudyContext, column: str) -> Sequence[StudyCell]:
+    done = context.evaluation(REFERENCE)
     rows = [r for r in done.profiles.to_pylist() if r[column] is not None]
     shares = {(r["router"], r["model_id"]): r[column] for r in rows}
     routers = dict.fromkeys(router for router, _ in shares)
     models = sorted(
         {model for _, model in shares}, key=lambda m: (-shares.get(("oracle", m), 0.0), m)
     )
-    return [Cell(r, m, shares.get((r, m), 0.0), "percent") for r in routers for m in models]
+    return [StudyCell(r, m, shares.get((r, m), 0.0), "percent") for r in routers for m in models]
 
 
 SELECTION = Study(
@@ -110,7 +110,7 @@ SELECTION = Study(
     paper=PAPER,
     item="Figure 4, Figure 6, Figure 7, Figure 8, Figure 9",
     title="Share of test questions that each router sends to each model, beside the oracle's",
-    cells=lambda given: _shares(given, "share"),
+    cells=lambda context: _shares(context, "share"),
     needs=NEEDS,
     rows="router",
     plot="heat",
@@ -123,7 +123,7 @@ SELECTION_ON_HARD = Study(
     paper=PAPER,
     item="Figure 4, Figure 6, Figure 7, Figure 8, Figure 9",
     title="Share of hard test questions that each router sends to each model",
-    cells=lambda given: _shares(given, "hard_share"),
+    cells=lambda context: _shares(context, "hard_share"),
     needs=NEEDS,
     rows="router",
     plot="heat",
@@ -135,13 +135,13 @@ SELECTION_ON_HARD = Study(
 )
 
 
-def _utility(given: Given) -> Sequence[Cell]:
-    measure = measure_of(given)
+def _utility(context: StudyContext) -> Sequence[StudyCell]:
+    measure = measure_of(context)
     columns: Columns = {
         f"utility[{measure},{weight:g}]": (f"λ = {weight:g}", "number")
         for weight in (0.0, 0.2, 0.5, 0.7, 0.9)
     }
-    return router_cells(given, columns, references=())
+    return router_cells(context, columns, references=())
 
 
 COST_UTILITY = Study(
@@ -156,12 +156,12 @@ COST_UTILITY = Study(
 )
 
 
-def _plateau_curve(given: Given) -> pa.Table:
+def _plateau_curve(context: StudyContext) -> pa.Table:
     """Accuracy of every router in order, between the best single model and the oracle."""
-    done = given.evaluation(REFERENCE)
+    done = context.evaluation(REFERENCE)
     rows = [r for r in done.metrics.to_pylist() if r["metric"] == "accuracy"]
     known = {r["router"]: r["value"] for r in rows if r["value"] is not None}
-    names = given.routers or REFERENCE
+    names = context.routers or REFERENCE
     order = sorted(known[name] for name in names if name in known)
     lines = {
         "routers": order,
@@ -180,8 +180,8 @@ def _plateau_curve(given: Given) -> pa.Table:
     )
 
 
-def _sorted(given: Given) -> Sequence[Cell]:
-    return router_cells(given, {"accuracy": ("accuracy", "percent")})
+def _sorted(context: StudyContext) -> Sequence[StudyCell]:
+    return router_cells(context, {"accuracy": ("accuracy", "percent")})
 
 
 PLATEAU = Study(

@@ -12,9 +12,9 @@ import pyarrow as pa
 from pipelines.evaluate.run import Evaluation
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Floats, Router
-from pipelines.studies.given import Given, Maker
+from pipelines.studies.context import Maker, StudyContext
 from pipelines.studies.router_table import Columns, cells_of
-from pipelines.studies.study import Cell, Study, Unit
+from pipelines.studies.study import Study, StudyCell, Unit
 
 PAPER = "triple-perspective"
 #: The rows of Tables 1 and 2.
@@ -42,23 +42,23 @@ def _made(name: str, setting: Mapping[str, Any], seed: int) -> Router:
 
 
 def _across(
-    given: Given, makers: Mapping[str, Maker], on: Sequence[str], n: int | None = None
+    context: StudyContext, makers: Mapping[str, Maker], on: Sequence[str], n: int | None = None
 ) -> Mapping[str, Evaluation]:
     """Release → evaluation; routers trained on these releases together, n questions of each."""
     named = ("mix", tuple(makers), tuple(on), n)
-    return given.once(named, lambda: given.across(makers, given.training(on, n)))
+    return context.once(named, lambda: context.across(makers, context.training(on, n)))
 
 
 def _spread(
-    given: Given, done: Mapping[str, Evaluation], columns: Columns, rows: Sequence[str]
-) -> list[Cell]:
+    context: StudyContext, done: Mapping[str, Evaluation], columns: Columns, rows: Sequence[str]
+) -> list[StudyCell]:
     """Cells of every release, and means over those trained on and those not."""
     cells = []
     for release, one in done.items():
-        where = release if release in given.domains else f"{release} (OOD)"
+        where = release if release in context.domains else f"{release} (OOD)"
         named: Columns = {m: (f"{where}: {h}", unit) for m, (h, unit) in columns.items()}
         cells += cells_of(one, named, rows)
-    for called, group in (("in domain", given.domains), ("OOD", tuple(given.tested))):
+    for called, group in (("in domain", context.domains), ("OOD", tuple(context.tested))):
         if len(group) > 1:
             cells += _means(done, group, called, columns, rows)
     return cells
@@ -67,7 +67,7 @@ def _spread(
 def _means(
     done: Mapping[str, Evaluation], group: Sequence[str], called: str, columns: Columns,
     rows: Sequence[str],
-) -> list[Cell]:  # fmt: skip
+) -> list[StudyCell]:  # fmt: skip
     cells = []
     for name in rows:
         for metric, (heading, unit) in columns.items():
@@ -80,15 +80,15 @@ def _means(
             whole = len(found) == len(group) and all(v is not None for v in found)
             value = float(np.mean(found)) if whole else None
             note = None if whole else "not measured on all of them"
-            cells.append(Cell(name, f"mean {called}: {heading}", value, unit, note=note))
+            cells.append(StudyCell(name, f"mean {called}: {heading}", value, unit, note=note))
     return cells
 
 
-def _ability(given: Given, columns: Columns) -> Sequence[Cell]:
-    names = given.able(ROWS)
-    makers = {name: given.make(name) for name in names}
-    done = _across(given, makers, given.domains)
-    return _spread(given, done, columns, names)
+def _ability(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
+    names = context.able(ROWS)
+    makers = {name: context.make(name) for name in names}
+    done = _across(context, makers, context.domains)
+    return _spread(context, done, columns, names)
 
 
 ABILITY = Study(
@@ -122,18 +122,18 @@ ALIGNMENT = Study(
 )
 
 
-def _aggregation(given: Given) -> Sequence[Cell]:
+def _aggregation(context: StudyContext) -> Sequence[StudyCell]:
     makers = {label: partial(_made, *which) for label, which in PROBES.items()}
-    done = _across(given, makers, given.domains)
-    cells = _spread(given, done, AUROC, list(PROBES))
+    done = _across(context, makers, context.domains)
+    cells = _spread(context, done, AUROC, list(PROBES))
     for release, one in done.items():
-        where = release if release in given.domains else f"{release} (OOD)"
+        where = release if release in context.domains else f"{release} (OOD)"
         for row in one.comparisons.to_pylist():
             if row["metric"] == "auroc" and {row["first"], row["second"]} == {GLOBAL, OF_INPUT}:
                 sign = 1.0 if row["first"] == OF_INPUT else -1.0
                 low, high = sorted((sign * row["low"], sign * row["high"]))
                 value = sign * row["difference"]
-                cells.append(Cell("of the input − Algorithm 1", f"{where}: AUROC", value,
+                cells.append(StudyCell("of the input − Algorithm 1", f"{where}: AUROC", value,
                                   "percent", low, high))  # fmt: skip
     return cells
 
@@ -158,22 +158,24 @@ def _dirichlet() -> Mapping[str, Maker]:
     return {"probe-dirichlet": partial(_made, "probe-dirichlet", {})}
 
 
-def _scale(given: Given) -> Sequence[Cell]:
-    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in given.domains}
-    if given.joined:
-        groups["mixed"] = given.domains
-    least = min(len(given.training((name,)).queries) for name in given.domains)
+def _scale(context: StudyContext) -> Sequence[StudyCell]:
+    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in context.domains}
+    if context.joined:
+        groups["mixed"] = context.domains
+    least = min(len(context.training((name,)).queries) for name in context.domains)
     cells = []
     for share in (0.1, 0.4, 1.0):
         n = max(2, round(share * least))
         for label, on in groups.items():
-            done = _across(given, _dirichlet(), on, n)
+            done = _across(context, _dirichlet(), on, n)
             own = {name: done[name] for name in on}
             for name, one in own.items():
                 heading = name if label == name else f"mixed, on {name}"
                 named: Columns = {"auroc": (heading, "percent")}
                 cells += [
-                    Cell(f"{n:,} of each", c.column, c.value, c.unit, c.low, c.high, note=c.note)
+                    StudyCell(
+                        f"{n:,} of each", c.column, c.value, c.unit, c.low, c.high, note=c.note
+                    )
                     for c in cells_of(one, named, ["probe-dirichlet"])
                 ]
     return cells
@@ -192,16 +194,16 @@ SCALE = Study(
 )
 
 
-def _mixture(given: Given) -> Sequence[Cell]:
+def _mixture(context: StudyContext) -> Sequence[StudyCell]:
     cells = []
-    for k in range(1, len(given.domains) + 1):
-        on = given.domains[:k]
-        done = _across(given, _dirichlet(), on)
+    for k in range(1, len(context.domains) + 1):
+        on = context.domains[:k]
+        done = _across(context, _dirichlet(), on)
         for release, one in done.items():
-            where = release if release in given.domains else f"{release} (OOD)"
+            where = release if release in context.domains else f"{release} (OOD)"
             named: Columns = {"auroc": (" + ".join(on), "percent")}
             cells += [
-                Cell(where, c.column, c.value, c.unit, c.low, c.high, note=c.note)
+                StudyCell(where, c.column, c.value, c.unit, c.low, c.high, note=c.note)
                 for c in cells_of(one, named, ["probe-dirichlet"])
             ]
     return cells
@@ -220,14 +222,14 @@ MIXTURE = Study(
 )
 
 
-def _width(given: Given) -> Sequence[Cell]:
+def _width(context: StudyContext) -> Sequence[StudyCell]:
     makers = {
         ("linear" if not width else f"{width} neurons"): partial(
             _made, "probe-mean", {"width": width}
         )
         for width in (0, 64, 256, 1024)
     }
-    return _spread(given, _across(given, makers, given.domains), AUROC, list(makers))
+    return _spread(context, _across(context, makers, context.domains), AUROC, list(makers))
 
 
 WIDTH = Study(
@@ -243,34 +245,34 @@ WIDTH = Study(
 )
 
 
-def _weights(given: Given) -> dict[str, Floats]:
+def _weights(context: StudyContext) -> dict[str, Floats]:
     """Release, or `mixed` → (L,) mean weights of the layers."""
-    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in given.domains}
-    if given.joined:
-        groups["mixed"] = given.domains
+    groups: dict[str, tuple[str, ...]] = {name: (name,) for name in context.domains}
+    if context.joined:
+        groups["mixed"] = context.domains
     found = {}
     for label, on in groups.items():
-        train = given.training(on)
-        router: Any = _made("probe-dirichlet", {}, given.seed)
+        train = context.training(on)
+        router: Any = _made("probe-dirichlet", {}, context.seed)
         found[label] = router.fit(train).layer_weights(train.queries).mean(axis=0)
     return found
 
 
-def _layers(given: Given) -> Sequence[Cell]:
+def _layers(context: StudyContext) -> Sequence[StudyCell]:
     unit: Unit = "percent"
     return [
-        Cell(f"layer {k}", label, float(value), unit)
-        for label, weights in given.once("layers", lambda: _weights(given)).items()
+        StudyCell(f"layer {k}", label, float(value), unit)
+        for label, weights in context.once("layers", lambda: _weights(context)).items()
         for k, value in enumerate(weights)
     ]
 
 
-def _layer_curves(given: Given) -> pa.Table:
+def _layer_curves(context: StudyContext) -> pa.Table:
     schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in "xy"),
                         ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
     rows = [
         {"series": label, "x": float(k), "y": float(value), "low": None, "high": None}
-        for label, weights in given.once("layers", lambda: _weights(given)).items()
+        for label, weights in context.once("layers", lambda: _weights(context)).items()
         for k, value in enumerate(weights)
     ]
     return pa.Table.from_pylist(rows, schema=schema)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import router_cells
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 
-def cells(given: Given) -> Sequence[Cell]:
+def cells(context: StudyContext) -> Sequence[StudyCell]:
     return router_cells(
-        given,
+        context,
         {
             "accuracy": ("accuracy", "percent"),
             "gap_to_oracle": ("gap to oracle", "points"),

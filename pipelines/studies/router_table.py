@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipelines.evaluate.run import Evaluation
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Unit
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import StudyCell, Unit
 
 #: Metric of `metrics.parquet` → (heading, unit).
 Columns = Mapping[str, tuple[str, Unit]]
@@ -16,24 +16,24 @@ REFERENCE = ("knn", "kmeans", "mf", "mlp", "best-generalist", "random")
 
 
 def router_cells(
-    given: Given,
+    context: StudyContext,
     columns: Columns,
     *,
     routers: Sequence[str] = REFERENCE,
     references: Sequence[str] = ("best single", "oracle"),
     ood: bool = False,
-) -> list[Cell]:
+) -> list[StudyCell]:
     """Cells of a table of routers × metrics, with the evaluation's own intervals.
 
     Args:
         columns: Metric of `metrics.parquet` → (heading, unit).
         references: Rows below the routers, such as `oracle` and `best single`.
     """
-    done = given.evaluation(routers, ood=ood)
-    return cells_of(done, columns, [*(given.routers or routers), *references])
+    done = context.evaluation(routers, ood=ood)
+    return cells_of(done, columns, [*(context.routers or routers), *references])
 
 
-def cells_of(done: Evaluation, columns: Columns, rows: Sequence[str]) -> list[Cell]:
+def cells_of(done: Evaluation, columns: Columns, rows: Sequence[str]) -> list[StudyCell]:
     """The named metrics of the named routers; a metric that is null says why."""
     found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
     cells = []
@@ -41,16 +41,16 @@ def cells_of(done: Evaluation, columns: Columns, rows: Sequence[str]) -> list[Ce
         for metric, (heading, unit) in columns.items():
             row = found.get((name, metric))
             if row is None:
-                cells.append(Cell(name, heading, None, unit, note="not measured"))
+                cells.append(StudyCell(name, heading, None, unit, note="not measured"))
             else:
                 cells.append(
-                    Cell(name, heading, row["value"], unit, row["low"], row["high"],
+                    StudyCell(name, heading, row["value"], unit, row["low"], row["high"],
                          note=row["reason"])
                 )  # fmt: skip
     return cells
 
 
-def measure_of(given: Given) -> str:
+def measure_of(context: StudyContext) -> str:
     """The cost measure that comparisons use: usd, tokens, latency or params."""
-    known = [name for name in ("usd", "tokens", "latency", "params") if name in given.core.costs]
+    known = [name for name in ("usd", "tokens", "latency", "params") if name in context.core.costs]
     return known[0] if known else ""

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipelines.curate.task_analysis import model_costs, specialist_scores
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import Study, StudyCell
 
 
-def cells(given: Given) -> Sequence[Cell]:
-    cost = model_costs(given.tables)
-    found = specialist_scores(given.matrix, cost)
-    bands = given.intervals(lambda matrix: specialist_scores(matrix, cost).score)
-    sizes = np.bincount(given.matrix.task, minlength=len(found.tasks))
+def cells(context: StudyContext) -> Sequence[StudyCell]:
+    cost = model_costs(context.tables)
+    found = specialist_scores(context.matrix, cost)
+    bands = context.intervals(lambda matrix: specialist_scores(matrix, cost).score)
+    sizes = np.bincount(context.matrix.task, minlength=len(found.tasks))
     out = []
     order = np.argsort(np.where(np.isnan(found.score), np.inf, -found.score), kind="stable")
     for t in order.tolist():
         name, (low, high) = found.tasks[t], bands[t]
-        out.append(Cell(name, "specialist score", float(found.score[t]), "points", low, high))
-        out.append(Cell(name, "questions", float(sizes[t]), "count"))
+        out.append(StudyCell(name, "specialist score", float(found.score[t]), "points", low, high))
+        out.append(StudyCell(name, "questions", float(sizes[t]), "count"))
     score = found.score[~np.isnan(found.score)]
     for heading, inside in (
         ("tasks below 0", score < 0),
         ("tasks from 0 to 0.05", (score >= 0) & (score < 0.05)),
         ("tasks from 0.05", score >= 0.05),
     ):
-        out.append(Cell(heading, "number", float(inside.sum()), "count"))
+        out.append(StudyCell(heading, "number", float(inside.sum()), "count"))
     return out
 
 

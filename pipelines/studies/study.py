@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pipelines.studies.given import Given
+    from pipelines.studies.context import StudyContext
 
 #: How a value is shown: a share in percent, a difference of shares in percentage points,
 #: a whole number, or a number as it is.
@@ -33,7 +33,7 @@ CELLS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StudyCell:
     """One cell: a value with its 95 % interval, or a text.
 
     Attributes:
@@ -70,7 +70,7 @@ class Study:
             `lines` of `curves`.
         curves: For `lines`: the table of curves (columns `series`, `x`, `y`, `low`, `high`).
         printed: Release name → (row, column) → the value that the paper prints for those data,
-            in the scale of `Cell.value` (67.37 % is 0.6737).
+            in the scale of `StudyCell.value` (67.37 % is 0.6737).
         notes: How it is measured where the paper leaves a choice.
         printed_notes: What differs between the paper's data and ours, shown beside its values.
     """
@@ -79,19 +79,19 @@ class Study:
     paper: str
     item: str
     title: str
-    cells: Callable[[Given], Sequence[Cell]]
+    cells: Callable[[StudyContext], Sequence[StudyCell]]
     needs: tuple[str, ...] = ("labels",)
     rows: str = "model"
     plot: Literal["bars", "heat", "lines"] | None = None
     plot_column: str | None = None
-    curves: Callable[[Given], pa.Table] | None = None
+    curves: Callable[[StudyContext], pa.Table] | None = None
     axes: tuple[str, str] = ("", "")
     printed: Mapping[str, Mapping[tuple[str, str], float]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     printed_notes: Sequence[str] = ()
 
 
-def table_of(study: Study, cells: Sequence[Cell], release: str) -> pa.Table:
+def table_of(study: Study, cells: Sequence[StudyCell], release: str) -> pa.Table:
     """CELLS of a study, the paper's printed values beside those of the same data."""
     printed = dict(study.printed.get(release, {}))
     rows = []

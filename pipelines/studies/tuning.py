@@ -9,43 +9,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.evaluate.bootstrap import Draws, interval
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.reading import core_of
+from pipelines.matrix.core import Core
+from pipelines.matrix.reading import core_of
+from pipelines.metrics.bootstrap import Draws, interval
 from pipelines.routers.base import Floats
-from pipelines.studies.given import Given
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.context import StudyContext
+from pipelines.studies.study import Study, StudyCell
 from pipelines.tuning.cell import REFERENCE, identity
-from pipelines.zoo.bench import with_validation
+from pipelines.zoo.cell_inputs import with_validation
 
 PAPER = "routing-plateau"
 #: (parameters of the encoder, its name, train questions, tuned)
 Place = tuple[int, str, int, bool]
 
 
-def runs_of(given: Given, tables: Mapping[str, pa.Table]) -> pa.Table | None:
+def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table | None:
     """The rows of `tuned` that were measured on these tables' test questions."""
-    if "tuned" not in given.tables:
+    if "tuned" not in context.tables:
         return None
-    core, scheme = _split(given, tables)
-    return given.tables["tuned"].filter(
-        pc.equal(given.tables["tuned"].column("data"), identity(core, scheme))
+    core, scheme = _split(context, tables)
+    return context.tables["tuned"].filter(
+        pc.equal(context.tables["tuned"].column("data"), identity(core, scheme))
     )
 
 
-def _split(given: Given, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
+def _split(context: StudyContext, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
     from pipelines.evaluate.certificate import default_scheme
 
     core = core_of(tables)
-    scheme = default_scheme(core, given.scheme if tables is given.tables else None)
+    scheme = default_scheme(core, context.scheme if tables is context.tables else None)
     return with_validation(core, scheme)[0], scheme
 
 
-def hits(given: Given, tables: Mapping[str, pa.Table]) -> dict[str, dict[Place, Floats]]:
+def hits(context: StudyContext, tables: Mapping[str, pa.Table]) -> dict[str, dict[Place, Floats]]:
     """Router → place → (n,) label of the model it asks on each test question, mean over seeds."""
-    found = runs_of(given, tables)
+    found = runs_of(context, tables)
     assert found is not None
-    core, scheme = _split(given, tables)
+    core, scheme = _split(context, tables)
     test = core.rows(scheme, "test")
     labels = core.labels[test][~np.all(np.isnan(core.labels[test]), axis=1)]
     ids = [core.query_ids[r] for r in test if not np.all(np.isnan(core.labels[r]))]
@@ -84,70 +84,72 @@ def _named(place: Place) -> str:
     return f"{rows:,}, {'tuned' if tuned else 'frozen'}, {short}"
 
 
-def _mean(given: Given, values: Floats, row: str, column: str, points: bool = False) -> Cell:
+def _mean(
+    context: StudyContext, values: Floats, row: str, column: str, points: bool = False
+) -> StudyCell:
     """A mean over test questions with its interval; a difference in points."""
-    replicates = Draws(len(values), given.resamples, given.seed).means(values[:, None])[:, 0]
+    replicates = Draws(len(values), context.resamples, context.seed).means(values[:, None])[:, 0]
     low, high = interval(replicates)
     unit: Literal["points", "percent"] = "points" if points else "percent"
-    return Cell(row, column, float(values.mean()), unit, low, high)
+    return StudyCell(row, column, float(values.mean()), unit, low, high)
 
 
-def ablation(given: Given) -> Sequence[Cell]:
-    found = hits(given, given.tables)
+def ablation(context: StudyContext) -> Sequence[StudyCell]:
+    found = hits(context, context.tables)
     routers, places = _common(found)
     cells = []
     means = {p: np.mean([found[name][p] for name in routers], axis=0) for p in places}
     for place in places:
-        cells.append(_mean(given, means[place], _named(place), "mean accuracy"))
+        cells.append(_mean(context, means[place], _named(place), "mean accuracy"))
         if place == places[0]:
-            cells.append(Cell(_named(place), "Δ", None, "points", note="the baseline"))
+            cells.append(StudyCell(_named(place), "Δ", None, "points", note="the baseline"))
         else:
             gain = means[place] - means[places[0]]
-            cells.append(_mean(given, gain, _named(place), "Δ", points=True))
-        cells.append(Cell(_named(place), "routers", float(len(routers)), "count"))
+            cells.append(_mean(context, gain, _named(place), "Δ", points=True))
+        cells.append(StudyCell(_named(place), "routers", float(len(routers)), "count"))
     return cells
 
 
-def gains(given: Given) -> Sequence[Cell]:
+def gains(context: StudyContext) -> Sequence[StudyCell]:
     cells = []
-    for name, places in hits(given, given.tables).items():
+    for name, places in hits(context, context.tables).items():
         order = sorted(places, key=lambda p: (p[3], p[2], p[0], p[1]))
         first, last = places[order[0]], places[order[-1]]
-        cells.append(_mean(given, first, name, "baseline"))
-        cells.append(_mean(given, last, name, "scaled"))
-        cells.append(_mean(given, last - first, name, "gain", points=True))
-        cells.append(Cell(name, "scaled is", text=_named(order[-1])))
+        cells.append(_mean(context, first, name, "baseline"))
+        cells.append(_mean(context, last, name, "scaled"))
+        cells.append(_mean(context, last - first, name, "gain", points=True))
+        cells.append(StudyCell(name, "scaled is", text=_named(order[-1])))
     return cells
 
 
-def across(given: Given) -> Sequence[Cell]:
-    every = {given.release: given.tables, **given.joined, **given.tested}
+def across(context: StudyContext) -> Sequence[StudyCell]:
+    every = {context.release: context.tables, **context.joined, **context.tested}
     cells = []
     for name, tables in every.items():
-        rows = runs_of(given, tables)
+        rows = runs_of(context, tables)
         if rows is None or not rows.num_rows:
-            cells.append(Cell(name, "best tuned", None, "percent", note="not measured"))
+            cells.append(StudyCell(name, "best tuned", None, "percent", note="not measured"))
             continue
-        found = hits(given, tables)
+        found = hits(context, tables)
         routers, places = _common(found)
         most = max(p[2] for p in places)
         best: tuple[Floats, str] | None = None
         for place in [p for p in places if p[2] == most]:
             how, short = _named(place).split(", ")[1:]
             mean = np.mean([found[r][place] for r in routers], axis=0)
-            cells.append(_mean(given, mean, name, f"{how} {short}"))
+            cells.append(_mean(context, mean, name, f"{how} {short}"))
             for router in routers if place[3] else ():
                 one = found[router][place]
                 if best is None or one.mean() > best[0].mean():
                     best = (one, f"{router}, {short}")
         knn = [v for p, v in found.get(REFERENCE, {}).items() if p[2] == most]
         if best is not None:
-            cells.append(_mean(given, best[0], name, "best tuned"))
-            cells.append(Cell(name, "which", text=best[1]))
+            cells.append(_mean(context, best[0], name, "best tuned"))
+            cells.append(StudyCell(name, "which", text=best[1]))
         if best is not None and knn:
             near = max(knn, key=lambda v: float(v.mean()))
-            cells.append(_mean(given, near, name, "best frozen kNN"))
-            cells.append(_mean(given, best[0] - near, name, "Δ", points=True))
+            cells.append(_mean(context, near, name, "best frozen kNN"))
+            cells.append(_mean(context, best[0] - near, name, "Δ", points=True))
     return cells
 
 

@@ -24,16 +24,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines import encoders
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.selection import best
 from pipelines.io.staging import replacing
-from pipelines.large.texts import some
+from pipelines.matrix.core import Core
+from pipelines.matrix.texts import some
+from pipelines.metrics.selection import best
 from pipelines.routers import ROUTERS, saved
 from pipelines.routers.base import Examples
 from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import head_of, registered
 from pipelines.tuning.loop import tune
-from pipelines.tuning.settings import Settings
+from pipelines.tuning.settings import TuningSettings
 from pipelines.zoo.cell import accuracy, peak_memory, price, priced_in
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
@@ -41,7 +41,7 @@ REFERENCE = "knn"
 
 
 @dataclass(frozen=True)
-class Cell:
+class TuningCell:
     """Attributes:
     encoder: as it was named.
     rows: train questions.
@@ -63,7 +63,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Bench:
+class TuningInputs:
     """What the cells of one encoder share.
 
     Attributes:
@@ -109,9 +109,9 @@ def drawn(core: Core, scheme: str, rows: int) -> Examples:
 
 
 def run(
-    cell: Cell,
-    bench: Bench,
-    settings: Settings,
+    cell: TuningCell,
+    bench: TuningInputs,
+    settings: TuningSettings,
     out: Path,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def recorded(folder: Path) -> dict[str, Any] | None:
 def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa.Table:
     """Rows of `tuned` of a cell that is done: its choice on every test question with a label."""
     test = _labelled(core, scheme, "test")
-    cell = Cell(*(record[k] for k in ("router", "encoder", "rows", "tuned", "seed")))
+    cell = TuningCell(*(record[k] for k in ("router", "encoder", "rows", "tuned", "seed")))
     table = pq.read_table(folder / f"{cell.name}.parquet")
     at = {q: k for k, q in enumerate(table.column("query_id").to_pylist())}
     rows = [at[q] for q in test.query_ids]
@@ -177,9 +177,14 @@ def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa
 
 
 def _fitted(
-    cell: Cell, bench: Bench, settings: Settings, folder: Path, train: Examples, fingerprint: str,
+    cell: TuningCell,
+    bench: TuningInputs,
+    settings: TuningSettings,
+    folder: Path,
+    train: Examples,
+    fingerprint: str,
     on_progress: Callable[[int, int], None] | None,
-) -> tuple[Any, Core, dict[str, Any]]:  # fmt: skip
+) -> tuple[Any, Core, dict[str, Any]]:
     """(router, the core with the vectors it reads, more for the record); the router is saved."""
     core = bench.core
     place = folder / "router"
@@ -231,7 +236,7 @@ def _scores(path: Path, core: Core, scheme: str, router: Any) -> None:
         pq.write_table(pa.table({"query_id": list(part.query_ids), **columns}), unfinished)
 
 
-def _fingerprint(cell: Cell, bench: Bench, settings: Settings) -> str:
+def _fingerprint(cell: TuningCell, bench: TuningInputs, settings: TuningSettings) -> str:
     """Of everything that decides the figures, but for the code: hours are not lost to an edit."""
     decides = {k: v for k, v in asdict(settings).items() if k not in ("save_every", "threads")}
     if not cell.tuned:

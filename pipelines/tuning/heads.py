@@ -16,7 +16,7 @@ from pipelines.routers.networks.mess_plus import MessPlus
 from pipelines.routers.networks.mlp import MLP, layers
 from pipelines.routers.networks.p2l import PromptToLeaderboard
 from pipelines.routers.networks.routerdc import RouterDC
-from pipelines.routers.networks.trained import Batch, Trained
+from pipelines.routers.networks.trained import Trained, TrainingBatch
 from pipelines.routers.networks.zooter import Zooter
 
 
@@ -30,7 +30,7 @@ class SharedMLP(Trained):
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         return layers(inputs, self.settings["width"], start)()
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         return masked_cross_entropy(network(batch.x), batch.y, batch.known)
 
     def registered(self) -> MLP:

@@ -25,14 +25,21 @@ from pipelines.routers.networks.trained import Trained
 from pipelines.tuning import checkpoint
 from pipelines.tuning.checkpoint import Progress
 from pipelines.tuning.encoder import Encoder
-from pipelines.tuning.settings import Settings, accelerator_of, batches, drawing, pieces, schedule
+from pipelines.tuning.settings import (
+    TuningSettings,
+    accelerator_of,
+    batches,
+    drawing,
+    pieces,
+    schedule,
+)
 
 
 def tune(
     head: Trained,
     encoder: Encoder,
     train: Examples,
-    settings: Settings,
+    settings: TuningSettings,
     place: Path,
     *,
     fingerprint: str,
@@ -95,7 +102,7 @@ class _Run:
 
     def __init__(
         self, head: Trained, network: Any, encoder: Encoder, train: Examples, held: Examples,
-        settings: Settings, place: Path, fingerprint: str,
+        settings: TuningSettings, place: Path, fingerprint: str,
     ):  # fmt: skip
         import torch
 

@@ -18,7 +18,7 @@ WINDOW = 16
 
 
 @dataclass(frozen=True)
-class Settings:
+class TuningSettings:
     """Attributes:
     epochs: at most so many passes over the train questions.
     batch: questions of one optimiser step.
@@ -84,7 +84,7 @@ def schedule(step: int, steps: int, warmup: float) -> float:
     return (step + 1) / rise if step < rise else (steps - step) / max(1, steps - rise)
 
 
-def accelerator_of(settings: Settings) -> Any:
+def accelerator_of(settings: TuningSettings) -> Any:
     """Device and precision, through accelerate.
 
     Raises:
@@ -114,7 +114,7 @@ def accelerator_of(settings: Settings) -> Any:
 
 
 @contextmanager
-def drawing(settings: Settings, seed: int, device: Any) -> Iterator[None]:
+def drawing(settings: TuningSettings, seed: int, device: Any) -> Iterator[None]:
     """Torch's generators under the seed and its threads as set; both as before afterwards."""
     import torch
 

@@ -7,7 +7,7 @@ from typing import Any
 from pipelines import encoders
 from pipelines.tuning.model_size import BASE_BYTES, WIDTH, Size
 from pipelines.tuning.model_size import size_of as size_at
-from pipelines.tuning.settings import Settings
+from pipelines.tuning.settings import TuningSettings
 
 #: Bytes a parameter takes while it is trained: weight, gradient and AdamW's two moments.
 TRAINED = 16
@@ -15,7 +15,7 @@ TRAINED = 16
 SAVED = 12
 
 
-def memory(size: Size, s: Settings, *, tuned: bool = True) -> float:
+def memory(size: Size, s: TuningSettings, *, tuned: bool = True) -> float:
     """Bytes at the peak of training an encoder, or of encoding; an estimate from above."""
     if not tuned:
         return size.reading(64, s.tokens, "float32")

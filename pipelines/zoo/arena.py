@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.metrics.arena import arena_score
-from pipelines.evaluate.selection import at_choice
+from pipelines.matrix.core import Core
+from pipelines.metrics.arena import arena_score
+from pipelines.metrics.selection import at_choice
 
 
 def rows(

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import query_oracle, task_oracle
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.plateau import right, solvable
-from pipelines.evaluate.selection import at_choice
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import query_oracle, task_oracle
+from pipelines.metrics.plateau import right, solvable
+from pipelines.metrics.selection import at_choice
 
 #: Share of solvable questions on which choices may equal the cheapest right model.
 LEAK = 0.98

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import MEASURES, Core
-from pipelines.evaluate.selection import at_choice, best, mean_costs
+from pipelines.matrix.core import MEASURES, Core
+from pipelines.metrics.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Router
-from pipelines.zoo import bench as benches
-from pipelines.zoo.entrants import Entrant, made
-from pipelines.zoo.protocol import Cell, Result
+from pipelines.zoo import cell_inputs
+from pipelines.zoo.protocol import CellResult, ZooCell
+from pipelines.zoo.router_specs import RouterSpec, made
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Job:
         data, vectors, texts: hashes of the bench's files.
     """
 
-    cell: Cell
-    entrant: Entrant
+    cell: ZooCell
+    spec: RouterSpec
     fingerprint: str
     bench: str
     cells: str
@@ -48,7 +48,7 @@ class Job:
     texts: str
 
 
-def run(job: Job) -> Result:
+def run(job: Job) -> CellResult:
     """Run a cell, or read its record where there is one.
 
     A router that refuses the release (BadInput) gives a result without figures
@@ -61,23 +61,23 @@ def run(job: Job) -> Result:
     known = recorded(record, job.cell)
     if known is not None:
         return known
-    core = benches.read(Path(job.bench), job.data, job.vectors, job.texts)
+    core = cell_inputs.read(Path(job.bench), job.data, job.vectors, job.texts)
     scheme = next(iter(core.splits))
     # One thread per cell: sums then have one order, on every machine and runner.
     with threadpool_limits(limits=1), peak_memory() as peak:
         began, cpu = time.perf_counter(), time.thread_time()
         try:
-            router = made(job.entrant, job.cell.setting, job.cell.seed)
+            router = made(job.spec, job.cell.setting, job.cell.seed)
             router.fit(core.training(scheme))
             fit_s = time.perf_counter() - began
             validation, _ = accuracy(core, scheme, "validation", router)
             test, scores = accuracy(core, scheme, "test", router)
             cpu_s = time.thread_time() - cpu
         except BadInput as refused:
-            result = Result(job.cell, None, None, 0.0, 0.0, peak(), reason=refused.args[0])
+            result = CellResult(job.cell, None, None, 0.0, 0.0, peak(), reason=refused.args[0])
             scores = None
         else:
-            result = Result(job.cell, validation, test, fit_s, cpu_s, peak())
+            result = CellResult(job.cell, validation, test, fit_s, cpu_s, peak())
     folder.mkdir(parents=True, exist_ok=True)
     if scores is not None:
         _scores(folder / f"{job.fingerprint}.safetensors", scores)
@@ -88,14 +88,14 @@ def run(job: Job) -> Result:
     return result
 
 
-def recorded(record: Path, cell: Cell) -> Result | None:
+def recorded(record: Path, cell: ZooCell) -> CellResult | None:
     """The result of a record; None without one or when it cannot be read."""
     try:
         values = json.loads(record.read_text())
     except (OSError, ValueError):
         return None
     values.pop("cell", None)
-    return Result(cell, **values)
+    return CellResult(cell, **values)
 
 
 def accuracy(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.evaluate import rules
-from pipelines.evaluate.selection import best, cost_penalised, within_budget
+from pipelines.metrics.selection import best, cost_penalised, within_budget
 from pipelines.routers.base import no_chances
 
 Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ OF_A_BATCH = ("batch-budget", "threshold")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChoiceRequest:
     """A rule with its value; `text` is how it was written."""
 
     rule: str
@@ -40,14 +40,14 @@ class Asked:
         return self.rule if self.value is None else f"{self.rule}:{self.value:g}"
 
 
-def asked(text: str) -> Asked:
+def asked(text: str) -> ChoiceRequest:
     """What `rule:value` says.
 
     Raises:
         BadInput: there is no such rule, or its value is missing, extra or out of range.
 
     >>> asked("utility:0.3")
-    Asked(rule='utility', value=0.3)
+    ChoiceRequest(rule='utility', value=0.3)
     """
     rule, _, written = text.partition(":")
     if rule not in rules.RULES:
@@ -55,7 +55,7 @@ def asked(text: str) -> Asked:
     if rule not in VALUES:
         if written:
             raise BadInput(f"the rule {rule!r} takes no value", next_step=f"write {rule}")
-        return Asked(rule, None)
+        return ChoiceRequest(rule, None)
     try:
         value = float(written)
     except ValueError:
@@ -66,11 +66,11 @@ def asked(text: str) -> Asked:
             f"the rule {rule!r} needs a value, and {written!r} is none",
             next_step=f"write {rule}:VALUE with {VALUES[rule]}",
         )
-    return Asked(rule, value)
+    return ChoiceRequest(rule, value)
 
 
 def shares(
-    what: Asked,
+    what: ChoiceRequest,
     scores: Floats,
     cost: Floats | None,
     *,

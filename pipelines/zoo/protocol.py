@@ -24,7 +24,7 @@ NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)
-class Cell:
+class ZooCell:
     """One fit. `architecture`: the setting as JSON with sorted keys."""
 
     router: str
@@ -40,7 +40,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Result:
+class CellResult:
     """What a cell came to.
 
     Attributes:
@@ -51,7 +51,7 @@ class Result:
         reason: why the router refused this release; None when it did not.
     """
 
-    cell: Cell
+    cell: ZooCell
     val_accuracy: float | None
     test_accuracy: float | None
     fit_s: float
@@ -61,7 +61,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Ranking:
     """A router with one encoder.
 
     Attributes:
@@ -74,7 +74,7 @@ class Standing:
         peak_mb: largest of all its cells.
     """
 
-    winner: Cell
+    winner: ZooCell
     mean: float
     sd: float
     validation: float
@@ -91,11 +91,11 @@ def setting_text(setting: Mapping[str, Any]) -> str:
 
 def first_stage(
     router: str, encoder: str, architectures: Sequence[Mapping[str, Any]]
-) -> list[Cell]:
-    return [Cell(router, encoder, setting_text(one), FIRST_SEED, 1) for one in architectures]
+) -> list[ZooCell]:
+    return [ZooCell(router, encoder, setting_text(one), FIRST_SEED, 1) for one in architectures]
 
 
-def second_stage(results: Sequence[Result]) -> list[Cell]:
+def second_stage(results: Sequence[CellResult]) -> list[ZooCell]:
     """Cells of the finalists of one router and encoder, from its first stage."""
     ranked = sorted(
         (r for r in results if r.val_accuracy is not None and r.cell.stage == 1),
@@ -103,13 +103,13 @@ def second_stage(results: Sequence[Result]) -> list[Cell]:
         key=lambda r: -(r.val_accuracy or 0.0),
     )
     return [
-        Cell(r.cell.router, r.cell.encoder, r.cell.architecture, seed, 2)
+        ZooCell(r.cell.router, r.cell.encoder, r.cell.architecture, seed, 2)
         for r in ranked[:FINALISTS]
         for seed in MORE_SEEDS
     ]
 
 
-def standing(results: Sequence[Result]) -> Standing | None:
+def ranking(results: Sequence[CellResult]) -> Ranking | None:
     """The winner of one router and encoder; None when it refused every cell."""
     good = [r for r in results if r.val_accuracy is not None and r.test_accuracy is not None]
     if not good:
@@ -124,7 +124,7 @@ def standing(results: Sequence[Result]) -> Standing | None:
     own = [r for r in good if r.cell.architecture == chosen]
     test = np.array([r.test_accuracy for r in own], dtype=np.float64)
     winner = next(r.cell for r in own if r.cell.stage == 1)
-    return Standing(
+    return Ranking(
         winner,
         float(test.mean()),
         float(test.std(ddof=1)) if len(test) > 1 else 0.0,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.errors import BadInput
 from pipelines.io.files import short_text
-from pipelines.zoo.protocol import NO_ENCODER, Result, Standing
+from pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
 from schemas.untrusted_text import markdown as shown
 
 #: Bytes of a `zoo.json` of somebody else's: a row takes about a hundred.
@@ -33,7 +33,7 @@ CELLS = pa.schema(
 )
 
 
-def cells_table(results: Sequence[Result]) -> pa.Table:
+def cells_table(results: Sequence[CellResult]) -> pa.Table:
     """One row per cell that was fitted; refusals stand in table.md with their reason."""
     rows = [
         {
@@ -62,7 +62,7 @@ def cells_table(results: Sequence[Result]) -> pa.Table:
 
 def markdown(
     title: str,
-    standings: Mapping[tuple[str, str], Standing],
+    rankings: Mapping[tuple[str, str], Ranking],
     references: Mapping[str, float],
     refused: Mapping[tuple[str, str], str],
     notes: Sequence[str] = (),
@@ -74,8 +74,8 @@ def markdown(
         references: name → test accuracy of what is no router.
         refused: (router, encoder) → why.
     """
-    encoders = sorted({encoder for _, encoder in standings})
-    routers = sorted({router for router, _ in standings}, key=lambda r: -overall(standings, r)[0])
+    encoders = sorted({encoder for _, encoder in rankings})
+    routers = sorted({router for router, _ in rankings}, key=lambda r: -overall(rankings, r)[0])
     head = ["router", *encoders]
     several = len([encoder for encoder in encoders if encoder != NO_ENCODER]) > 1
     if several:
@@ -83,13 +83,13 @@ def markdown(
     head += ["seeds", "s per fit", "CPU s in all", "peak MB"]
     lines = [f"# {shown(title)}", "", *notes, "", _row(head), _row(["---"] * len(head))]
     for router in routers:
-        own = [standings[router, e] for e in encoders if (router, e) in standings]
+        own = [rankings[router, e] for e in encoders if (router, e) in rankings]
         row = [router]
         for encoder in encoders:
-            found = standings.get((router, encoder))
+            found = rankings.get((router, encoder))
             row.append("–" if found is None else f"{100 * found.mean:.2f} ± {100 * found.sd:.2f}")
         if several:
-            mean, sd = overall(standings, router)
+            mean, sd = overall(rankings, router)
             row.append(f"{100 * mean:.2f} ± {100 * sd:.2f}")
         row += [
             str(max(one.seeds for one in own)),
@@ -100,7 +100,7 @@ def markdown(
         lines.append(_row(row))
     lines += ["", _row(["reference", "test accuracy"]), _row(["---", "---"])]
     lines += [_row([name, f"{100 * value:.2f}"]) for name, value in references.items()]
-    top = [overall(standings, router)[0] for router in routers[:5]]
+    top = [overall(rankings, router)[0] for router in routers[:5]]
     if top:
         lines += ["", f"Spread of the top five: {100 * (max(top) - min(top)):.2f} points."]
     if refused:
@@ -111,13 +111,13 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def overall(standings: Mapping[tuple[str, str], Standing], router: str) -> tuple[float, float]:
+def overall(rankings: Mapping[tuple[str, str], Ranking], router: str) -> tuple[float, float]:
     """(mean, sd) over encoders of a router's means; sd 0 for one encoder."""
-    means = [s.mean for (name, _), s in sorted(standings.items()) if name == router]
+    means = [s.mean for (name, _), s in sorted(rankings.items()) if name == router]
     return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
 
 
-def standings_json(standings: Mapping[tuple[str, str], Standing]) -> list[dict[str, Any]]:
+def standings_json(rankings: Mapping[tuple[str, str], Ranking]) -> list[dict[str, Any]]:
     return [
         {
             "router": router,
@@ -132,14 +132,14 @@ def standings_json(standings: Mapping[tuple[str, str], Standing]) -> list[dict[s
             "cpu_s": s.cpu_s,
             "peak_mb": s.peak_mb,
         }
-        for (router, encoder), s in sorted(standings.items())
+        for (router, encoder), s in sorted(rankings.items())
     ]
 
 
 def results_json(
     data: str,
     scheme: str,
-    standings: Mapping[tuple[str, str], Standing],
+    rankings: Mapping[tuple[str, str], Ranking],
     references: Mapping[str, float],
 ) -> dict[str, Any]:
     """What a release's card can carry: rows of the table, and the hash of what was measured.
@@ -154,7 +154,7 @@ def results_json(
             "sd": round(s.sd, 6),
             "seeds": s.seeds,
         }
-        for (router, encoder), s in sorted(standings.items())
+        for (router, encoder), s in sorted(rankings.items())
     ]
     found = {name: round(value, 6) for name, value in references.items()}
     return {"data": data, "scheme": scheme, "rows": rows, "references": found}

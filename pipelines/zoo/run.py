@@ -1,4 +1,4 @@
-"""A whole run: cells of both stages through an executor, then standings and references."""
+"""A whole run: cells of both stages through an executor, then rankings and references."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import alone, query_oracle, random_mean, ranked, task_oracle
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.selection import at_choice
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import alone, query_oracle, random_mean, ranked, task_oracle
+from pipelines.metrics.selection import at_choice
 from pipelines.zoo import cell as cells
-from pipelines.zoo.bench import Bench, read
-from pipelines.zoo.entrants import Entrant, architectures, traits
+from pipelines.zoo.cell_inputs import CellInputs, read
 from pipelines.zoo.protocol import (
     NO_ENCODER,
-    Cell,
-    Result,
-    Standing,
+    CellResult,
+    Ranking,
+    ZooCell,
     first_stage,
+    ranking,
     second_stage,
-    standing,
 )
+from pipelines.zoo.router_specs import RouterSpec, architectures, traits
 
 #: Runs jobs somewhere and yields what they come to, in any order.
-Map = Callable[[Iterable[cells.Job]], Iterator[Result]]
+Map = Callable[[Iterable[cells.Job]], Iterator[CellResult]]
 
 
 @dataclass(frozen=True)
 class Zoo:
     """Attributes:
     results: of all cells, refusals included.
-    standings: (router, encoder) → its standing.
+    rankings: (router, encoder) → its ranking.
     refused: (router, encoder) → why it has none.
     fingerprints: (router, encoder) → of the winner's cell, whose scores are kept.
     references: name → test accuracy of best single model, task map oracle and so on.
     """
 
-    results: list[Result]
-    standings: dict[tuple[str, str], Standing]
+    results: list[CellResult]
+    rankings: dict[tuple[str, str], Ranking]
     refused: dict[tuple[str, str], str]
     fingerprints: dict[tuple[str, str], str]
     references: dict[str, float]
 
 
 def run(
-    bench: Bench,
-    entrants: Sequence[Entrant],
+    bench: CellInputs,
+    specs: Sequence[RouterSpec],
     map_: Map,
     *,
     folder: Path,
     code: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Zoo:
-    """Both stages of every entrant with every encoder.
+    """Both stages of every router with every encoder.
 
     Args:
         folder: where cells lie; those that are there are not run again.
@@ -67,17 +67,17 @@ def run(
     """
     jobs: list[cells.Job] = []
     chance: dict[str, bool] = {}
-    for entrant in entrants:
-        about = traits(entrant)
-        chance[entrant.name] = about.stochastic
+    for spec in specs:
+        about = traits(spec)
+        chance[spec.name] = about.stochastic
         reads = "embeddings" in about.needs
         for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
             jobs += [
-                _job(bench, entrant, one, folder, code or {})
-                for one in first_stage(entrant.name, encoder, architectures(entrant))
+                _job(bench, spec, one, folder, code or {})
+                for one in first_stage(spec.name, encoder, architectures(spec))
             ]
-    by_name = {entrant.name: entrant for entrant in entrants}
-    done: list[Result] = []
+    by_name = {spec.name: spec for spec in specs}
+    done: list[CellResult] = []
     wanted = len(jobs)
 
     def through(some: list[cells.Job]) -> None:
@@ -101,16 +101,16 @@ def run(
     order |= {job.cell: len(order) + place for place, job in enumerate(more)}
     done.sort(key=lambda result: order[result.cell])
     names = {job.cell: job.fingerprint for job in [*jobs, *more]}
-    standings, refused, kept = {}, {}, {}
+    rankings, refused, kept = {}, {}, {}
     for key, results in _groups(done).items():
-        found = standing(results)
+        found = ranking(results)
         if found is None:
             refused[key] = results[0].reason or "no cell was fitted"
         else:
-            standings[key], kept[key] = found, names[found.winner]
+            rankings[key], kept[key] = found, names[found.winner]
     _prune(folder, set(names.values()) - set(kept.values()))
     core = read(bench.folder, bench.data, "")
-    return Zoo(done, standings, refused, kept, references(core, bench.scheme))
+    return Zoo(done, rankings, refused, kept, references(core, bench.scheme))
 
 
 def references(core: Core, scheme: str) -> dict[str, float]:
@@ -130,7 +130,9 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     }
 
 
-def scores(bench: Bench, zoo: Zoo, folder: Path, encoder: str) -> dict[str, NDArray[np.float32]]:
+def scores(
+    bench: CellInputs, zoo: Zoo, folder: Path, encoder: str
+) -> dict[str, NDArray[np.float32]]:
     """Router → test scores of its winner with an encoder, for the evaluate stage."""
     found = {}
     for (router, used), name in zoo.fingerprints.items():
@@ -141,25 +143,25 @@ def scores(bench: Bench, zoo: Zoo, folder: Path, encoder: str) -> dict[str, NDAr
     return found
 
 
-def _groups(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
-    found: dict[tuple[str, str], list[Result]] = {}
+def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellResult]]:
+    found: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
         found.setdefault((result.cell.router, result.cell.encoder), []).append(result)
     return found
 
 
 def _job(
-    bench: Bench, entrant: Entrant, one: Cell, folder: Path, code: Mapping[str, str]
+    bench: CellInputs, spec: RouterSpec, one: ZooCell, folder: Path, code: Mapping[str, str]
 ) -> cells.Job:
     vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
-    what = [code.get(entrant.name, ""), entrant.name, entrant.target, bench.data, vectors]
+    what = [code.get(spec.name, ""), spec.name, spec.target, bench.data, vectors]
     what.append(bench.texts)
-    if entrant.is_table:
-        what.append(hashlib.sha256(Path(entrant.target).read_bytes()).hexdigest())
+    if spec.is_table:
+        what.append(hashlib.sha256(Path(spec.target).read_bytes()).hexdigest())
     text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
     fingerprint = hashlib.sha256(text.encode()).hexdigest()[:24]
     place = (str(bench.folder), str(folder))
-    return cells.Job(one, entrant, fingerprint, *place, bench.data, vectors, bench.texts)
+    return cells.Job(one, spec, fingerprint, *place, bench.data, vectors, bench.texts)
 
 
 def _prune(folder: Path, names: set[str]) -> None:

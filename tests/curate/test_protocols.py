@@ -16,8 +16,8 @@ from pipelines.curate.specialist_sample import specialist_sample
 from pipelines.curate.task_analysis import model_costs
 from pipelines.curate.upstream_split import upstream_split
 from pipelines.errors import RecipeError
-from pipelines.evaluate.reading import from_tables
 from pipelines.evaluate.run import evaluate
+from pipelines.matrix.reading import from_tables
 from pipelines.routers import ROUTERS
 from schemas import CONTRACTS, DUPLICATES, RESPONSES, SPLITS
 from schemas.leaks import group_of, leaked_tests

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.curate.matrix import LabelMatrix, label_matrix
 from pipelines.curate.task_analysis import (
     average_ranks,
     difficulty,
@@ -15,6 +14,7 @@ from pipelines.curate.task_analysis import (
     task_similarity,
 )
 from pipelines.errors import BadInput
+from pipelines.matrix.labels import LabelMatrix, label_matrix
 
 
 def matrix(rows: dict[str, str], tasks: str) -> LabelMatrix:

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import yaml
 
-from pipelines.evaluate import METRICS
+from pipelines.metrics import METRICS
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Examples, Queries, Router
 from pipelines.scorers.scorer import ScoringInput
@@ -166,8 +166,8 @@ def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
         assert made["SCORER"].read(ScoringInput("When?", ("XVIII",)), output).outcome == outcome, (
             output
         )
-    ground = SimpleNamespace(price=np.array([0.1, 0.9]))
-    routed = SimpleNamespace(ground=ground, choice=np.array([1, 0, 1, 1]), mean=np.mean)
+    data = SimpleNamespace(price=np.array([0.1, 0.9]))
+    routed = SimpleNamespace(data=data, choice=np.array([1, 0, 1, 1]), mean=np.mean)
     assert made["METRIC"].compute(routed) == 0.75
 
 

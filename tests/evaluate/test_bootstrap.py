@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluate import bootstrap
-from pipelines.evaluate.bootstrap import Draws, interval, p_value, to_nano
 from pipelines.evaluate.significance import holm, mcnemar, seed_spread
+from pipelines.metrics import bootstrap
+from pipelines.metrics.bootstrap import Draws, interval, p_value, to_nano
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))

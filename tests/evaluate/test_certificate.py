@@ -9,8 +9,8 @@ import pytest
 from pipelines.errors import BadInput
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.certificate.leaks import leaks
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.reading import from_tables
+from pipelines.matrix.core import Core
+from pipelines.matrix.reading import from_tables
 from schemas import DUPLICATES
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from pipelines.embed import text_of
 from pipelines.errors import BadInput
-from pipelines.evaluate.columns.vectors import encoder_vectors
-from pipelines.evaluate.matrix import codes, dense
-from pipelines.evaluate.reading import from_tables
+from pipelines.matrix.dense import codes, dense
+from pipelines.matrix.embeddings import encoder_vectors
+from pipelines.matrix.reading import from_tables
 
 
 def test_matrix_equals_a_plain_loop(tables) -> None:

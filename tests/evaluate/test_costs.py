@@ -10,7 +10,7 @@ from benchmarks.release import make
 from datacards.card import render
 from flows.console.summary import figures as summary
 from flows.evaluation.released import read_release
-from pipelines.evaluate.reading import core_of
+from pipelines.matrix.reading import core_of
 from pipelines.release import write_release
 from schemas import RESPONSES
 

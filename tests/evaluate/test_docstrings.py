@@ -9,9 +9,13 @@ import pkgutil
 import pytest
 
 import pipelines.evaluate
+import pipelines.matrix
+import pipelines.metrics
 
 MODULES = [
-    m.name for m in pkgutil.walk_packages(pipelines.evaluate.__path__, "pipelines.evaluate.")
+    module.name
+    for package in (pipelines.evaluate, pipelines.matrix, pipelines.metrics)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 
 #: Families of metrics whose definitions come with an example worked out by hand.

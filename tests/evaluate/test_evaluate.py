@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.ground import prepare
-from pipelines.evaluate.measured import measure
-from pipelines.evaluate.reading import from_tables
+from pipelines.evaluate.router_result import measure
 from pipelines.evaluate.run import evaluate
-from pipelines.evaluate.selection import penalties
-from pipelines.evaluate.utility import SCALINGS, WEIGHTS
+from pipelines.matrix.core import Core
+from pipelines.matrix.reading import from_tables
+from pipelines.metrics.evaluation_data import prepare
+from pipelines.metrics.selection import penalties
+from pipelines.metrics.utility import SCALINGS, WEIGHTS
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Traits
 
@@ -100,11 +100,11 @@ def test_every_null_has_a_reason_and_every_value_its_interval(done) -> None:
 
 
 def test_metrics_equal_plain_loops(core: Core) -> None:
-    ground = prepare(core, "dense", resamples=50)
+    data = prepare(core, "dense", resamples=50)
     rng = np.random.default_rng(5)
-    scores = rng.random((ground.test.n_queries, core.n_models))
-    found = {m.metric: m.value for m in measure(ground, "x", scores, points=12).metrics}
-    y, cost, price = ground.test.labels, ground.test.costs["usd"], ground.prices["usd"]
+    scores = rng.random((data.test.n_queries, core.n_models))
+    found = {m.metric: m.value for m in measure(data, "x", scores, points=12).metrics}
+    y, cost, price = data.test.labels, data.test.costs["usd"], data.prices["usd"]
     n, m = y.shape
 
     def pick(value) -> list[int]:
@@ -127,7 +127,7 @@ def test_metrics_equal_plain_loops(core: Core) -> None:
     assert found["audc[usd]"] == pytest.approx(area, abs=1e-9)
     assert found["peak_accuracy[usd]"] == pytest.approx(max(ys))
     for w in WEIGHTS:
-        train = ground.train.costs["usd"]
+        train = data.train.costs["usd"]
         width = train.max() - train.min()
         expected = np.array([np.mean((train[:, k] - train.min()) / width) for k in range(m)])
         at = pick((1 - w) * scores - w * expected)
@@ -147,7 +147,7 @@ def test_metrics_equal_plain_loops(core: Core) -> None:
             kinds["too_cheap"] += 1
     for name, count in kinds.items():
         assert found[f"outcome[{name}]"] == pytest.approx(count / n)
-    best = ground.best_on_test
+    best = data.best_on_test
     hard = easy = total = 0.0
     for q, k in enumerate(chosen):
         right = int((y[q] >= 0.5).sum())
@@ -162,22 +162,22 @@ def test_metrics_equal_plain_loops(core: Core) -> None:
 
 def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
     # The whole chain on drawn questions, one resample at a time, must give the replicates.
-    ground = prepare(core, "dense", resamples=5, seed=3)
-    scores = np.random.default_rng(6).random((ground.test.n_queries, core.n_models))
-    together = measure(ground, "x", scores, points=8).areas["usd"][1]
-    n = ground.test.n_queries
+    data = prepare(core, "dense", resamples=5, seed=3)
+    scores = np.random.default_rng(6).random((data.test.n_queries, core.n_models))
+    together = measure(data, "x", scores, points=8).areas["usd"][1]
+    n = data.test.n_queries
     drawn = np.random.Generator(np.random.PCG64(3)).integers(0, n, size=(5, n))
     for k, rows in enumerate(drawn):
         one = replace(
-            ground, test=ground.test.take(rows), draws=prepare(core, "dense", resamples=1).draws
+            data, test=data.test.take(rows), draws=prepare(core, "dense", resamples=1).draws
         )
         value = measure(one, "x", scores[rows], points=8).curves
         line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
         # The cost range stays that of the whole test, whatever was drawn.
-        from pipelines.evaluate.deferral import audc
-        from pipelines.evaluate.ground import cheapest_and_dearest
+        from pipelines.metrics.deferral import audc
+        from pipelines.metrics.evaluation_data import cheapest_and_dearest
 
-        cheapest, low, high = cheapest_and_dearest(ground, "usd")
+        cheapest, low, high = cheapest_and_dearest(data, "usd")
         area = audc(
             np.array([row["x"] for row in line]),
             np.array([row["y"] for row in line]),

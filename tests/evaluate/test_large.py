@@ -16,9 +16,9 @@ import pytest
 from flows.evaluation.released import Tables
 from pipelines.errors import BadInput, DiskFull
 from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.reading import core_of, from_tables
 from pipelines.evaluate.run import evaluate
-from pipelines.large import fits, room, rows, texts
+from pipelines.matrix import memmap, memory_check, row_blocks, texts
+from pipelines.matrix.reading import core_of, from_tables
 from pipelines.routers import ROUTERS
 from schemas import QUERIES, StoredTable
 
@@ -28,8 +28,8 @@ Made = Callable[..., dict[str, pa.Table]]
 @pytest.fixture
 def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a few rows were very many."""
-    monkeypatch.setattr(room, "LARGE", 0)
-    monkeypatch.setattr(room, "ROWS", 5)
+    monkeypatch.setattr(memmap, "LARGE", 0)
+    monkeypatch.setattr(memmap, "ROWS", 5)
     monkeypatch.setattr(texts, "MANY", 0)
 
 
@@ -87,13 +87,13 @@ def test_sums_by_blocks_have_the_digits_of_the_whole(on_disk: None) -> None:
     one = values[:, :1]
     wide = np.broadcast_to(values[0], values.shape)
     for given in (values, one, np.asfortranarray(values), wide, values[:, 2:9], values[:0]):
-        assert rows.sums_of(np.sqrt, given).tolist() == np.sqrt(given).sum(axis=0).tolist()
-    assert rows.by_rows(np.sqrt, values).tolist() == np.sqrt(values).tolist()
-    assert rows.sums_of(np.isnan, values).tolist() == [0] * 11
+        assert row_blocks.sums_of(np.sqrt, given).tolist() == np.sqrt(given).sum(axis=0).tolist()
+    assert row_blocks.by_rows(np.sqrt, values).tolist() == np.sqrt(values).tolist()
+    assert row_blocks.sums_of(np.isnan, values).tolist() == [0] * 11
     names = np.array(["b", "a", "ccc"])[np.arange(203) % 3]
-    assert rows.distinct(names).tolist() == ["a", "b", "ccc"]
-    assert not rows.every(lambda part: part < values[150, 0], one)
-    assert rows.every(lambda part: part > 0, values)
+    assert row_blocks.distinct(names).tolist() == ["a", "b", "ccc"]
+    assert not row_blocks.every(lambda part: part < values[150, 0], one)
+    assert row_blocks.every(lambda part: part > 0, values)
 
 
 def test_what_is_large_is_mapped(tables: Made, on_disk: None) -> None:
@@ -164,7 +164,7 @@ def test_a_full_disk_is_an_error_not_the_end(
 
     monkeypatch.setattr("os.posix_fallocate", full)
     with pytest.raises(DiskFull, match="TMPDIR"):
-        room.room((3, 4))
+        memmap.allocate((3, 4))
 
 
 def test_to_ask_whether_a_table_is_there_reads_nothing() -> None:
@@ -179,25 +179,27 @@ def test_what_does_not_fit_is_refused_before_it_is_read(
 ) -> None:
     memory = tmp_path / "meminfo"
     memory.write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
-    monkeypatch.setattr(fits, "_MEMORY", memory)
-    monkeypatch.setattr(fits, "_LIMITS", ())
-    fits.check_fits(1_000_000, 27, 384)
+    monkeypatch.setattr(memory_check, "_MEMORY", memory)
+    monkeypatch.setattr(memory_check, "_LIMITS", ())
+    memory_check.check_fits(1_000_000, 27, 384)
     with pytest.raises(BadInput, match=r"22\.9 GB"):  # in blocks: 6.7 GB
-        fits.check_fits(10_000_000, 27, whole=True)
-    fits.check_fits(10_000_000, 27)
+        memory_check.check_fits(10_000_000, 27, whole=True)
+    memory_check.check_fits(10_000_000, 27)
     with pytest.raises(BadInput, match=r"20,000,000 questions × 27 models .* 10\.7 GB .* 8\.2 GB"):
-        fits.check_fits(20_000_000, 27)
+        memory_check.check_fits(20_000_000, 27)
     # What is small is in memory as a whole.
-    assert fits.needed(1000, 3) == 1000 * (fits.EACH + fits.MATRICES * 8 * 3)
+    assert memory_check.needed(1000, 3) == 1000 * (
+        memory_check.EACH + memory_check.MATRICES * 8 * 3
+    )
     limit = tmp_path / "memory.max"  # of a container
     limit.write_text("1000000000\n")
-    monkeypatch.setattr(fits, "_LIMITS", (limit,))
+    monkeypatch.setattr(memory_check, "_LIMITS", (limit,))
     with pytest.raises(BadInput, match=r"1\.0 GB of memory"):
-        fits.check_fits(1_000_000, 27)
+        memory_check.check_fits(1_000_000, 27)
     # Where nothing says how much there is, nothing is refused.
     limit.write_text("max\n")
-    monkeypatch.setattr(fits, "_MEMORY", tmp_path / "none")
-    fits.check_fits(10**9, 1000)
+    monkeypatch.setattr(memory_check, "_MEMORY", tmp_path / "none")
+    memory_check.check_fits(10**9, 1000)
 
 
 def test_a_release_of_which_the_tables_do_not_fit_stays_closed(
@@ -208,7 +210,7 @@ def test_a_release_of_which_the_tables_do_not_fit_stays_closed(
     files = {name: tmp_path / f"{name}.parquet" for name in ("queries", "embeddings")}
     readers: dict[str, Any] = dict.fromkeys(files, _never)
     held = Tables(readers, files).also("models", tables(60, 2, 8)["models"])
-    monkeypatch.setattr(fits, "available", lambda: fits.needed(60, 2, 8) - 1)
+    monkeypatch.setattr(memory_check, "available", lambda: memory_check.needed(60, 2, 8) - 1)
     with pytest.raises(BadInput, match="60 questions × 2 models"):
         core_of(held.also("outcomes", pa.table({})))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.run import evaluate
+from pipelines.matrix.core import Core
 from tests.evaluate.test_same_questions import Fixed, core_of
 
 

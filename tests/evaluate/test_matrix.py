@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.evaluation.released import read_release
-from pipelines.evaluate.reading import core_of, from_tables
+from pipelines.matrix.reading import core_of, from_tables
 from pipelines.release import write_release
 from schemas import LABELS, MODELS, QUERIES, RESPONSES
 

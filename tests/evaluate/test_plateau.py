@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 
 from flows.evaluation.router_specs import from_file
 from pipelines.errors import BadInput
-from pipelines.evaluate import plateau
-from pipelines.evaluate.baselines import (
-    best_single,
-    mix_frontier,
-    mix_weights,
-    query_oracle,
-    task_oracle,
-)
-from pipelines.evaluate.certificate.headroom import (
+from pipelines.evaluate.certificate.possible_gain import (
     agreement,
     corrected_oracle,
     crossfitted_task_oracle,
@@ -31,11 +23,19 @@ from pipelines.evaluate.certificate.headroom import (
 )
 from pipelines.evaluate.certificate.power import resolvable_difference
 from pipelines.evaluate.compare import compare, ranking
-from pipelines.evaluate.plateau import selection_profile
 from pipelines.evaluate.run.predictions import Predictions, leaderboard, read_predictions
 from pipelines.evaluate.run.tables import profiles
+from pipelines.metrics import plateau
+from pipelines.metrics.baselines import (
+    best_single,
+    mix_frontier,
+    mix_weights,
+    query_oracle,
+    task_oracle,
+)
+from pipelines.metrics.plateau import selection_profile
 from pipelines.routers import Examples, Queries
-from pipelines.zoo.entrants import made, own
+from pipelines.zoo.router_specs import made, own
 
 
 @st.composite
@@ -290,12 +290,12 @@ def test_a_profile_says_where_hard_questions_go() -> None:
     # Only the second question is hard: the best model is wrong on it, others are right.
     correct = np.array([[1.0, 1, 0], [0, 1, 1], [1, 1, 0], [0, 0, 0]])
     test = SimpleNamespace(decided=correct, n_models=3, model_ids=("a", "b", "c"))
-    ground = SimpleNamespace(test=test, best_on_test=0, split="test")
+    data = SimpleNamespace(test=test, best_on_test=0, split="test")
     choice = np.array([0, 2, 1, 1])
     one = SimpleNamespace(router="r", choice=choice, profile=selection_profile(choice, 3))
-    rows = profiles(ground, [one]).to_pylist()  # type: ignore[arg-type,list-item]
+    rows = profiles(data, [one]).to_pylist()  # type: ignore[arg-type,list-item]
     assert [row["share"] for row in rows] == [0.25, 0.5, 0.25]
     assert [row["hard_share"] for row in rows] == [0.0, 0.0, 1.0]
     test.decided = np.ones((4, 3))
-    rows = profiles(ground, [one]).to_pylist()  # type: ignore[arg-type,list-item]
+    rows = profiles(data, [one]).to_pylist()  # type: ignore[arg-type,list-item]
     assert [row["hard_share"] for row in rows] == [None] * 3

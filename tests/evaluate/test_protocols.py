@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
 from pipelines.evaluate.certificate.power import difference_shown, questions_needed
 from pipelines.evaluate.compare import compare_published
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.ood import held_out_groups
 from pipelines.evaluate.held_out.unseen import unseen_models
-from pipelines.evaluate.plateau import exchange
-from pipelines.evaluate.reading import from_tables
+from pipelines.matrix.core import Core
+from pipelines.matrix.reading import from_tables
+from pipelines.metrics.bootstrap import Draws
+from pipelines.metrics.plateau import exchange
 from pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
 from pipelines.routers.pairs.battles import of_one_basis
 

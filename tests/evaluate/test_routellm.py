@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.evaluate import tradeoff
-from pipelines.evaluate.bootstrap import Draws, interval
-from pipelines.evaluate.pairs import Pair, trade
+from pipelines.evaluate.pairs import ModelPair, trade
+from pipelines.metrics import tradeoff
+from pipelines.metrics.bootstrap import Draws, interval
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.references.uniform import UniformRandom
 
@@ -119,7 +119,7 @@ def test_trained_on_one_and_evaluated_on_the_other(data, tmp_path_factory, route
         rows = rest if train == test else np.arange(len(sources[test].prompts))
         asked = examples(sources[test], vectors[test], rows)
         scores = made.scores(asked.queries)
-        pair = Pair(rows, asked.labels[:, 1], asked.labels[:, 0], (SMALL, LARGE))
+        pair = ModelPair(rows, asked.labels[:, 1], asked.labels[:, 0], (SMALL, LARGE))
         found = trade(pair, Draws(len(rows), 2000), "test", router, scores[:, 0] - scores[:, 1])
         metrics = {row.metric: row for row in found.metrics}
         for name in ("apgr", "auroc", "lpm"):

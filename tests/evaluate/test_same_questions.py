@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluate.baselines import best_single, levels, task_oracle
 from pipelines.evaluate.certificate import certify
 from pipelines.evaluate.certificate.pool import IN_ORDER
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.run import evaluate
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import best_single, levels, task_oracle
 from pipelines.zoo.run import references
 
 

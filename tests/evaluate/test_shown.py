@@ -13,12 +13,12 @@ import pytest
 from flows.evaluation.released import with_beside
 from flows.evaluation.route import route
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.unseen import newcomers, unseen_models
-from pipelines.evaluate.shown import descriptors_of, signals_of, states_of
+from pipelines.matrix.core import Core
+from pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
 from pipelines.routers import ROUTERS
 from pipelines.signals.text_footprint import text_footprints
-from pipelines.zoo import bench
+from pipelines.zoo import cell_inputs
 from schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())
@@ -139,13 +139,13 @@ def test_every_cut_of_the_core_cuts_what_models_show_as_well() -> None:
 
 def test_a_bench_carries_it_to_every_cell(tmp_path: Path) -> None:
     whole = replace(core(), prompts=PROMPTS, questions=PROMPTS[::-1])
-    written = bench.write(tmp_path, whole, "dense", {})
-    found = bench.read(tmp_path, written.data, "", written.texts)
+    written = cell_inputs.write(tmp_path, whole, "dense", {})
+    found = cell_inputs.read(tmp_path, written.data, "", written.texts)
     assert (found.prompts, found.questions) == (PROMPTS, PROMPTS[::-1])
     # Equal labels, costs, tasks and splits are equal data, whatever was asked.
-    reworded = bench.write(tmp_path, replace(whole, prompts=PROMPTS[::-1]), "dense", {})
+    reworded = cell_inputs.write(tmp_path, replace(whole, prompts=PROMPTS[::-1]), "dense", {})
     assert (reworded.data, reworded.texts == written.texts) == (written.data, False)
-    assert bench.read(tmp_path, written.data, "").prompts == ()
+    assert cell_inputs.read(tmp_path, written.data, "").prompts == ()
     assert np.array_equal(found.hidden, whole.hidden)
     assert found.hidden_of == "a"
     assert np.array_equal(found.signals["margin"], whole.signals["margin"])

@@ -132,7 +132,7 @@ FAULTS: dict[str, Fault] = {
     "same questions": Fault(
         "11",
         "models were compared by means over different questions",
-        "pipelines/evaluate/baselines.py",
+        "pipelines/metrics/baselines.py",
         "    return single_means(evened(labels))",
         "    return single_means(labels)",
         "tests/evaluate/test_same_questions.py::"

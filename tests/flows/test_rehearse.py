@@ -12,7 +12,7 @@ from flows.cli import run
 from flows.recipe import load
 from flows.rehearse import rehearse
 from pipelines.errors import BadInput
-from pipelines.evaluate import METRICS
+from pipelines.metrics import METRICS
 
 QUICK = ("confidence_pairs",)
 LONG = (

@@ -19,8 +19,8 @@ from safetensors.numpy import load_file, save_file
 
 import routeyard
 from flows.cli import run
-from pipelines.evaluate.metrics.arena import arena_score
 from pipelines.ingest.importers import IMPORTERS
+from pipelines.metrics.arena import arena_score
 from pipelines.routers import ROUTERS
 from schemas import CONTRACTS
 

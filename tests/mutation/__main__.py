@@ -135,7 +135,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "metrics": (
-        ["pipelines/evaluate/metrics/*.py"],
+        ["pipelines/metrics/*.py"],
         [
             f"tests/evaluate/metrics/test_{name}.py"
             for name in ("registry", "intervals", "undefined")

@@ -16,7 +16,7 @@ import pytest
 from datacards.card import render
 from flows.evaluation.released import read_release
 from pipelines.errors import SourceError
-from pipelines.evaluate.reading import core_of
+from pipelines.matrix.reading import core_of
 from pipelines.release import open_release, verify_release, write_release
 from pipelines.release import outcomes as made
 from pipelines.release.diff import diff_releases

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pipelines.evaluate.tradeoff import auroc
+from pipelines.metrics.tradeoff import auroc
 from pipelines.routers import ROUTERS, Examples, Queries
 from pipelines.routers.references.pareto_random import on_frontier
 

@@ -20,7 +20,7 @@ from pipelines.routers.factors.matrix_factorisation import factorised
 from pipelines.routers.gradient import masked_cross_entropy
 from pipelines.routers.networks.hybrid_llm import as_good
 from pipelines.routers.networks.mlp import layers
-from pipelines.routers.networks.trained import Batch, Trained
+from pipelines.routers.networks.trained import Trained, TrainingBatch
 from tests.routers.slow_losses import SLOW, Arrays, bce
 
 B, D, M = 6, 5, 4
@@ -104,7 +104,7 @@ def test_a_networks_loss_and_gradient_equal_loops(name: str) -> None:
     more = {k: v.double() if v.is_floating_point() else v for k, v in more.items()}
     noise = torch.Generator().manual_seed(5) if name == "graph-router" else None
     drawn = torch.rand((B, M), generator=torch.Generator().manual_seed(5)).numpy()
-    batch = Batch(*(torch.from_numpy(a) for a in (X, Y, KNOWN)), more, noise)
+    batch = TrainingBatch(*(torch.from_numpy(a) for a in (X, Y, KNOWN)), more, noise)
     given = {k: v.numpy() for k, v in more.items()} | {"drawn": drawn}
     if name == "model-spider":
         given["centres"] = router._centres.astype(float)

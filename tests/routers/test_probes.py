@@ -10,9 +10,9 @@ import torch
 from scipy.stats import beta
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.tradeoff import auroc
+from pipelines.metrics.tradeoff import auroc
 from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.networks.trained import Batch
+from pipelines.routers.networks.trained import TrainingBatch
 from pipelines.routers.probes.dirichlet import ProbeDirichlet, dirichlet
 
 LAYERS, WIDTH, KNOWS = 5, 8, 2
@@ -124,7 +124,7 @@ def test_scores_and_gradients_are_those_of_plain_loops(name: str) -> None:
     loss = -float(np.mean(y * np.log(p) + (1 - y) * np.log(1 - p)))
     exact = network.double()
     known = torch.ones(12, 2, dtype=torch.float64)
-    whole = Batch(torch.from_numpy(x).double(), torch.from_numpy(part.labels), known, {})
+    whole = TrainingBatch(torch.from_numpy(x).double(), torch.from_numpy(part.labels), known, {})
     assert float(router.loss(exact, whole).detach()) == pytest.approx(loss, abs=1e-5)
     for parameter in exact.parameters():
         (slope,) = torch.autograd.grad(router.loss(exact, whole), parameter, allow_unused=True)

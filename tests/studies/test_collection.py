@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.studies import collection
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from tests.studies.test_studies import reference, tables
 
 
@@ -21,7 +21,7 @@ def test_rounds_and_uniform_coverage_are_compared_at_each_budget(
         f"m{k}": (random.random(240) < np.clip(0.2 + 0.12 * k + ease, 0, 1)).astype(float).tolist()
         for k in range(6)
     }
-    given = Given("mine", tables(right, ["a"] * 120 + ["b"] * 120), reference, resamples=50)
+    given = StudyContext("mine", tables(right, ["a"] * 120 + ["b"] * 120), reference, resamples=50)
     cells = {(cell.row, cell.column): cell for cell in collection.cells(given)}
     assert len(cells) == 2 * 5
     for row in ("20 % of all calls", "50 % of all calls"):

@@ -13,9 +13,9 @@ import pytest
 from flows.evaluation.router_specs import reference
 from flows.evaluation.study import run_study
 from pipelines.studies import STUDIES
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.needs import check, lacking
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 from schemas import (
     DESCRIPTORS,
     EMBEDDINGS,
@@ -112,11 +112,11 @@ def release(name: str, models: tuple[str, ...], n: int = 100, seed: int = 0) -> 
 
 
 @cache
-def given(pair: bool) -> Given:
+def given(pair: bool) -> StudyContext:
     if not pair:
-        return Given("one", release("0", POOL), reference, resamples=100)
+        return StudyContext("one", release("0", POOL), reference, resamples=100)
     two = POOL[:2]
-    return Given(
+    return StudyContext(
         "one", release("0", two), reference, resamples=100, pair=two,
         joined={"two": release("1", two, seed=1)}, tested={"three": release("2", two, seed=2)},
     )  # fmt: skip
@@ -133,7 +133,7 @@ OWN = [
 
 
 @cache
-def cells_of(name: str) -> dict[tuple[str, str], Cell]:
+def cells_of(name: str) -> dict[tuple[str, str], StudyCell]:
     study: Study = STUDIES.get(name)
     one = given(study.paper in PAIRED)
     check(study, one)
@@ -221,7 +221,7 @@ def test_every_basis_trains_the_four_routers_by_itself() -> None:
 def test_what_a_release_lacks_is_named_with_the_command_that_makes_it() -> None:
     tables = release("0", POOL)
     bare = {k: v for k, v in tables.items() if k not in ("descriptors", "hidden_states")}
-    one = Given("one", bare, reference, resamples=100, pair=("a", "b"))
+    one = StudyContext("one", bare, reference, resamples=100, pair=("a", "b"))
     (found,) = lacking(STUDIES.get("cscr_curves"), one)
     assert found[0] == "descriptors"
     assert "routeyard fingerprint" in found[1]

@@ -14,8 +14,8 @@ from flows.cli import run
 from flows.evaluation.router_specs import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
+from pipelines.studies.context import StudyContext
 from pipelines.studies.dominance import STUDY as DOMINANCE
-from pipelines.studies.given import Given
 from pipelines.studies.needs import NEEDS, check
 from pipelines.studies.study import Study, table_of
 from schemas import LABELS, MODELS, QUERIES
@@ -44,12 +44,12 @@ def tables(right: dict[str, list[float]], tasks: list[str]) -> dict[str, Any]:
     return {"queries": queries, "models": models, "labels": labels}
 
 
-def given(name: str = "mine") -> Given:
+def given(name: str = "mine") -> StudyContext:
     tasks = ["a"] * 40 + ["b"] * 40
     first = [1.0] * 23 + [0.0] * 17
     second = [0.0] * 20 + [1.0] * 20
     right = {"strong": first + first, "weak": second + second, "b-only": [0.0] * 40 + [1.0] * 40}
-    return Given(name, tables(right, tasks), reference, resamples=100)
+    return StudyContext(name, tables(right, tasks), reference, resamples=100)
 
 
 @pytest.mark.parametrize("name", STUDIES.names())

@@ -12,7 +12,7 @@ import pytest
 
 from flows.evaluation.released import read_release
 from flows.evaluation.tune import Grid, read
-from pipelines.tuning.cell import Cell, drawn, identity, whole
+from pipelines.tuning.cell import TuningCell, drawn, identity, whole
 
 
 def test_a_smaller_draw_lies_in_a_larger_one(release: Path) -> None:
@@ -45,8 +45,8 @@ def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() 
     assert len(cells) == len(set(cells)) == 2 * (1 + 2 * 2 * 2)  # more than there are is all
     assert {c.rows for c in cells} == {30, 200}
     assert [c.router for c in cells if c.router == "knn"] == ["knn"] * 2
-    assert Cell("mlp", "a/b-c/", 30, True, 7).name == "mlp-b-c-30-tuned-7"
-    assert Cell("mlp", "smollm2#last", 30, False, 7).name == "mlp-smollm2_last-30-frozen-7"
+    assert TuningCell("mlp", "a/b-c/", 30, True, 7).name == "mlp-b-c-30-tuned-7"
+    assert TuningCell("mlp", "smollm2#last", 30, False, 7).name == "mlp-smollm2_last-30-frozen-7"
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path:
 
     from flows.evaluation.tune import tune
     from pipelines import encoders
-    from pipelines.tuning.settings import Settings
+    from pipelines.tuning.settings import TuningSettings
 
     core, scheme = read(read_release(release), None)
     made: list[weakref.ref[Any]] = []
@@ -71,7 +71,7 @@ def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path:
         patch.setattr(encoders, "loaded", loaded)
         gc.disable()
         try:
-            tune(core, scheme, grid, Settings(epochs=1, tokens=8), tmp_path)
+            tune(core, scheme, grid, TuningSettings(epochs=1, tokens=8), tmp_path)
             # One for the frozen vectors and one a cell; those of the cells are gone.
             assert len(made) == 3
             assert [one() for one in made[1:]] == [None, None]

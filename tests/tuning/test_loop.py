@@ -18,9 +18,9 @@ from pipelines.tuning import checkpoint
 from pipelines.tuning.encoder import Encoder
 from pipelines.tuning.heads import HEADS, head_of, registered
 from pipelines.tuning.loop import tune
-from pipelines.tuning.settings import Settings, batches, pieces
+from pipelines.tuning.settings import TuningSettings, batches, pieces
 
-QUICK = Settings(epochs=2, batch=16, micro=16, encoder_rate=1e-3, tokens=32, save_every=3)
+QUICK = TuningSettings(epochs=2, batch=16, micro=16, encoder_rate=1e-3, tokens=32, save_every=3)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def few(train: Examples, n: int = 48) -> Examples:
 
 
 def trained(
-    router: str, weights: Path, train: Examples, place: Path, settings: Settings, **how: Any
+    router: str, weights: Path, train: Examples, place: Path, settings: TuningSettings, **how: Any
 ) -> tuple[Any, Encoder, checkpoint.Progress]:
     head, encoder = head_of(router, 7), Encoder(str(weights), settings.tokens)
     done = tune(head, encoder, train, settings, place, fingerprint="f", **how)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import SourceError
-from pipelines.tuning.settings import Settings
+from pipelines.tuning.settings import TuningSettings
 from pipelines.tuning.size import memory, size_of
 
 
@@ -25,15 +25,15 @@ def test_parameters_are_those_of_the_weights(tiny: Path) -> None:
 def test_memory_grows_with_what_is_kept() -> None:
     size = size_of("minilm")
     assert size.parameters == pytest.approx(22.7e6, rel=0.01)
-    plain = memory(size, Settings())
+    plain = memory(size, TuningSettings())
     # Weights, gradients and moments alone are 16 bytes a parameter.
     assert plain > 16 * size.parameters
     for less in (
-        replace(Settings(), micro=4), replace(Settings(), checkpointing=True),
-        replace(Settings(), tokens=32),
+        replace(TuningSettings(), micro=4), replace(TuningSettings(), checkpointing=True),
+        replace(TuningSettings(), tokens=32),
     ):  # fmt: skip
         assert memory(size, less) < plain
-    assert memory(size, Settings(), tuned=False) < plain
+    assert memory(size, TuningSettings(), tuned=False) < plain
     # Twice the text is more than twice the work: attention grows with its square.
     assert size.flops([128]) > 2 * size.flops([64])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 from pipelines.zoo.facts import facts, lines
 
 N, M = 600, 6

@@ -13,11 +13,11 @@ import pytest
 
 from benchmarks.zoo.matrices import MATRICES
 from pipelines.embed import text_of
-from pipelines.evaluate.core import Core
 from pipelines.lexical import tfidf
+from pipelines.matrix.core import Core
 from pipelines.zoo.cell import accuracy
-from pipelines.zoo.entrants import made, registered
 from pipelines.zoo.facts import facts, lines
+from pipelines.zoo.router_specs import made, registered
 
 SETTINGS = {
     "avengers-pro": {"clusters": 25},

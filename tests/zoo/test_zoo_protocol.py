@@ -7,24 +7,26 @@ import numpy as np
 from pipelines.zoo.protocol import (
     FIRST_SEED,
     MORE_SEEDS,
-    Cell,
-    Result,
+    CellResult,
+    ZooCell,
     first_stage,
     second_stage,
     standing,
 )
 
 
-def result(k: int, seed: int, stage: int, validation: float, test: float) -> Result:
-    cell = Cell("r", "e", f'{{"k": {k}}}', seed, stage)
-    return Result(cell, validation, test, 1.0, 1.0, 100.0 + k)
+def result(k: int, seed: int, stage: int, validation: float, test: float) -> CellResult:
+    cell = ZooCell("r", "e", f'{{"k": {k}}}', seed, stage)
+    return CellResult(cell, validation, test, 1.0, 1.0, 100.0 + k)
 
 
 def test_the_best_five_of_stage_one_go_on_with_four_seeds() -> None:
     cells = first_stage("r", "e", [{"k": k} for k in range(7)])
     assert {c.seed for c in cells} == {FIRST_SEED}
     values = [0.1, 0.7, 0.7, 0.2, 0.6, 0.5, 0.4]
-    later = second_stage([Result(c, v, 0.0, 0, 0, 0) for c, v in zip(cells, values, strict=True)])
+    later = second_stage(
+        [CellResult(c, v, 0.0, 0, 0, 0) for c, v in zip(cells, values, strict=True)]
+    )
     assert [c.setting["k"] for c in later[:: len(MORE_SEEDS)]] == [1, 2, 4, 5, 6]
     assert len(later) == 5 * len(MORE_SEEDS)
     assert {c.seed for c in later} == set(MORE_SEEDS)
@@ -53,4 +55,4 @@ def test_a_router_without_chance_is_chosen_in_stage_one() -> None:
 
 def test_a_router_that_refused_has_no_standing() -> None:
     cell = first_stage("r", "e", [{}])[0]
-    assert standing([Result(cell, None, None, 0.0, 0.0, 1.0, "needs embeddings")]) is None
+    assert standing([CellResult(cell, None, None, 0.0, 0.0, 1.0, "needs embeddings")]) is None

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import alone, ranked
-from pipelines.evaluate.bootstrap import Draws, interval, p_value
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.plateau import selection_entropy, selection_profile
-from pipelines.evaluate.selection import Choice, at_choice, best, mean_costs
 from pipelines.evaluate.significance import holm
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import alone, ranked
+from pipelines.metrics.bootstrap import Draws, interval, p_value
+from pipelines.metrics.plateau import selection_entropy, selection_profile
+from pipelines.metrics.selection import Choice, at_choice, best, mean_costs
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router, traits_of
 

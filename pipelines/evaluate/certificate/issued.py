@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import best_single
-from pipelines.evaluate.bootstrap import Draws
 from pipelines.evaluate.certificate.crossfit import REFERENCE, Collapse, crossfitted
 from pipelines.evaluate.certificate.leaks import leaks
 from pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
 from pipelines.evaluate.certificate.power import resolvable_difference
 from pipelines.evaluate.certificate.verdict import RULE, verdict_of
-from pipelines.evaluate.core import Core, first_measure
-from pipelines.evaluate.selection import mean_costs
+from pipelines.matrix.core import Core, first_measure
+from pipelines.metrics.baselines import best_single
+from pipelines.metrics.bootstrap import Draws
+from pipelines.metrics.selection import mean_costs
 
 
 @dataclass(frozen=True)

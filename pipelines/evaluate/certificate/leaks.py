@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
-from pipelines.evaluate.core import Core
-from pipelines.large.texts import some
+from pipelines.matrix.core import Core
+from pipelines.matrix.texts import some
 from schemas.leaks import same_words
 
 

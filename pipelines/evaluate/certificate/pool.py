@@ -8,7 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import (
+from pipelines.evaluate.certificate.possible_gain import (
+    agreement,
+    chance_corrected_oracle,
+    corrected_oracle,
+    crossfitted_task_oracle,
+    dominated,
+    specialist_stability,
+)
+from pipelines.matrix.core import Core
+from pipelines.matrix.memmap import allocate, take_rows
+from pipelines.matrix.row_blocks import by_rows, known, side_by_side
+from pipelines.metrics.baselines import (
     alone,
     evened,
     levels,
@@ -18,20 +29,9 @@ from pipelines.evaluate.baselines import (
     ranked,
     task_oracle,
 )
-from pipelines.evaluate.bootstrap import Draws, interval
-from pipelines.evaluate.certificate.headroom import (
-    agreement,
-    chance_corrected_oracle,
-    corrected_oracle,
-    crossfitted_task_oracle,
-    dominated,
-    specialist_stability,
-)
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.plateau import hard_subset, right, solvable
-from pipelines.evaluate.selection import Choice, at_choice, mean_costs
-from pipelines.large.room import room, taken
-from pipelines.large.rows import by_rows, known, side_by_side
+from pipelines.metrics.bootstrap import Draws, interval
+from pipelines.metrics.plateau import hard_subset, right, solvable
+from pipelines.metrics.selection import Choice, at_choice, mean_costs
 
 Floats = NDArray[np.float64]
 
@@ -90,10 +90,10 @@ def pool_figures(
     y = core.labels
     compared = np.flatnonzero(~np.isnan(y[:, single]))
     some = core.take(compared)
-    paid = None if cost is None else cost if some is core else taken(cost, compared)
+    paid = None if cost is None else cost if some is core else take_rows(cost, compared)
     columns, reasons = _columns(some, paid, single, draws.seed)
     names = list(columns)
-    wide = room((core.n_queries, len(names)), fill=np.nan)
+    wide = allocate((core.n_queries, len(names)), fill=np.nan)
     wide[compared] = side_by_side([columns[name] for name in names])
     replicates = draws.means(by_rows(lambda *part: np.concatenate(part, axis=1), wide, y))
     figures: dict[str, Figure] = {}

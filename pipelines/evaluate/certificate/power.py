@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import ranked
+from pipelines.metrics.baselines import ranked
 
 Floats = NDArray[np.float64]
 

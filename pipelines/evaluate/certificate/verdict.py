@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from pipelines.evaluate.certificate.crossfit import Collapse
 from pipelines.evaluate.certificate.pool import Figure
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 
 #: The oracle's gaps to the best single model, of which the smallest counts.
 GAPS = (

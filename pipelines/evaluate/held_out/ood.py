@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import best_single
-from pipelines.evaluate.bootstrap import Draws, interval
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.selection import at_choice, best, mean_costs
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import best_single
+from pipelines.metrics.bootstrap import Draws, interval
+from pipelines.metrics.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Examples, Router
 from pipelines.task_groups import members
 

@@ -9,9 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.baselines import best_single
-from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.ood import (
     OutOfDistribution,
     choices_of,
@@ -20,6 +17,9 @@ from pipelines.evaluate.held_out.ood import (
     row_of,
     tested,
 )
+from pipelines.matrix.core import Core
+from pipelines.metrics.baselines import best_single
+from pipelines.metrics.bootstrap import Draws
 from pipelines.routers.base import Examples, Floats, Queries, Router
 
 #: What the models that are asked may be, with the name of the group.

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import BadInput
-from pipelines.evaluate import tradeoff
-from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.pairs import Pair
-from pipelines.evaluate.rows import Metric, metric
+from pipelines.evaluate.pairs import ModelPair
+from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.metrics import tradeoff
+from pipelines.metrics.bootstrap import Draws
 from pipelines.routers.base import Floats
 
 
 def opinions(
-    preferences: pa.Table, basis: str, pair: Pair, query_ids: Sequence[str]
+    preferences: pa.Table, basis: str, pair: ModelPair, query_ids: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """(n,) 1 where the judge finds nothing better than the small model's answer, and the large's.
 
@@ -57,14 +57,14 @@ def opinions(
 
 
 def quality_at(
-    pair: Pair,
+    pair: ModelPair,
     judged: tuple[Floats, Floats],
     draws: Draws,
     split: str,
     router: str,
     wanted: Floats,
     share: float,
-) -> Metric:
+) -> MetricRow:
     """Share of judged questions with the best answer, at CPT(share) calls of the large model.
 
     The operating point is found on all n questions by their labels; the judge's opinion is

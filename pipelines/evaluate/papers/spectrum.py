@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.core import Core, first_measure
-from pipelines.evaluate.selection import mean_costs, scaled
+from pipelines.matrix.core import Core, first_measure
+from pipelines.metrics.selection import mean_costs, scaled
 from pipelines.routers.base import Floats
 from pipelines.routers.contrastive.bank import bank_of
 from pipelines.routers.contrastive.losses import bands_of

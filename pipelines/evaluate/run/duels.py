@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
+from pipelines.matrix.core import Core
 from pipelines.routers import PAIR_ROUTERS
 from pipelines.routers.base import Floats, Queries
 from pipelines.routers.pairs.battles import Battles, from_labels, from_preferences, of_one_basis

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.evaluate.compare import compare, ranking
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.ground import Ground, prepare
-from pipelines.evaluate.measured import measure
-from pipelines.evaluate.metrics.spec import Field
 from pipelines.evaluate.pairs import default_pair, pair_of
+from pipelines.evaluate.router_result import measure
 from pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
     METRICS_SCHEMA,
     OOD_SCHEMA,
-    Metric,
+    MetricRow,
     counted,
     table,
 )
@@ -31,9 +28,12 @@ from pipelines.evaluate.run.fitted import Fitted, Maker, fitted
 from pipelines.evaluate.run.references import agreement, plain_references, reference_scores
 from pipelines.evaluate.run.shift import ood_metrics, ood_rows
 from pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
-from pipelines.evaluate.selection import at_choice
 from pipelines.evaluate.sweep import joint, mix_curve
-from pipelines.evaluate.tradeoff import Bands
+from pipelines.matrix.core import Core
+from pipelines.metrics.evaluation_data import EvaluationData, prepare
+from pipelines.metrics.selection import at_choice
+from pipelines.metrics.spec import SharedFacts
+from pipelines.metrics.tradeoff import Bands
 from pipelines.routers.base import Queries
 
 Floats = NDArray[np.float64]
@@ -124,55 +124,55 @@ def evaluate(
     taken = sorted(set(routers) & set(REFERENCES))
     if taken:
         raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
-    ground = prepare(core, scheme, split=split, resamples=resamples, seed=seed, cluster=cluster)
+    data = prepare(core, scheme, split=split, resamples=resamples, seed=seed, cluster=cluster)
     chosen = pair or default_pair(core)
-    done = fitted(ground, routers, seeds, clock)
+    done = fitted(data, routers, seeds, clock)
     scores = done.scores
-    rivals = _rivals(
-        ground, done, points, chosen, embed_seconds, usd_per_hour, reference, picks or {}
+    shared = _rivals(
+        data, done, points, chosen, embed_seconds, usd_per_hour, reference, picks or {}
     )
     measured, references = (
         [
-            measure(ground, name, found, points=points, scaling=scaling, rivals=rivals)
+            measure(data, name, found, points=points, scaling=scaling, shared=shared)
             for name, found in group.items()
         ]
-        for group in (scores, reference_scores(ground))
+        for group in (scores, reference_scores(data))
     )
-    rows: list[Metric] = [row for one in [*measured, *references] for row in one.metrics]
-    rows += done.spread + plain_references(ground)
-    rows += agreement(ground, measured)
+    rows: list[MetricRow] = [row for one in [*measured, *references] for row in one.metrics]
+    rows += done.spread + plain_references(data)
+    rows += agreement(data, measured)
     curves = [row for one in [*measured, *references] for row in one.curves]
-    for name in ground.prices:
-        curves += mix_curve(ground, name)
-    compared = comparisons(ground, measured)
+    for name in data.prices:
+        curves += mix_curve(data, name)
+    compared = comparisons(data, measured)
     if chosen is not None:
-        on = pair_of(ground.test, *chosen)
-        duels = traded(ground, on, scores, pair_routers or {}, bands, binary_by)
-        rows += [row for one in duels for row in one.metrics] + pair_levels(ground, on)
+        on = pair_of(data.test, *chosen)
+        duels = traded(data, on, scores, pair_routers or {}, bands, binary_by)
+        rows += [row for one in duels for row in one.metrics] + pair_levels(data, on)
         curves += [row for one in duels for row in one.curves]
         ours = [one for one in duels if one.router not in REFERENCES]
-        compared += compare("apgr", ground.split, {one.router: one.apgr for one in ours})
-        compared += compare("auroc", ground.split, {one.router: one.auroc for one in ours})
+        compared += compare("apgr", data.split, {one.router: one.apgr for one in ours})
+        compared += compare("auroc", data.split, {one.router: one.auroc for one in ours})
     found_ood = (
         ood_rows(core, scheme, routers, resamples, seed, ood_groups) if ood or ood_groups else None
     )
     if found_ood is not None:
         rows += ood_metrics(found_ood)
-    rows = counted(rows, ground.test.n_queries)
+    rows = counted(rows, data.test.n_queries)
     accuracy = {
-        one.router: float(at_choice(ground.test.labels, one.choice).mean()) for one in measured
+        one.router: float(at_choice(data.test.labels, one.choice).mean()) for one in measured
     }
     return Evaluation(
         metrics=table(rows, METRICS_SCHEMA),
         curves=table(curves, CURVES_SCHEMA),
         comparisons=table(compared, COMPARISONS_SCHEMA),
-        profiles=profiles(ground, [*measured, *references]),
-        exchanges=exchanges(ground, measured),
+        profiles=profiles(data, [*measured, *references]),
+        exchanges=exchanges(data, measured),
         ood=None if found_ood is None else table(found_ood, OOD_SCHEMA),
-        choices=choices(ground, [*measured, *references]),
+        choices=choices(data, [*measured, *references]),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={
-            **facts(core, ground, scheme, resamples, seed, cluster, chosen),
+            **facts(core, data, scheme, resamples, seed, cluster, chosen),
             "bands": list(astuple(bands or Bands())),
             **({"no_chances": done.no_chances} if done.no_chances else {}),
         },
@@ -180,7 +180,7 @@ def evaluate(
 
 
 def _rivals(
-    ground: Ground,
+    data: EvaluationData,
     done: Fitted,
     points: int,
     pair: tuple[str, str] | None,
@@ -188,15 +188,15 @@ def _rivals(
     usd_per_hour: float | None,
     reference: str | None,
     picks: Mapping[str, Mapping[str, float]],
-) -> Field:
+) -> SharedFacts:
     """What every router is shown of the others and of the circumstances."""
-    largest, frontier = joint(ground, done.scores, points)
-    ids = ground.test.query_ids
-    return Field(
+    largest, frontier = joint(data, done.scores, points)
+    ids = data.test.query_ids
+    return SharedFacts(
         largest=largest,
         frontier=frontier,
-        pair=None if pair is None else (_at(ground, pair[0]), _at(ground, pair[1])),
-        reference=None if reference is None else _at(ground, reference),
+        pair=None if pair is None else (_at(data, pair[0]), _at(data, pair[1])),
+        reference=None if reference is None else _at(data, reference),
         seconds={name: one + embed_seconds for name, one in done.seconds.items()},
         usd_per_hour=usd_per_hour,
         picks={
@@ -206,10 +206,10 @@ def _rivals(
     )
 
 
-def _at(ground: Ground, model: str) -> int:
-    if model not in ground.test.model_ids:
+def _at(data: EvaluationData, model: str) -> int:
+    if model not in data.test.model_ids:
         raise BadInput(
             f"model {model!r} is not in the release",
-            next_step=f"known models: {', '.join(ground.test.model_ids)}",
+            next_step=f"known models: {', '.join(data.test.model_ids)}",
         )
-    return ground.test.model_ids.index(model)
+    return data.test.model_ids.index(model)

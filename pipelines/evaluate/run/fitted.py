@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.ground import Ground
-from pipelines.evaluate.rows import Metric, metric
-from pipelines.evaluate.selection import at_choice, best
+from pipelines.evaluate.rows import MetricRow, metric
 from pipelines.evaluate.significance import seed_spread
-from pipelines.large.room import kept
-from pipelines.large.rows import every
+from pipelines.matrix.memmap import on_disk_if_large
+from pipelines.matrix.row_blocks import every
+from pipelines.metrics.evaluation_data import EvaluationData
+from pipelines.metrics.selection import at_choice, best
 from pipelines.routers.base import Router, no_chances, traits_of
 
 Floats = NDArray[np.float64]
@@ -31,13 +31,13 @@ class Fitted:
     """
 
     scores: dict[str, Floats]
-    spread: list[Metric]
+    spread: list[MetricRow]
     seconds: dict[str, float]
     no_chances: dict[str, str]
 
 
 def fitted(
-    ground: Ground,
+    data: EvaluationData,
     routers: Mapping[str, Maker],
     seeds: int,
     clock: Callable[[], float] | None = None,
@@ -50,9 +50,9 @@ def fitted(
     Raises:
         BadInput: a router's scores have the wrong shape or are not finite.
     """
-    queries, shape = ground.test.queries(), (ground.test.n_queries, ground.test.n_models)
+    queries, shape = data.test.queries(), (data.test.n_queries, data.test.n_models)
     scores: dict[str, Floats] = {}
-    spread: list[Metric] = []
+    spread: list[MetricRow] = []
     seconds: dict[str, float] = {}
     wrong_scale: dict[str, str] = {}
     for name, make in routers.items():
@@ -60,7 +60,7 @@ def fitted(
         for seed in range(seeds):
             try:
                 router = make(seed)
-                router.fit(ground.train)
+                router.fit(data.train)
                 before = clock() if clock is not None else 0.0
                 found = np.asarray(router.scores(queries), dtype=np.float64)
             except BadInput as error:
@@ -77,22 +77,22 @@ def fitted(
                     "columns in the order of `train.model_ids`",
                 )
             if name not in scores:
-                scores[name] = kept(found)
+                scores[name] = on_disk_if_large(found)
                 beyond = no_chances(found)
                 if beyond is not None and traits_of(router).scale == "probability":
                     wrong_scale[name] = beyond
             if seeds > 1:
-                reached.append(_accuracy(ground, found))
+                reached.append(_accuracy(data, found))
         if reached:
             mean, deviation = seed_spread(reached)
             spread += [
-                metric(name, "accuracy_seed_mean", ground.split, mean),
-                metric(name, "accuracy_seed_sd", ground.split, deviation),
+                metric(name, "accuracy_seed_mean", data.split, mean),
+                metric(name, "accuracy_seed_sd", data.split, deviation),
             ]
     return Fitted(scores, spread, seconds, wrong_scale)
 
 
-def _accuracy(ground: Ground, scores: Floats) -> float:
+def _accuracy(data: EvaluationData, scores: Floats) -> float:
     """Accuracy of the highest score, cost disregarded."""
-    choice = best(scores, ground.available(), ground.price)
-    return float(at_choice(ground.test.labels, choice).mean())
+    choice = best(scores, data.available(), data.price)
+    return float(at_choice(data.test.labels, choice).mean())

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.evaluate.core import Core, few
-from pipelines.evaluate.ground import Ground
+from pipelines.matrix.core import Core, few
+from pipelines.metrics.evaluation_data import EvaluationData
 
 
-def costs_lacking(core: Core, ground: Ground) -> dict[str, dict[str, Any]]:
+def costs_lacking(core: Core, data: EvaluationData) -> dict[str, dict[str, Any]]:
     """Measure without figures → `reason`, and `known`: model → share of its labelled answers
     whose cost is known. Measures that nobody knows anything of are not named."""
     found: dict[str, dict[str, Any]] = {
@@ -19,29 +19,29 @@ def costs_lacking(core: Core, ground: Ground) -> dict[str, dict[str, Any]]:
         for name, who in core.lacking.items()
     }
     for name in core.costs:
-        if name in ground.prices:
+        if name in data.prices:
             continue
         both, labelled = core.priced(name)
         share = np.round(both / np.maximum(labelled, 1), 4)
         found[name] = {
-            "reason": _why(core, ground, name),
+            "reason": _why(core, data, name),
             "known": dict(zip(core.model_ids, share.tolist(), strict=True)),
         }
     return found
 
 
-def _why(core: Core, ground: Ground, measure: str) -> str:
-    """Which condition of `ground.prepare` failed, and how much is known at all."""
+def _why(core: Core, data: EvaluationData, measure: str) -> str:
+    """Which condition of `data.prepare` failed, and how much is known at all."""
     of = core.part_priced(measure)
     for part, cost in (
-        ("train", ground.train.costs[measure]), ("test", ground.test.costs[measure]),
+        ("train", data.train.costs[measure]), ("test", data.test.costs[measure]),
     ):  # fmt: skip
         none = np.isnan(cost).all(axis=0)
         if none.any():
             names = [core.model_ids[k] for k in np.flatnonzero(none)]
             return "; ".join(filter(None, (of, f"of no {part} question for {few(names)}")))
-    bare = int((~ground.available(measure).any(axis=1)).sum())
-    n = ground.test.n_queries
+    bare = int((~data.available(measure).any(axis=1)).sum())
+    n = data.test.n_queries
     return f"{of}; {bare:,} of {n:,} test questions have no answer with a label and a known cost"
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.matrix import codes, dense
+from pipelines.matrix.dense import codes, dense
 from pipelines.parquet.bounds import bounded
 from pipelines.routers.base import Examples, Floats, Queries
 

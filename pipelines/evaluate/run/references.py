@@ -7,54 +7,54 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.baselines import levels, random_mean, task_oracle
-from pipelines.evaluate.ground import Ground
-from pipelines.evaluate.measured import Measured
-from pipelines.evaluate.rows import Metric, metric
-from pipelines.evaluate.selection import best
-from pipelines.large.room import room, taken
-from pipelines.large.rows import by_rows, distinct, side_by_side
+from pipelines.evaluate.router_result import RouterResult
+from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.matrix.memmap import allocate, take_rows
+from pipelines.matrix.row_blocks import by_rows, distinct, side_by_side
+from pipelines.metrics.baselines import levels, random_mean, task_oracle
+from pipelines.metrics.evaluation_data import EvaluationData
+from pipelines.metrics.selection import best
 
 Floats = NDArray[np.float64]
 
 
-def reference_scores(ground: Ground) -> dict[str, Floats]:
+def reference_scores(data: EvaluationData) -> dict[str, Floats]:
     """(n, m) scores of the per-query and of the per-task oracle."""
-    test = ground.test
-    chosen = task_oracle(test.labels, test.tasks, ground.price, ground.order)
-    per_task = room(test.labels.shape)
+    test = data.test
+    chosen = task_oracle(test.labels, test.tasks, data.price, data.order)
+    per_task = allocate(test.labels.shape)
     for task in distinct(test.tasks):
         at = np.flatnonzero(test.tasks == task)
-        per_task[at] = np.nan_to_num(levels(taken(test.labels, at)), nan=-1.0)
+        per_task[at] = np.nan_to_num(levels(take_rows(test.labels, at)), nan=-1.0)
     # Levels say what the sweep needs; where labels are missing they may rank a stand-in wrongly.
-    off = np.flatnonzero(best(per_task, ground.available(), ground.price) != chosen)
-    per_task[off, chosen[off]] = taken(per_task, off).max(axis=1) + 1e-9
+    off = np.flatnonzero(best(per_task, data.available(), data.price) != chosen)
+    per_task[off, chosen[off]] = take_rows(per_task, off).max(axis=1) + 1e-9
     oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
     return {"oracle": oracle, "task oracle": per_task}
 
 
-def plain_references(ground: Ground) -> list[Metric]:
+def plain_references(data: EvaluationData) -> list[MetricRow]:
     """Accuracy and cost of every single model, of the best of them, and of uniform chance.
 
     Those of a model are over the questions that it has a label for, and for its cost a known
     cost; `n` says how many.
     """
-    y, split, ids = ground.test.labels, ground.split, ground.test.model_ids
+    y, split, ids = data.test.labels, data.split, data.test.model_ids
     columns = {f"single:{name}": y[:, k] for k, name in enumerate(ids)}
-    columns["best single"] = y[:, ground.single]
-    columns["uniform random"] = random_mean(ground.test.labels)
-    replicates = ground.draws.means(side_by_side(list(columns.values())))
+    columns["best single"] = y[:, data.single]
+    columns["uniform random"] = random_mean(data.test.labels)
+    replicates = data.draws.means(side_by_side(list(columns.values())))
     why = "no label in the split"
     rows = [
         metric(name, "accuracy", split, _mean(column), replicates[:, k], why, _count(column))
         for k, (name, column) in enumerate(columns.items())
     ]
-    for name in ground.prices:
-        cost = ground.own_costs(name)
-        paid = ground.draws.means(cost)
+    for name in data.prices:
+        cost = data.own_costs(name)
+        paid = data.draws.means(cost)
         why = "no answer in the split has a label and a known cost"
         of = [*((f"single:{model}", k) for k, model in enumerate(ids))]
-        for called, k in [*of, ("best single", ground.single)]:
+        for called, k in [*of, ("best single", data.single)]:
             column = cost[:, k]
             rows.append(
                 metric(
@@ -78,33 +78,33 @@ def _mean(column: Floats) -> float:
     return float("nan") if np.isnan(column).all() else float(np.nanmean(column))
 
 
-def agreement(ground: Ground, measured: Sequence[Measured]) -> list[Metric]:
+def agreement(data: EvaluationData, measured: Sequence[RouterResult]) -> list[MetricRow]:
     """Share of questions on which a router chooses the best generalist; 1 is collapse onto it.
 
     Over the questions that it has a label for: elsewhere it cannot be chosen.
     """
     rows = []
-    met = ~np.isnan(ground.own(ground.single))
+    met = ~np.isnan(data.own(data.single))
     for one in measured:
-        same = np.where(met, one.choice == ground.single, np.nan)[:, None]
+        same = np.where(met, one.choice == data.single, np.nan)[:, None]
         rows.append(
             metric(
                 one.router,
                 "agreement_with_generalist",
-                ground.split,
+                data.split,
                 _mean(same),
-                ground.draws.means(same)[:, 0],
+                data.draws.means(same)[:, 0],
                 "the best single model has no label in the split",
                 _count(same),
             )
         )
-        rows += _by_task(ground, one.router, same[:, 0])
+        rows += _by_task(data, one.router, same[:, 0])
     return rows
 
 
-def _by_task(ground: Ground, router: str, same: Floats) -> list[Metric]:
+def _by_task(data: EvaluationData, router: str, same: Floats) -> list[MetricRow]:
     """The same within every task (RouterBench+, Table 4); nothing to add where there is one."""
-    tasks = ground.test.tasks
+    tasks = data.test.tasks
     names = distinct(tasks)
     if len(names) < 2:
         return []
@@ -113,12 +113,12 @@ def _by_task(ground: Ground, router: str, same: Floats) -> list[Metric]:
         tasks,
         same,
     )
-    drawn = ground.draws.means(columns)
+    drawn = data.draws.means(columns)
     return [
         metric(
             router,
             f"agreement_with_generalist[{name}]",
-            ground.split,
+            data.split,
             _mean(columns[:, k]),
             drawn[:, k],
             "the best single model has no label in the task",

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.ood import averages, held_out_groups
 from pipelines.evaluate.held_out.unseen import unseen_models
-from pipelines.evaluate.rows import Metric
+from pipelines.evaluate.rows import MetricRow
 from pipelines.evaluate.run.fitted import Maker
+from pipelines.matrix.core import Core
 from pipelines.routers.base import Router
 
 
@@ -34,13 +34,13 @@ def ood_rows(
     return [asdict(row) for row in rows]
 
 
-def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
+def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     """The same rows as metrics of splits `ood:<group>`."""
     out = []
     for row in rows:
         split = f"ood:{row['group']}"
         out.append(
-            Metric(
+            MetricRow(
                 row["router"],
                 "accuracy_change",
                 split,
@@ -51,7 +51,7 @@ def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[Metric]:
             )
         )
         out += [
-            Metric(row["router"], name, split, row[name], n=row["n"])
+            MetricRow(row["router"], name, split, row[name], n=row["n"])
             for name in ("id_accuracy", "ood_accuracy", "agreement")
         ]
     return out

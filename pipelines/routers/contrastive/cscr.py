@@ -13,7 +13,7 @@ from pipelines.routers.contrastive.losses import (
     temperatures,
 )
 from pipelines.routers.contrastive.space import DescriptorRouter
-from pipelines.routers.networks.trained import Batch
+from pipelines.routers.networks.trained import TrainingBatch
 
 PAPER = "Cost-Aware Contrastive Routing for LLMs"
 
@@ -76,7 +76,7 @@ class CSCR(DescriptorRouter):
         n = self.settings["bands"] or max(1, int(len(self._cost) ** 0.5))
         return bands_of(self._cost, n)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
 
         s = self.settings
@@ -116,7 +116,7 @@ class Contrastive(DescriptorRouter):
         {"width": 4.0},
     )
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         positive, known = self.positives(batch)
         similarity = self.read(network, batch.x)
         return info_nce(similarity, positive, known, self.settings["temperature"])

@@ -12,7 +12,7 @@ from pipelines.routers.contrastive.bank import bank_of
 from pipelines.routers.contrastive.cscr import PAPER
 from pipelines.routers.contrastive.losses import info_nce
 from pipelines.routers.contrastive.space import DescriptorRouter
-from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 
 class SoftMoE(DescriptorRouter):
@@ -44,7 +44,7 @@ class SoftMoE(DescriptorRouter):
         {"temperature": 0.3},
     )
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         known = batch.known > 0
         return -gate_value(
             self.read(network, batch.x), batch.y, known, self.settings["temperature"]
@@ -117,7 +117,7 @@ class Parametric(Trained):
 
         return torch.softmax(self.logits(network, x), dim=1)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         logits, known = self.logits(network, batch.x), batch.known > 0

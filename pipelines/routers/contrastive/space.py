@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipelines.errors import BadInput
 from pipelines.routers.base import Examples, Floats, Queries, mean_cost
 from pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models, unit
-from pipelines.routers.networks.trained import Batch, Trained
+from pipelines.routers.networks.trained import Trained, TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class DescriptorRouter(Trained):
         bank = torch.from_numpy(self._bank).to(x.dtype)
         return normalize(network(x), dim=1) @ bank.T
 
-    def positives(self, batch: Batch) -> tuple[Any, Any]:
+    def positives(self, batch: TrainingBatch) -> tuple[Any, Any]:
         """(b, m) boolean: models that are right, models whose label is known.
 
         An unknown label makes a model neither a positive nor a negative.

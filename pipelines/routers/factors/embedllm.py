@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 class EmbedLLM(Trained):
@@ -66,7 +66,7 @@ class EmbedLLM(Trained):
 
         return Factors()
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats, Queries, Traits
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 class MIRT(Trained):
@@ -79,7 +79,7 @@ class MIRT(Trained):
         super().fit(train)
         return self
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, dropped, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, masked_mean
 
 
 class NIRT(Trained):
@@ -80,7 +80,7 @@ class NIRT(Trained):
 
         return Monotone()
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         logits = network(batch.x, batch.noise)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean, pairs_of
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean, pairs_of
 
 
 class EquiRouter(Trained):
@@ -102,7 +102,7 @@ class EquiRouter(Trained):
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         scores = network(batch.x)
         first, second, sign, weight = pairs_of(batch.y, batch.known, batch.noise)
         ranked = misordered(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Traits
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 class GraphRouter(Trained):
@@ -102,7 +102,7 @@ class GraphRouter(Trained):
             first = network.question(edges.x)
             network.nodes.copy_(network.after_messages(first, edges.y, edges.known))
 
-    def look(self, network: Any, check: Batch) -> tuple[float, float]:
+    def look(self, network: Any, check: TrainingBatch) -> tuple[float, float]:
         self._refresh(network)
         return super().look(network, check)
 
@@ -113,7 +113,7 @@ class GraphRouter(Trained):
         top = (filled == filled.max(axis=1, keepdims=True)) & (filled > 0)
         return {"best": top.astype(np.float32)}
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 

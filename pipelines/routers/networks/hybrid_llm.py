@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Traits, model_means
-from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 
 class HybridLLM(Trained):
@@ -65,7 +65,7 @@ class HybridLLM(Trained):
             "counts": known.astype(np.float32),
         }
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         each = cross_entropy(network(batch.x), batch.more["target"], reduction="none")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, dropped, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, head, masked_mean
 
 
 class MessPlus(Trained):
@@ -54,7 +54,7 @@ class MessPlus(Trained):
             nn.Linear(inputs, width), nn.LayerNorm(width), nn.ReLU(), head(width, start)
         )
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         share = self.settings["dropout"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Traits, model_means
-from pipelines.routers.networks.trained import Batch, Trained
+from pipelines.routers.networks.trained import Trained, TrainingBatch
 
 
 class ModelSpider(Trained):
@@ -107,7 +107,7 @@ class ModelSpider(Trained):
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         return ordered(network(batch.x), batch.more["place"], batch.known)
 
     def restore(self, arrays: Any) -> ModelSpider:

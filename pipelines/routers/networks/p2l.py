@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean, pairs_of
+from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean, pairs_of
 
 
 class PromptToLeaderboard(Trained):
@@ -69,7 +69,7 @@ class PromptToLeaderboard(Trained):
 
         return Coefficients()
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         beta = network(batch.x)
         first, second, sign, weight = pairs_of(batch.y, batch.known, batch.noise)
         a, b = beta[:, first], beta[:, second]

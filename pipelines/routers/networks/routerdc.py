@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Traits
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 class RouterDC(Trained):
@@ -86,7 +86,7 @@ class RouterDC(Trained):
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         s = self.settings
         z = network.embed(batch.x)
         from torch.nn.functional import normalize

@@ -22,7 +22,7 @@ from pipelines.routers.gradient import one_thread, seeded, start_logits
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class TrainingBatch:
     """Rows of one step as torch tensors.
 
     Attributes:
@@ -40,10 +40,10 @@ class Batch:
     more: Mapping[str, Any]
     noise: Any = None
 
-    def take(self, at: Any, noise: Any) -> Batch:
+    def take(self, at: Any, noise: Any) -> TrainingBatch:
         """Only these rows, drawn with this generator."""
         more = {name: values[at] for name, values in self.more.items()}
-        return Batch(self.x[at], self.y[at], self.known[at], more, noise)
+        return TrainingBatch(self.x[at], self.y[at], self.known[at], more, noise)
 
 
 class Trained(ABC):
@@ -81,7 +81,7 @@ class Trained(ABC):
         """A torch module; called under the seed. `start`: (m,) logits of the models' means."""
 
     @abstractmethod
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         """Scalar loss of a batch."""
 
     def read(self, network: Any, x: Any) -> Any:
@@ -165,20 +165,20 @@ class Trained(ABC):
 
     def batch(
         self, part: Examples, x: NDArray[np.float32], more: Mapping[str, NDArray[Any]] | None = None
-    ) -> Batch:
+    ) -> TrainingBatch:
         """All questions of a part as one batch, `x` what the network reads of them."""
         import torch
 
         known = ~np.isnan(part.labels)
         filled = np.where(known, part.labels, 0.0).astype(np.float32)
-        return Batch(
+        return TrainingBatch(
             torch.from_numpy(np.ascontiguousarray(x)),
             torch.from_numpy(filled),
             torch.from_numpy(known.astype(np.float32)),
             {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in (more or {}).items()},
         )
 
-    def look(self, network: Any, check: Batch) -> tuple[float, float]:
+    def look(self, network: Any, check: TrainingBatch) -> tuple[float, float]:
         """(routing accuracy, −mean squared error) on validation, cost disregarded."""
         import torch
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Traits
-from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 
 class Zooter(Trained):
@@ -61,7 +61,7 @@ class Zooter(Trained):
         )
         return {"target": target.astype(np.float32), "counts": counts.astype(np.float32)}
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         logits = network(batch.x)
         total = divergence(logits, batch.more["target"], batch.more["counts"])
         if self.settings["both"]:

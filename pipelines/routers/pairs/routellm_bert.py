@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Traits, mean_cost, model_means
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 from pipelines.routers.trees.rorf import strong_and_cheap
 
 
@@ -69,7 +69,7 @@ class RouteLLMClassifier(Trained):
         place = np.where(known, 1 - np.sign(np.where(known, gap, 0.0)), 1).astype(np.int64)
         return {"place": place, "counts": known.astype(np.float32)}
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import cross_entropy
 
         logits = network(batch.x).unflatten(1, (-1, 3)).transpose(1, 2)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
 from pipelines.routers.networks.p2l import bradley_terry
-from pipelines.routers.networks.trained import Batch, Trained, masked_mean, pairs_of
+from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean, pairs_of
 
 
 class RouteLLMFactorisation(Trained):
@@ -61,7 +61,7 @@ class RouteLLMFactorisation(Trained):
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
 
         x = batch.x

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Batch, Trained, dropped, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, head, masked_mean
 from pipelines.routers.probes.probe import PAPER
 
 
@@ -58,7 +58,7 @@ class EmbeddingMLP(Trained):
 
         return Layers()
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         logits = network(batch.x, batch.noise)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.routers.base import Examples, Floats, Queries, Traits
-from pipelines.routers.networks.trained import Batch, Trained, head, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 PAPER = "RouterXBench: Towards Fair and Comprehensive Evaluation of Routers"
 #: Of a spread in which nothing varies.
@@ -90,7 +90,7 @@ class Probe(Trained):
     def weigher(self, layers: int, width: int) -> Any:
         """A module: states (b, L, d), a generator or None → weights of layers (b, L), sum 1."""
 
-    def loss(self, network: Any, batch: Batch) -> Any:
+    def loss(self, network: Any, batch: TrainingBatch) -> Any:
         from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         logits, y, known = network(batch.x, batch.noise), batch.y, batch.known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.large.room import room
+from pipelines.matrix.memmap import allocate
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
 
 
@@ -21,6 +21,6 @@ class BestGeneralist:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        out = room((len(queries), len(self._means)))
+        out = allocate((len(queries), len(self._means)))
         out[...] = self._means
         return out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.large.room import room
-from pipelines.large.rows import distinct, sums_of
+from pipelines.matrix.memmap import allocate
+from pipelines.matrix.row_blocks import distinct, sums_of
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 
 
@@ -45,7 +45,7 @@ class TaskMap:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        found = room((len(queries), len(self._overall)))
+        found = allocate((len(queries), len(self._overall)))
         found[...] = self._overall
         for position, task in enumerate(self._tasks):
             found[queries.tasks == task] = self._means[position]

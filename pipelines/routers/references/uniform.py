@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from pipelines.large.room import blocks, room
+from pipelines.matrix.memmap import allocate, blocks
 from pipelines.routers.base import Examples, Floats, Queries, Traits
 
 
@@ -29,7 +29,7 @@ class UniformRandom:
         return self
 
     def scores(self, queries: Queries) -> Floats:
-        out = room((len(queries), len(self._salt)))
+        out = allocate((len(queries), len(self._salt)))
         for part in blocks(len(queries)):
             ids = [query.encode() for query in queries.query_ids[part]]
             for column, salt in enumerate(self._salt):

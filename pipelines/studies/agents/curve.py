@@ -9,14 +9,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.bootstrap import interval
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.pairs import default_pair
+from pipelines.matrix.core import Core
+from pipelines.metrics.bootstrap import interval
 from pipelines.routers.base import Floats
 from pipelines.studies.agents.handing_over import handed, relays, states
-from pipelines.studies.given import SLOW_RESAMPLES, Given
+from pipelines.studies.context import SLOW_RESAMPLES, StudyContext
 from pipelines.studies.router_table import measure_of
-from pipelines.studies.study import Cell, Study
+from pipelines.studies.study import Study, StudyCell
 
 #: Routers of whole questions that are drawn where the release can feed them.
 ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "task-map")
@@ -28,22 +28,22 @@ DEAR = "its cost, of the large one's"
 Choices = Mapping[str, NDArray[np.int64]]
 
 
-def _pair(given: Given) -> tuple[str, str]:
-    pair = given.pair or default_pair(given.core)
+def _pair(context: StudyContext) -> tuple[str, str]:
+    pair = context.pair or default_pair(context.core)
     if pair is None:
         raise BadInput(
             "which model is small and which is large?",
-            where=given.release,
+            where=context.release,
             next_step="name two models: --pair small,large",
         )
     return pair
 
 
-def choices_of(given: Given) -> tuple[Core, Choices]:
+def choices_of(context: StudyContext) -> tuple[Core, Choices]:
     """The test questions, and per way of routing what it chooses, int64 [points, questions]."""
-    small, large = _pair(given)
-    core, scheme = given.core, given.default_scheme()
-    measure = measure_of(given)
+    small, large = _pair(context)
+    core, scheme = context.core, context.default_scheme()
+    measure = measure_of(context)
     known = np.isfinite(core.decided).all(axis=1) & np.isfinite(core.costs[measure]).all(axis=1)
     known = np.asarray(known, dtype=np.bool_)
     column = {name: k for k, name in enumerate(core.model_ids)}
@@ -52,11 +52,11 @@ def choices_of(given: Given) -> tuple[Core, Choices]:
     train = core.rows(scheme, "train")
     n = len(test)
     found: dict[str, NDArray[np.int64]] = {}
-    steps = given.tables["steps"]
+    steps = context.tables["steps"]
     members = {k: column[name] for k, name in relays(steps, small, large).items() if name in column}
-    for name in given.able(ROUTERS):
+    for name in context.able(ROUTERS):
         two = core.with_models((small, large))
-        router = given.make(name)(given.seed)
+        router = context.make(name)(context.seed)
         router.fit(two.training(scheme))
         scores = router.scores(two.take(test).queries())
         order = np.argsort(-(scores[:, 1] - scores[:, 0]), kind="stable")
@@ -100,12 +100,12 @@ def _points(
     return cost[order], np.maximum.accumulate(right[order])
 
 
-def _cells(given: Given) -> Sequence[Cell]:
-    core, found = choices_of(given)
-    measure, n = measure_of(given), core.n_queries
-    small, large = (core.model_ids.index(name) for name in _pair(given))
-    generator = np.random.default_rng(given.seed)
-    draws = [generator.integers(0, n, n) for _ in range(min(SLOW_RESAMPLES, given.resamples))]
+def _cells(context: StudyContext) -> Sequence[StudyCell]:
+    core, found = choices_of(context)
+    measure, n = measure_of(context), core.n_queries
+    small, large = (core.model_ids.index(name) for name in _pair(context))
+    generator = np.random.default_rng(context.seed)
+    draws = [generator.integers(0, n, n) for _ in range(min(SLOW_RESAMPLES, context.resamples))]
     cells = []
     for name, chosen in found.items():
         oracle = name in (ORACLE, STEP_ORACLE)
@@ -123,17 +123,17 @@ def _cells(given: Given) -> Sequence[Cell]:
             if oracle and heading != "best":
                 continue
             low, high = interval(spread[:, k])
-            cells.append(Cell(name, heading, float(whole[k]), "percent", low, high))
+            cells.append(StudyCell(name, heading, float(whole[k]), "percent", low, high))
         low, high = interval(spread[:, -1])
-        cells.append(Cell(name, DEAR, float(whole[-1]), "percent", low, high))
+        cells.append(StudyCell(name, DEAR, float(whole[-1]), "percent", low, high))
     return cells
 
 
-def _curves(given: Given) -> pa.Table:
-    core, found = choices_of(given)
+def _curves(context: StudyContext) -> pa.Table:
+    core, found = choices_of(context)
     rows = []
     for name, chosen in found.items():
-        cost, right = _points(core, chosen, measure_of(given), np.arange(core.n_queries))
+        cost, right = _points(core, chosen, measure_of(context), np.arange(core.n_queries))
         rows += [
             {"series": name, "x": float(x), "y": float(y), "low": None, "high": None}
             for x, y in zip(cost, right, strict=True)

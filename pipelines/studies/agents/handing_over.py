@@ -108,12 +108,12 @@ def handed(
     every = np.concatenate([c[~np.isnan(c)] for c in chances.values()] or [np.zeros(0)])
     thresholds = np.unique(np.concatenate([[0.0], np.quantile(every, np.linspace(0, 1, 21)), [1.1]])
                            if len(every) else np.array([0.0]))  # fmt: skip
-    given = np.full((len(thresholds), n), small, dtype=np.int64)
+    chosen = np.full((len(thresholds), n), small, dtype=np.int64)
     for row, threshold in enumerate(thresholds):
         open_ = np.ones(n, bool)
         for k in sorted(members):
             with np.errstate(invalid="ignore"):
                 hands = open_ & (chances[k] < threshold)
-            given[row, hands] = members[k]
+            chosen[row, hands] = members[k]
             open_ &= ~hands
-    return given
+    return chosen

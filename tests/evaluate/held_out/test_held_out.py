@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipelines.evaluate.core import Core
 from pipelines.evaluate.held_out.ood import held_out_groups
 from pipelines.evaluate.run import evaluate
+from pipelines.matrix.core import Core
 
 
 def holed(seed: int) -> Core:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.core import Core
-from pipelines.evaluate.held_out.mixing import across, alike, few, mixed
 from pipelines.evaluate.held_out.ood import between
+from pipelines.evaluate.run.mixing import across, alike, few, mixed
+from pipelines.matrix.core import Core
 from pipelines.routers import Examples, Queries
 from pipelines.routers.base import Floats
 

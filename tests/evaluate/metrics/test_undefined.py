@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.evaluate import METRICS
-from pipelines.evaluate.metrics.aiq import _written, aiq, aiq_as_written
-from pipelines.evaluate.metrics.calibration import BINS, _probabilities, ece
-from pipelines.evaluate.metrics.frontier import perf_gain
-from pipelines.evaluate.metrics.routereval import entropies
-from pipelines.evaluate.metrics.spec import Routed
 from pipelines.evaluate.run import evaluate
+from pipelines.metrics import METRICS
+from pipelines.metrics.areas import aiq, aiq_as_written
+from pipelines.metrics.calibration import BINS, _probabilities, ece
+from pipelines.metrics.frontier import perf_gain
+from pipelines.metrics.routereval import entropies
+from pipelines.metrics.spec import Routed
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
 #: Of models that cost nothing and spend nothing.
@@ -60,7 +60,7 @@ def test_without_a_label_of_the_cheapest_model_there_is_no_mean_over_the_interva
     drawn: dict[str, list[float]] = {"costs": [], "accuracies": [], "cheapests": []}
     shown = SimpleNamespace(low=1.0, high=3.0, cheapest=math.nan, **drawn)
     shown.cost, shown.accuracy = np.array([2.0, 3.0]), np.array([0.4, 0.8])
-    found = _written(shown)  # type: ignore[arg-type]
+    found = METRICS.get("aiq_as_written").compute(shown)
     assert math.isnan(found.value)
     assert found.reason == "the cheapest single model has no label in the split"
 

@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.bootstrap import Draws
-from pipelines.evaluate.pairs import Pair
+from pipelines.evaluate.pairs import ModelPair
 from pipelines.evaluate.papers.judged import opinions, quality_at
 from pipelines.evaluate.papers.spectrum import at_peak
 from pipelines.evaluate.run.duels import bases, first_of
+from pipelines.metrics.bootstrap import Draws
 from pipelines.routers.pairs.battles import Battles
 
 #: Six questions: the large model repairs the first two.
 SMALL = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])
 LARGE = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
-PAIR = Pair(np.arange(6), SMALL, LARGE, ("s", "l"), SMALL)
+PAIR = ModelPair(np.arange(6), SMALL, LARGE, ("s", "l"), SMALL)
 IDS = tuple(f"q{i}" for i in range(6))
 #: What the judge says of each: large, tie, small, tie, not judged, large.
 VOTES = ("l", "tie", "s", "tie", None, "l")
@@ -62,8 +62,8 @@ def test_quality_is_read_where_the_gain_is_reached() -> None:
     assert row.high is not None
     assert row.low <= row.value <= row.high
     never = quality_at(
-        Pair(PAIR.rows, LARGE, SMALL, PAIR.names, LARGE), judged, Draws(6, 100, 0), "test", "r",
-        wanted, 0.5,
+        ModelPair(PAIR.rows, LARGE, SMALL, PAIR.names, LARGE), judged, Draws(6, 100, 0), "test",
+        "r", wanted, 0.5,
     )  # fmt: skip
     assert never.value is None
     assert never.reason

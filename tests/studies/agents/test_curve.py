@@ -12,7 +12,7 @@ from flows.evaluation.study import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
 from pipelines.studies.agents.handing_over import relays, states
-from pipelines.studies.given import Given
+from pipelines.studies.context import StudyContext
 from pipelines.studies.needs import check
 from schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS
 
@@ -84,7 +84,7 @@ def step(query: str, member: str, number: int, actor: str, found: list[str]) -> 
 
 
 def curve(*, told: bool) -> dict[tuple[str, str], Any]:
-    given = Given(
+    given = StudyContext(
         release="planted", tables=tables(told=told), make=reference, pair=("small", "large"),
         routers=("task-map",), resamples=100,
     )  # fmt: skip
@@ -125,7 +125,7 @@ def test_a_relay_is_known_by_who_acted() -> None:
 
 def test_a_release_without_steps_is_refused_with_the_next_step() -> None:
     made = {k: v for k, v in tables(told=True).items() if k != "steps"}
-    given = Given(release="r", tables=made, make=reference, pair=("small", "large"))
+    given = StudyContext(release="r", tables=made, make=reference, pair=("small", "large"))
     with pytest.raises(BadInput) as error:
         check(STUDIES.get("agentic_curve"), given)
     assert "collect.agent" in str(error.value.next_step)

@@ -1,0 +1,208 @@
+"""One router on its data: every metric of a whole pool with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.evaluate.sweep import at_budget, deferral, utilities
+from pipelines.matrix.memmap import allocate
+from pipelines.matrix.row_blocks import side_by_side
+from pipelines.metrics import METRICS, plateau
+from pipelines.metrics.baselines import query_oracle
+from pipelines.metrics.evaluation_data import EvaluationData
+from pipelines.metrics.selection import Choice, at_choice, best
+from pipelines.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RouterResult:
+    """Rows of one router, and what comparisons need of it.
+
+    Attributes:
+        choice: (n,) model asked without regard to cost.
+        accuracy: (resamples,) replicates of its accuracy.
+        areas: measure → (value, replicates) of its AUDC.
+        matched: (n,) scores at the mean cost of the most accurate single model.
+        grids: the first measure → (k,) mean cost and (n, k) choice at every setting of the sweep.
+    """
+
+    router: str
+    metrics: list[MetricRow]
+    curves: list[dict[str, Any]]
+    profile: Floats
+    choice: Choice
+    accuracy: Floats
+    matched: Floats
+    areas: dict[str, tuple[float, Floats]] = field(default_factory=dict)
+    grids: dict[str, tuple[Floats, NDArray[np.int16]]] = field(default_factory=dict)
+
+
+def measure(
+    data: EvaluationData,
+    router: str,
+    scores: Floats,
+    *,
+    points: int = 100,
+    scaling: str = "min-max",
+    shared: SharedFacts | None = None,
+) -> RouterResult:
+    """All metrics of a router that gives scores (n_test, m).
+
+    Args:
+        points: settings of each deferral curve.
+        scaling: how utility scales costs, a key of `SCALINGS`.
+        shared: what all routers of the evaluation share.
+    """
+    test, split = data.test, data.split
+    choice = best(scores, data.available(), data.price)
+    hit = at_choice(test.labels, choice)
+    routed = Routed(data, router, scores, choice, shared or SharedFacts())
+    rows, replicates = _at_any_price(data, router, choice, hit)
+    rows += _registered(routed, "router", routed)
+    curves: list[dict[str, Any]] = []
+    areas: dict[str, tuple[float, Floats]] = {}
+    grids: dict[str, tuple[Floats, NDArray[np.int16]]] = {}
+    for name in data.prices:
+        found = deferral(routed, name, points)
+        rows += found.metrics + _registered(routed, "measure", found.swept)
+        curves += found.curves
+        areas[name] = found.area
+        if name == data.measure:
+            grids[name] = (found.swept.cost, found.choices)
+        rows += utilities(data, router, scores, name, scaling)
+    profile = plateau.selection_profile(choice, test.n_models)
+    rows += _selection(data, router, choice, profile)
+    matched = hit
+    if data.measure is not None:
+        name = f"accuracy_at_budget[{data.measure}]"
+        within = at_budget(data, scores, points)
+        if within is None:
+            why = "the most accurate single model has no answer with a label and a known cost"
+            rows.append(metric(router, name, split, None, reason=why))
+        else:
+            matched = at_choice(test.labels, within)
+            drawn_means = data.draws.means(matched[:, None])[:, 0]
+            rows.append(metric(router, name, split, float(matched.mean()), drawn_means))
+    return RouterResult(router, rows, curves, profile, choice, replicates, matched, areas, grids)
+
+
+def _registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRow]:
+    """Rows of the registry's metrics that are computed one by one, others' packages included."""
+    rows = []
+    for name in METRICS.names():
+        spec: MetricSpec = METRICS.get(name)
+        if spec.per != per or spec.compute is None:
+            continue
+        found = spec.compute(view)
+        if found is not None:
+            called = f"{name}[{view.measure}]" if isinstance(view, Swept) else name
+            rows.append(
+                metric(
+                    routed.router,
+                    called,
+                    routed.data.split,
+                    found.value,
+                    found.replicates,
+                    found.reason,
+                    found.n,
+                )
+            )
+    return rows
+
+
+def _at_any_price(
+    data: EvaluationData, router: str, choice: Choice, hit: Floats
+) -> tuple[list[MetricRow], Floats]:
+    """Accuracy, gap to the oracle and exchange with the best single model.
+
+    Rows that compare with that model are over the questions that it has a label for.
+    """
+    y, split = data.test.labels, data.split
+    top = at_choice(y, query_oracle(y))
+    decided = data.test.decided
+    single = data.own(data.single)
+    met = ~np.isnan(single)
+    right = plateau.right(at_choice(decided, choice))
+    other = plateau.right(decided[:, data.single])
+    hard = plateau.hard_subset(decided, data.best_on_test)
+    easy = plateau.solvable(decided) & ~hard
+    where = {
+        "accuracy": hit,
+        "gap_to_oracle": top - hit,
+        "gap_to_oracle_hard": np.where(hard, top - hit, np.nan),
+        "gap_to_oracle_easy": np.where(easy, top - hit, np.nan),
+        "gain_over_best_single": hit - single,
+        "disagreement_with_best_single": np.where(met, choice != data.single, np.nan),
+        "won_from_best_single": np.where(met, right & ~other, np.nan),
+        "lost_to_best_single": np.where(met, other & ~right, np.nan),
+        "changed_against_best_single": np.where(met, right != other, np.nan),
+    }
+    columns = side_by_side(list(where.values()))
+    replicates = data.draws.means(columns)
+    with np.errstate(invalid="ignore"):
+        values = [
+            float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
+            for column in columns.T
+        ]
+    counts = (~np.isnan(columns)).sum(axis=0).tolist()
+    why = "no such question in the split"
+    rows = [
+        metric(router, name, split, values[k], replicates[:, k], why, counts[k])
+        for k, name in enumerate(where)
+    ]
+    gap = plateau.oracle_gap(y, choice, data.best_on_test, decided)
+    # (gap on hard questions)/(gap on all solvable ones), in every resample.
+    parts = np.stack([np.where(hard, top - hit, 0.0), np.where(hard | easy, top - hit, 0.0)], 1)
+    sums = data.draws.sums(parts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
+    rows.append(
+        metric(
+            router,
+            "hard_share_of_gap",
+            split,
+            gap.share_explained,
+            share,
+            "there is no gap to the oracle",
+            int((hard | easy).sum()),
+        )
+    )
+    return rows, replicates[:, 0]
+
+
+def _selection(
+    data: EvaluationData, router: str, choice: Choice, profile: Floats
+) -> list[MetricRow]:
+    """Entropy, collapse and routing outcomes of the choices."""
+    n, m = data.test.n_queries, data.test.n_models
+    chosen = allocate((n, m), fill=0.0)
+    chosen[np.arange(n), choice] = 1.0
+    shares = data.draws.means(chosen)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(shares > 0, shares * np.log(shares), 0.0)
+    entropies = -logs.sum(axis=1) / (np.log(m) if m > 1 else 1.0)
+    rows = [
+        metric(
+            router, "selection_entropy", data.split, plateau.selection_entropy(profile), entropies
+        ),
+        metric(router, "top_share", data.split, float(profile.max()), shares.max(axis=1)),
+    ]
+    if data.measure is None:
+        return rows
+    cost = data.test.costs[data.measure]
+    for called, published in (("outcome", False), ("outcome_as_published", True)):
+        kinds = plateau.outcomes(data.test.decided, cost, choice, as_published=published)
+        held = (kinds[:, None] == np.arange(len(plateau.OUTCOMES))).astype(np.float64)
+        drawn = data.draws.means(held)
+        rows += [
+            metric(router, f"{called}[{name}]", data.split, float(held[:, k].mean()), drawn[:, k])
+            for k, name in enumerate(plateau.OUTCOMES)
+        ]
+    return rows

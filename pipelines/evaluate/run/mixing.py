@@ -1,0 +1,106 @@
+"""Several releases at once: train on one or a mix of them, test on each of them and on others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pipelines.errors import BadInput
+from pipelines.evaluate.held_out.unseen import Answering
+from pipelines.evaluate.run import Evaluation, evaluate
+from pipelines.matrix.core import Core
+from pipelines.routers.base import Examples, Router
+
+
+def alike(cores: Mapping[str, Core]) -> dict[str, Core]:
+    """The same releases with the models they share, in one order.
+
+    Raises:
+        BadInput: they share none.
+    """
+    shared = set.intersection(*(set(core.model_ids) for core in cores.values()))
+    if not shared:
+        raise BadInput(
+            f"no model is in all of {', '.join(cores)}",
+            next_step="name releases of one pool of models",
+        )
+    order = tuple(sorted(shared))
+    return {name: core.with_models(order) for name, core in cores.items()}
+
+
+def mixed(parts: Sequence[Examples]) -> Examples:
+    """One set of examples of several, in their order; validation questions likewise.
+
+    A question that stands in several parts is kept where it stands first. Costs that not all
+    know, and signals that not all have, are left out.
+
+    Raises:
+        BadInput: the parts have different models.
+    """
+    if len({part.model_ids for part in parts}) != 1:
+        raise BadInput("examples of different pools cannot be mixed", next_step="see `alike`")
+    first = parts[0]
+    for part in parts[1:]:
+        seen = set(first.queries.query_ids)
+        new = [i for i, query in enumerate(part.queries.query_ids) if query not in seen]
+        more = part.take(np.array(new, dtype=np.int64))
+        costs = {
+            name: np.concatenate([cost, more.costs[name]])
+            for name, cost in first.costs.items()
+            if name in more.costs
+        }
+        first = replace(
+            first,
+            queries=first.queries.followed_by(more.queries),
+            labels=np.concatenate([first.labels, more.labels]),
+            costs=costs,
+        )
+    held = [part.validation for part in parts if part.validation is not None]
+    return replace(first, validation=mixed(held) if held else None)
+
+
+def few(train: Examples, n: int, seed: int = 0) -> Examples:
+    """n questions drawn by a seed, in their order; a smaller draw lies in a larger one."""
+    rows = np.sort(np.random.default_rng(seed).permutation(len(train.queries))[:n])
+    return train.take(rows)
+
+
+def across(
+    train: Examples,
+    tests: Mapping[str, tuple[Core, str]],
+    routers: Mapping[str, Callable[[], Router]],
+    **how: Any,
+) -> dict[str, Evaluation]:
+    """Every router fitted once on `train` and measured on the test questions of each release.
+
+    A test question that is a train question as well is left out.
+
+    Args:
+        train: see `mixed`.
+        tests: release → (its core, its split scheme), models as in `train`.
+        how: handed on to `evaluate`: `pair`, `resamples`, `seed`, ….
+    """
+    made: dict[str, Answering] = {}
+    for name, make in routers.items():
+        router = make()
+        router.fit(train)
+        made[name] = Answering(router)
+    known = set(train.queries.query_ids)
+    if train.validation is not None:
+        known |= set(train.validation.queries.query_ids)
+    found = {}
+    for release, (core, scheme) in tests.items():
+        split = core.splits[scheme].copy()
+        twice = np.array([query in known for query in core.query_ids]) & (split == "test")
+        split[twice] = ""
+        own = replace(core, splits={scheme: split})
+        fresh = {name: _given(router) for name, router in made.items()}
+        found[release] = evaluate(own, fresh, scheme=scheme, **how)
+    return found
+
+
+def _given(router: Answering) -> Callable[[int], Router]:
+    return lambda seed: router

@@ -1,0 +1,134 @@
+"""Long tables to dense matrices, by integer codes.
+
+A pivot in SQL or pandas takes 10 to 100 s on 27 M labels; dictionary-encoding
+the two keys and scattering takes about one. Outcomes are read a row group at a time, so that
+no long table stands in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.io.row_groups import column_batches, positions, positions_within
+from pipelines.matrix.memmap import allocate, blocks
+from schemas import OUTCOMES, StoredTable
+
+Floats = NDArray[np.float64]
+
+_IDS = ["query_id", "model_id"]
+_VALUES = [
+    "score", "correct", "decided_by", "contested", "cost_usd", "prompt_tokens",
+    "completion_tokens", "latency_s", "n_responses",
+]  # fmt: skip
+
+
+def codes(values: pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
+    """Position of every value in `known`; −1 where it is not listed."""
+    found = pc.index_in(values, value_set=known)
+    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+
+def dense(
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    values: pa.ChunkedArray,
+    shape: tuple[int, int],
+) -> Floats:
+    """(n, m) float64 with NaN where there is no row or its value is null.
+
+    Rows whose key is unknown (code −1) are left out. Several rows of one cell
+    (samples of one response) are averaged over those that are not null.
+    """
+    flat = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    use = (rows >= 0) & (columns >= 0) & ~np.isnan(flat)
+    cell = rows[use] * shape[1] + columns[use]
+    size = shape[0] * shape[1]
+    n = np.bincount(cell, minlength=size)
+    total = np.bincount(cell, weights=flat[use], minlength=size)
+    with np.errstate(invalid="ignore"):
+        return np.where(n > 0, total / np.maximum(n, 1), np.nan).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What `outcomes` says of n queries × m models.
+
+    Attributes:
+        labels: (n, m) scores; NaN where there is none.
+        correct: (n, m) 1 right, 0 wrong, NaN without a label: `labels` itself where the two
+            are equal; None where nothing is said of it.
+        costs: `usd`, `tokens`, `latency` of one answer, (n, m); empty without any response.
+        contested, unreadable: shares of decided labels; None when there are none.
+    """
+
+    labels: Floats
+    correct: Floats | None
+    costs: dict[str, Floats]
+    contested: float | None
+    unreadable: float | None
+
+
+def read_outcomes(
+    outcomes: pa.Table | StoredTable, query_ids: pa.Array, model_ids: pa.Array
+) -> Outcomes:
+    """Matrices of the queries (ids in order) and models named; rows of others are left out.
+
+    In memory stand the matrices (8 bytes per cell each) and one row group of the file.
+
+    Raises:
+        ContractError: a column is missing.
+    """
+    shape = (len(query_ids), len(model_ids))
+    names = ("labels", "correct", "usd", "tokens", "latency")
+    out: dict[str, Floats] = {name: allocate(shape, fill=np.nan) for name in names}
+    decided = contested = said = unreadable = 0
+    answered = False
+    if isinstance(outcomes, StoredTable):
+        OUTCOMES.conform(outcomes.schema.empty_table(), where=str(outcomes.path))
+    for part in column_batches(outcomes, _IDS + _VALUES):
+        rows = positions_within(part.column("query_id"), query_ids)
+        columns = positions(part.column("model_id"), model_ids)
+        score = _floats(part, "score")
+        judged = part.filter(pa.array(~np.isnan(score)))
+        decided += judged.num_rows
+        contested += pc.sum(judged.column("contested")).as_py() or 0
+        by = judged.column("decided_by")
+        said += len(by) - by.null_count
+        unreadable += pc.sum(pc.equal(by, "unreadable")).as_py() or 0
+        n = _floats(part, "n_responses")
+        answered = answered or bool(np.any(n > 0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = {
+                "labels": score,
+                "correct": _floats(part, "correct"),
+                "usd": _floats(part, "cost_usd") / n,
+                "tokens": (_floats(part, "prompt_tokens") + _floats(part, "completion_tokens")) / n,
+                "latency": _floats(part, "latency_s"),
+            }
+        known = (rows >= 0) & (columns >= 0)
+        for name, value in values.items():
+            out[name][rows[known], columns[known]] = value[known]
+    labels, correct = out["labels"], out["correct"]
+    same = all(
+        np.array_equal(labels[rows], correct[rows], equal_nan=True) for rows in blocks(shape[0])
+    )
+    return Outcomes(
+        labels,
+        labels if same else correct,
+        {name: out[name] for name in names[2:]} if answered else {},
+        contested / decided if decided else None,
+        unreadable / said if said else None,
+    )
+
+
+def _floats(part: pa.RecordBatch, name: str) -> Floats:
+    values = part.column(name)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    found: Floats = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return found

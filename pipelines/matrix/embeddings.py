@@ -1,0 +1,89 @@
+"""Embeddings as one array, read a row group at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.io.row_groups import column_batches, positions_within
+from pipelines.matrix.memmap import allocate
+from pipelines.parquet.footer import groups_of
+from schemas import StoredTable
+
+
+def encoder_vectors(
+    embeddings: pa.Table | StoredTable | None, query_ids: pa.Array, encoder: str | None
+) -> NDArray[np.float32] | None:
+    """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
+
+    Args:
+        encoder: the first name in order when None.
+
+    Raises:
+        BadInput: a query has no vector, or two; vectors differ in length, or are not finite.
+    """
+    if embeddings is None or not embeddings.num_rows:
+        return None
+    names = sorted(_names(embeddings))
+    chosen = encoder or names[0]
+    found = np.zeros(len(query_ids), dtype=bool)
+    vectors = None
+    for part in column_batches(embeddings, ["query_id", "encoder", "vector"]):
+        own = part.filter(pc.equal(part.column("encoder").cast(pa.string()), chosen))
+        if not own.num_rows:
+            continue
+        at = positions_within(own.column("query_id"), query_ids)
+        flat = _flat(own.column("vector"), chosen)
+        if vectors is None:
+            vectors = allocate((len(query_ids), flat.shape[1]), np.float32)
+        here = at[at >= 0]
+        if flat.shape[1] != vectors.shape[1]:
+            raise _wrong(chosen, "of different lengths")
+        if found[here].any() or len(np.unique(here)) < len(here):
+            raise _wrong(chosen, "two for one query")
+        vectors[here] = flat[at >= 0]
+        found[here] = True
+    if not found.all():
+        raise BadInput(
+            f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
+            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
+        )
+    return vectors
+
+
+def _flat(column: pa.ChunkedArray, encoder: str) -> NDArray[np.float32]:
+    """(rows, d) numbers; a vector of another length would give its neighbours' to the next."""
+    lengths = pc.list_value_length(column)
+    least, most = pc.min_max(lengths).as_py().values()
+    if lengths.null_count or least != most:
+        raise _wrong(encoder, "of different lengths")
+    flat: NDArray[np.float32] = column.flatten().to_numpy(zero_copy_only=False)
+    if not most or not np.isfinite(flat).all():
+        raise _wrong(encoder, "that are empty or not finite")
+    return flat.reshape(len(lengths), most)
+
+
+def _wrong(encoder: str, what: str) -> BadInput:
+    return BadInput(
+        f"encoder {encoder!r} has vectors {what}",
+        next_step="give each query one vector of finite numbers, all of one length",
+    )
+
+
+def width_of(embeddings: StoredTable) -> int:
+    """Numbers in a vector of a file, from its footer; 0 where there are none."""
+    for group in groups_of(embeddings.path):
+        if group.rows:
+            chunk = next(chunk for chunk in group.chunks if chunk.name.startswith("vector"))
+            return chunk.values // group.rows
+    return 0
+
+
+def _names(embeddings: pa.Table | StoredTable) -> set[str]:
+    names: set[str] = set()
+    for part in column_batches(embeddings, ["encoder"]):
+        names.update(part.column("encoder").unique().to_pylist())
+    return names

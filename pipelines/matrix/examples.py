@@ -1,0 +1,164 @@
+"""What a router is given: questions without labels, and the labelled examples it learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.matrix.memmap import take_rows
+from pipelines.matrix.texts import some, together
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Questions without their labels.
+
+    Attributes:
+        query_ids: n ids: a tuple, or `pipelines.matrix.texts.Texts` where they are very many.
+        tasks: (n,) task names.
+        embeddings: (n, d) float32, unit norm; None when the release has none.
+        prompts: n prompts, Routeyard's instruction on the form of the answer included (which
+            recorded models were never sent); empty when they were not handed over.
+        signals: name → (n, m) what each model shows of itself while or after it
+            answers (`margin`, `entropy`, …; `pipelines.matrix.model_signals` names them);
+            columns as in `Examples.model_ids`, NaN where nothing was shown. Known
+            only of models that have been asked: a router that reads them is no
+            router of unasked questions.
+        hidden: (n, L, d) float32, a local model's hidden state of every layer, layer
+            0 the embeddings; NaN rows for questions that were not read. None without any.
+        hidden_of: the model whose states they are.
+        questions: n questions, each with its options in lines below and without an
+            instruction: what `embeddings` are made of. Empty when not handed over.
+    """
+
+    query_ids: Sequence[str]
+    tasks: NDArray[np.str_]
+    embeddings: NDArray[np.float32] | None = None
+    prompts: Sequence[str] = ()
+    signals: Mapping[str, Floats] = field(default_factory=dict)
+    hidden: NDArray[np.float32] | None = None
+    hidden_of: str = ""
+    questions: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def vectors(self) -> NDArray[np.float32]:
+        """The embeddings.
+
+        Raises:
+            BadInput: there are none.
+        """
+        if self.embeddings is None:
+            raise BadInput(
+                "this router needs embeddings of the questions, and there are none",
+                next_step="pass --embed (from Python: embed=True) or --embeddings FILE, or release "
+                "with `include_embeddings: true`",
+            )
+        return self.embeddings
+
+    def signal(self, name: str) -> Floats:
+        """(n, m) one of the signals, NaN where missing.
+
+        Raises:
+            BadInput: there is no such signal.
+        """
+        if name not in self.signals:
+            raise BadInput(
+                f"this router needs the signal {name!r} of the models' answers, "
+                "and the release has none",
+                next_step="collect with log-probabilities or samples (tables `signals` and "
+                "`entropies`), or pass their file with --also FILE",
+            )
+        return self.signals[name]
+
+    def states(self) -> NDArray[np.float32]:
+        """The hidden states (n, L, d).
+
+        Raises:
+            BadInput: there are none, or not of every question.
+        """
+        how = "routeyard hidden-states RELEASE --model FOLDER --out states; then --also states"
+        if self.hidden is None:
+            raise BadInput(
+                "this router needs hidden states of the questions, and there are none",
+                next_step=how,
+            )
+        missing = np.isnan(self.hidden[:, 0, 0])
+        if missing.any():
+            raise BadInput(
+                f"{int(missing.sum())} of {len(self)} questions have no hidden state, such as "
+                f"{self.query_ids[int(np.argmax(missing))]}",
+                next_step=f"{how} (without --split)",
+            )
+        return self.hidden
+
+    def take(self, rows: NDArray[np.int64]) -> Queries:
+        """The same, only these questions, in this order."""
+        return replace(
+            self,
+            query_ids=some(self.query_ids, rows),
+            tasks=take_rows(self.tasks, rows),
+            embeddings=None if self.embeddings is None else take_rows(self.embeddings, rows),
+            prompts=some(self.prompts, rows),
+            questions=some(self.questions, rows),
+            signals={name: values[rows] for name, values in self.signals.items()},
+            hidden=None if self.hidden is None else self.hidden[rows],
+        )
+
+    def followed_by(self, other: Queries) -> Queries:
+        """These questions, then those; what only one side has is left out."""
+        a, b = self, other
+        both = a.embeddings is not None and b.embeddings is not None
+        read = a.hidden is not None and b.hidden is not None and a.hidden_of == b.hidden_of
+        return replace(
+            a,
+            query_ids=together(a.query_ids, b.query_ids),
+            tasks=np.concatenate([a.tasks, b.tasks]),
+            embeddings=np.concatenate([a.vectors(), b.vectors()]) if both else None,
+            prompts=together(a.prompts, b.prompts) if a.prompts and b.prompts else (),
+            questions=together(a.questions, b.questions) if a.questions and b.questions else (),
+            signals={
+                name: np.concatenate([values, b.signals[name]])
+                for name, values in a.signals.items()
+                if name in b.signals
+            },
+            hidden=np.concatenate([a.hidden, b.hidden]) if read else None,
+            hidden_of=a.hidden_of if read else "",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled questions.
+
+    Attributes:
+        queries: n questions, without labels.
+        model_ids: m models, the order of every column.
+        labels: (n, m) float64, scores from 0 to 1; NaN where there is no label.
+        costs: measure → (n, m) float64, NaN where unknown: `usd` (USD per question),
+            `tokens` (per question), `latency` (seconds per question), `params` (10⁹
+            parameters). A measure that is not known of every model is absent.
+        validation: examples kept apart for choosing hyperparameters; None without any.
+        descriptors: kind → (m, k) float32 vector that describes each model
+            (`logit_footprint`, …); NaN rows for models without one.
+    """
+
+    queries: Queries
+    model_ids: tuple[str, ...]
+    labels: Floats
+    costs: Mapping[str, Floats] = field(default_factory=dict)
+    validation: Examples | None = None
+    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def take(self, rows: NDArray[np.int64]) -> Examples:
+        """The same examples, only these questions; validation stays whole."""
+        costs = {name: take_rows(cost, rows) for name, cost in self.costs.items()}
+        labels = take_rows(self.labels, rows)
+        return replace(self, queries=self.queries.take(rows), labels=labels, costs=costs)

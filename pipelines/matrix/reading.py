@@ -1,0 +1,273 @@
+"""Reading: the evaluation core of a release's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.io.row_groups import column_batches, positions_within
+from pipelines.matrix.core import Core
+from pipelines.matrix.costs import costs_of
+from pipelines.matrix.dense import Outcomes, codes, dense, read_outcomes
+from pipelines.matrix.embeddings import encoder_vectors, width_of
+from pipelines.matrix.memmap import allocate
+from pipelines.matrix.memory_check import check_fits
+from pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
+from pipelines.matrix.question_columns import names_of, read_asked
+from pipelines.routers.base import Floats
+from schemas import SPLITS, StoredTable
+from schemas.stored import TableStore
+
+#: Tables that are read where they lie.
+_IN_PARTS = ("queries", "splits", "outcomes", "verdicts", "embeddings")
+
+
+def from_tables(
+    queries: pa.Table | StoredTable,
+    models: pa.Table,
+    labels: pa.Table | None = None,
+    responses: pa.Table | None = None,
+    embeddings: pa.Table | StoredTable | None = None,
+    splits: pa.Table | StoredTable | None = None,
+    duplicates: pa.Table | None = None,
+    *,
+    outcomes: pa.Table | StoredTable | None = None,
+    verdicts: pa.Table | StoredTable | None = None,
+    model_splits: pa.Table | None = None,
+    signals: pa.Table | None = None,
+    entropies: pa.Table | None = None,
+    hidden_states: pa.Table | None = None,
+    descriptors: pa.Table | None = None,
+    encoder: str | None = None,
+) -> Core:
+    """Core of a release or of staged tables (contracts in `schemas`).
+
+    Args:
+        labels: the label matrix in long form; rows of queries or models that
+            are not in their tables are ignored.
+        responses: tokens, latency and dollars; without them only the `params`
+            measure can exist.
+        outcomes: labels and costs in one; where they are given, `labels` and `responses`
+            are not read. A table on disk is read a row group at a time.
+        encoder: which embeddings to take when there are several; by default
+            the first name in order.
+        verdicts: needed for the oracle's correction for sampling luck, when
+            responses were sampled more than once.
+        signals, entropies, hidden_states, descriptors: what models show of
+            themselves, for the routers that read it (`shown`).
+
+    Raises:
+        BadInput: no query or no model is left, or embeddings are incomplete.
+    """
+    asked = read_asked(queries)
+    query_ids = asked.ids
+    model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
+    n, m = len(query_ids), len(model_ids)
+    if not n or not m:
+        raise BadInput(
+            f"nothing to evaluate: {n} queries and {m} models",
+            next_step="look at `removals` for what took them away",
+        )
+    if outcomes is not None:
+        told = read_outcomes(outcomes, query_ids, model_ids)
+    elif labels is not None:
+        told = _of_labels(labels, query_ids, model_ids)
+    else:
+        raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
+    names = tuple(model_ids.to_pylist())
+    costs, lacking = costs_of(
+        models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
+    )
+    hidden, hidden_of = states_of(hidden_states, query_ids)
+    return Core(
+        query_ids=asked.query_ids,
+        model_ids=names,
+        labels=told.labels,
+        costs=costs,
+        lacking=lacking,
+        tasks=asked.tasks,
+        domains=asked.domains,
+        splits=_splits(splits, query_ids),
+        groups=_groups(duplicates, query_ids),
+        duplicates_known=duplicates is not None,
+        unseen=_unseen(model_splits, names),
+        embeddings=encoder_vectors(embeddings, query_ids, encoder),
+        samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
+        contested=told.contested,
+        unreadable=told.unreadable,
+        prompts=asked.prompts,
+        questions=asked.questions,
+        correct=told.correct,
+        sources=asked.sources,
+        options=asked.options,
+        metadata=asked.metadata,
+        kinds=_kinds(models),
+        signals=signals_of(signals, entropies, query_ids, model_ids),
+        hidden=hidden,
+        hidden_of=hidden_of,
+        descriptors=descriptors_of(descriptors, model_ids),
+    )
+
+
+def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
+    """Core of a release's tables by name; those that an evaluation does not read are ignored.
+
+    Queries, splits, outcomes, verdicts and embeddings that lie on disk are read there, part
+    by part; of `queries` only the columns of `asked` are read.
+
+    Args:
+        whole: as in `check_fits`; an evaluation and a certificate work on blocks of questions.
+
+    Raises:
+        BadInput: as `from_tables`, or there is not memory enough.
+    """
+    names = {
+        "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
+        "duplicates", "verdicts", "model_splits", "signals", "entropies", "hidden_states",
+        "descriptors",
+    }  # fmt: skip
+    if "outcomes" in tables:
+        names -= {"responses", "labels"}  # the largest tables
+    given: dict[str, Any] = {}
+    for name in sorted(names & set(tables)):
+        on_disk = None
+        if name in _IN_PARTS and isinstance(tables, TableStore):
+            on_disk = cast(TableStore, tables).stored(name)
+        given[name] = tables[name] if on_disk is None else on_disk
+    if isinstance(given["queries"], StoredTable):
+        vectors = given.get("embeddings")
+        width = width_of(vectors) if isinstance(vectors, StoredTable) else 0
+        check_fits(given["queries"].num_rows, given["models"].num_rows, width, whole=whole)
+    return from_tables(**given)
+
+
+def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> Outcomes:
+    """What `outcomes` would say of labels, without costs."""
+    shape = (len(query_ids), len(model_ids))
+    rows = codes(labels.column("query_id"), query_ids)
+    columns = codes(labels.column("model_id"), model_ids)
+    decided = labels.filter(pc.is_valid(labels.column("score")))
+    correct = None
+    if "correct" in labels.column_names:
+        correct = dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
+    return Outcomes(
+        dense(rows, columns, labels.column("score"), shape),
+        correct,
+        {},
+        _share(decided, "contested"),
+        _share_of(decided, "decided_by", "unreadable"),
+    )
+
+
+def _kinds(models: pa.Table) -> dict[str, str]:
+    if "kind" not in models.column_names:
+        return {}
+    return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
+
+
+def _splits(
+    splits: pa.Table | StoredTable | None, query_ids: pa.Array
+) -> dict[str, NDArray[np.str_]]:
+    found: dict[str, NDArray[np.str_]] = {}
+    if splits is None:
+        return found
+    if isinstance(splits, StoredTable):
+        SPLITS.conform(splits.schema.empty_table(), where=str(splits.path))
+    for part in column_batches(splits, ["scheme", "query_id", "split"]):
+        at = positions_within(part.column("query_id"), query_ids)
+        schemes, names = (names_of([part.column(k)]) for k in ("scheme", "split"))
+        for scheme in np.unique(schemes).tolist():
+            if scheme not in found:
+                found[scheme] = allocate((len(query_ids),), "<U10")
+                found[scheme][:] = ""
+            here = (schemes == scheme) & (at >= 0)
+            found[scheme][at[here]] = names[here]
+    return dict(sorted(found.items()))
+
+
+def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int64]:
+    """Group number per query; several encoders or thresholds: the first in order counts."""
+    groups = np.arange(len(query_ids), dtype=np.int64)
+    if duplicates is None or not duplicates.num_rows:
+        return groups
+    kind = min(
+        zip(
+            duplicates.column("encoder").to_pylist(),
+            duplicates.column("threshold").to_pylist(),
+            strict=True,
+        )
+    )
+    part = duplicates.filter(
+        pc.and_(
+            pc.equal(duplicates.column("encoder"), kind[0]),
+            pc.equal(duplicates.column("threshold"), kind[1]),
+        )
+    )
+    at = codes(part.column("query_id"), query_ids)
+    names = np.unique(
+        np.array(part.column("group_id").to_pylist(), dtype=np.str_), return_inverse=True
+    )[1]
+    # Numbers of groups start past those of the queries that are in none.
+    groups[at[at >= 0]] = len(groups) + names[at >= 0]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
+
+
+def _unseen(model_splits: pa.Table | None, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    if model_splits is not None:
+        for row in model_splits.to_pylist():
+            found.setdefault(row["scheme"], [])
+            if row["split"] == "unseen" and row["model_id"] in names:
+                found[row["scheme"]].append(row["model_id"])
+    return {scheme: tuple(sorted(models)) for scheme, models in sorted(found.items())}
+
+
+def _samples(
+    verdicts: pa.Table | StoredTable | None,
+    labels: pa.Table | StoredTable | None,
+    query_ids: pa.Array,
+    model_ids: pa.Array,
+) -> Floats | None:
+    """(n, m, s) score per sample by the scorer that decided the label."""
+    if verdicts is None or labels is None or not verdicts.num_rows:
+        return None
+    if not pc.any(pc.greater(_some(verdicts, ["sample"]).column(0), 0)).as_py():
+        return None  # one answer each, as in most releases: the ids need not be read
+    decided = _some(labels, ["query_id", "model_id", "decided_by"])
+    decided = decided.rename_columns(["query_id", "model_id", "scorer"])
+    wanted = ["query_id", "model_id", "scorer", "sample", "score"]
+    judged = _some(verdicts, wanted).join(
+        decided, keys=["query_id", "model_id", "scorer"], join_type="left semi"
+    )
+    if not judged.num_rows:
+        return None
+    sample = judged.column("sample").to_numpy().astype(np.int64)
+    n_samples = int(sample.max()) + 1
+    if n_samples < 2:
+        return None
+    rows = codes(judged.column("query_id"), query_ids)
+    columns = codes(judged.column("model_id"), model_ids)
+    m = len(model_ids)
+    cell = np.where(columns >= 0, columns * n_samples + sample, -1)
+    flat = dense(rows, cell, judged.column("score"), (len(query_ids), m * n_samples))
+    return flat.reshape(len(query_ids), m, n_samples)
+
+
+def _some(table: pa.Table | StoredTable, columns: list[str]) -> pa.Table:
+    return table.read(columns) if isinstance(table, StoredTable) else table.select(columns)
+
+
+def _share(labels: pa.Table, column: str) -> float | None:
+    return float(pc.mean(labels.column(column)).as_py()) if labels.num_rows else None
+
+
+def _share_of(labels: pa.Table, column: str, value: str) -> float | None:
+    if not labels.num_rows:
+        return None
+    return float(pc.mean(pc.equal(labels.column(column), value)).as_py())

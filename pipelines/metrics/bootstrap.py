@@ -1,0 +1,177 @@
+"""Paired bootstrap over queries, as count-weighted sums.
+
+A resample of n queries with replacement is a vector of n counts. For every
+statistic that is a ratio of sums over queries, all resamples together are one
+matrix product: (resamples × n counts) · (n × k values). Using the same counts
+for every column is what makes the comparison paired. Blocks keep the counts
+small; the product runs in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.matrix.row_blocks import by_rows, every
+
+Floats = NDArray[np.float64]
+
+#: Bytes of one block of counts; a block of values comes on top.
+BLOCK_BYTES = 32 << 20
+#: Resamples in a block, however many queries there are: values that lie on disk are read once
+#: for each block.
+TOGETHER = 16
+
+#: Clusters above which a resample is drawn by itself, so that draws need no room of their own.
+ONE_BY_ONE = 1 << 18
+
+#: Up to this many counts are kept after they were first drawn.
+KEPT_CELLS = 100 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Which queries each resample holds, reproducible from the seed.
+
+    Attributes:
+        n: number of queries.
+        resamples: number of resamples.
+        seed: seed of the generator; the same seed and n give the same draws
+            whatever the block size.
+        groups: (n,) group number of each query for a clustered bootstrap:
+            whole groups are drawn, as many as there are groups. None draws
+            single queries.
+    """
+
+    n: int
+    resamples: int = 10_000
+    seed: int = 0
+    groups: NDArray[np.int64] | None = None
+
+    def blocks(self) -> Iterator[tuple[int, Floats]]:
+        """(first resample, counts of shape (block, n)) in float64, in order."""
+        first = 0
+        for counts in self._kept if self._keep else self._draw():
+            yield first, counts.astype(np.float64)
+            first += len(counts)
+
+    @property
+    def _keep(self) -> bool:
+        return self.resamples * self.n <= KEPT_CELLS
+
+    @cached_property
+    def _kept(self) -> list[NDArray[np.integer[Any]]]:
+        """All blocks of a small problem in the narrowest type: drawn once, used often."""
+        return [
+            block.astype(np.uint8 if block.max(initial=0) < 256 else np.uint32)
+            for block in self._draw()
+        ]
+
+    def _draw(self) -> Iterator[NDArray[np.integer[Any]]]:
+        generator = np.random.Generator(np.random.PCG64(self.seed))
+        code, clusters = None, self.n
+        if self.groups is not None:
+            code = np.unique(self.groups, return_inverse=True)[1]
+            clusters = int(code.max()) + 1
+        size = max(TOGETHER, BLOCK_BYTES // (8 * max(self.n, 1)))
+        for first in range(0, self.resamples, size):
+            rows = min(size, self.resamples - first)
+            counts = _counted(generator, rows, clusters)
+            yield counts if code is None else counts[:, code]
+
+    def sums(self, values: Floats) -> Floats:
+        """(resamples, k) sums of each column of `values` (n, k) over each resample.
+
+        The memory is bounded by one block of counts and the result.
+        """
+        out = np.empty((self.resamples, values.shape[1]))
+        for first, counts in self.blocks():
+            np.matmul(counts, values, out=out[first : first + len(counts)])
+        return out
+
+    def means(self, values: Floats) -> Floats:
+        """(resamples, k) means over each resample; NaN cells do not count.
+
+        A column that is NaN throughout a resample has mean NaN there.
+        """
+        full = every(lambda part: ~np.isnan(part), values)
+        if full and self.groups is None:
+            return self.sums(values) / self.n
+        sums = self.sums(by_rows(lambda part: np.where(np.isnan(part), 0.0, part), values))
+        if full:
+            totals = self.sums(np.ones((self.n, 1)))
+        else:
+            totals = self.sums(by_rows(lambda part: (~np.isnan(part)).astype(float), values))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(totals > 0, sums / totals, np.nan)
+
+
+def _counted(generator: np.random.Generator, rows: int, clusters: int) -> NDArray[np.integer[Any]]:
+    """(rows, clusters) how often each was drawn; many are drawn one resample at a time."""
+    if clusters > ONE_BY_ONE:
+        counts = np.empty((rows, clusters), np.int32)
+        for row in counts:
+            row[:] = np.bincount(generator.integers(0, clusters, size=clusters), minlength=clusters)
+        return counts
+    drawn = generator.integers(0, clusters, size=(rows, clusters))
+    drawn += np.arange(rows)[:, None] * clusters
+    return np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters)
+
+
+def interval(
+    replicates: Floats, level: float = 0.95, *, value: float | None = None
+) -> tuple[float, float]:
+    """Percentile interval of one statistic's replicates; NaN replicates are left out.
+
+    Efron & Tibshirani (1993), An Introduction to the Bootstrap, the percentile interval.
+
+    Args:
+        value: The statistic itself. Drawing again pushes a distance, an entropy or the largest of
+            several to one side, as far as to miss it. The replicates are then moved so that their
+            median is the value, and the ends kept where it or any replicate lies.
+
+    >>> [round(end, 4) for end in interval(np.array([0.5, 0.5, 0.75]), value=0.25)]
+    [0.25, 0.4875]
+    """
+    found = replicates[~np.isnan(replicates)]
+    if not len(found):
+        return float("nan"), float("nan")
+    tail = (1 - level) / 2
+    low, high = np.quantile(found, [tail, 1 - tail])
+    if value is not None and not low <= value <= high:
+        moved = value - np.median(found)
+        low = max(low + moved, min(value, found.min()))
+        high = min(high + moved, max(value, found.max()))
+    return float(low), float(high)
+
+
+def p_value(replicates: Floats) -> float:
+    """Two-sided bootstrap p-value that a difference is zero.
+
+    Twice the smaller share of replicates at or beyond zero, counting the
+    observed sample once so that it is never 0 (Davison & Hinkley, 1997,
+    Bootstrap Methods and Their Application).
+
+    >>> p_value(np.array([0.1, 0.2, 0.3]))
+    0.5
+    """
+    found = replicates[~np.isnan(replicates)]
+    if not len(found):
+        return float("nan")
+    below = (np.count_nonzero(found <= 0) + 1) / (len(found) + 1)
+    above = (np.count_nonzero(found >= 0) + 1) / (len(found) + 1)
+    return float(min(1.0, 2 * min(below, above)))
+
+
+def to_nano(usd: Floats) -> Floats:
+    """Dollars as whole nano-dollars in float64: sums below 2^53 are then exact.
+
+    Exact sums do not depend on the order of adding, so neither on the number
+    of threads.
+    """
+    return np.rint(usd * 1e9)

@@ -1,0 +1,85 @@
+"""Macro accuracy, its gains over chance and the best single model, its gap to the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.matrix.row_blocks import distinct
+from pipelines.metrics.baselines import query_oracle, random_mean
+from pipelines.metrics.selection import at_choice
+from pipelines.metrics.spec import MetricValue, Routed, metric
+
+Floats = NDArray[np.float64]
+
+_SOURCE = "LLMRouterBench, average accuracy over data sets and what is derived from it"
+
+
+def macro(column: Floats, tasks: NDArray[np.str_]) -> float:
+    """Mean over tasks of a column's (n,) mean in the task; unknown values do not count.
+
+    >>> macro(np.array([1.0, 0.0, 1.0]), np.array(["a", "a", "b"]))
+    0.75
+    """
+    means = [
+        float(np.nanmean(column[tasks == task]))
+        for task in distinct(tasks)
+        if not np.isnan(column[tasks == task]).all()
+    ]
+    return float(np.mean(means)) if means else float("nan")
+
+
+def _drawn(routed: Routed, columns: Floats) -> Floats:
+    """(resamples, c) macro means of columns (n, c), tasks as drawn."""
+    tasks = routed.data.test.tasks
+    names = distinct(tasks)
+    total = np.zeros((routed.data.draws.resamples, columns.shape[1]))
+    seen = np.zeros_like(total)
+    for task in names:
+        here = routed.data.draws.means(np.where((tasks == task)[:, None], columns, np.nan))
+        known = ~np.isnan(here)
+        total += np.where(known, here, 0.0)
+        seen += known
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return total / seen
+
+
+@metric("macro_accuracy", "higher", "share", _SOURCE)
+def macro_accuracy_metric(routed: Routed) -> MetricValue:
+    """Mean over tasks of the accuracy in the task."""
+    hit = at_choice(routed.data.test.labels, routed.choice)
+    return MetricValue(macro(hit, routed.data.test.tasks), _drawn(routed, hit[:, None])[:, 0])
+
+
+def _against(routed: Routed, other: Floats, sign: float = 1.0) -> MetricValue:
+    tasks = routed.data.test.tasks
+    hit = at_choice(routed.data.test.labels, routed.choice)
+    met = ~np.isnan(other)  # the questions of both
+    hit, n = np.where(met, hit, np.nan), int(met.sum())
+    mine, theirs = macro(hit, tasks), macro(other, tasks)
+    if not theirs > 0:
+        return MetricValue(float("nan"), None, "what it is compared with has accuracy 0")
+    drawn = _drawn(routed, np.stack([hit, other], axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        replicates = np.where(drawn[:, 1] > 0, sign * (drawn[:, 0] / drawn[:, 1] - 1), np.nan)
+    return MetricValue(sign * (mine / theirs - 1), replicates, n=n)
+
+
+@metric("gain_r", "higher", "share of the random policy's", _SOURCE)
+def gain_r_metric(routed: Routed) -> MetricValue:
+    """Macro accuracy over that of a model drawn at random, minus 1 (Gain@R)."""
+    return _against(routed, random_mean(routed.data.test.labels))
+
+
+@metric("gain_b", "higher", "share of the best single model's", _SOURCE)
+def gain_b_metric(routed: Routed) -> MetricValue:
+    """Macro accuracy over that of the best single model on test, minus 1 (Gain@B)."""
+    data = routed.data
+    return _against(routed, data.own(data.best_on_test))
+
+
+@metric("gap_o", "lower", "share of the oracle's", _SOURCE)
+def gap_o_metric(routed: Routed) -> MetricValue:
+    """1 minus macro accuracy over that of the per-query oracle (Gap@O)."""
+    y = routed.data.test.labels
+    return _against(routed, at_choice(y, query_oracle(y)), -1.0)

@@ -1,0 +1,18 @@
+"""Answer quality: how often a judge prefers the answer a router's choice gives."""
+
+from __future__ import annotations
+
+from pipelines.metrics.spec import MetricValue, Routed, metric
+
+
+@metric(
+    "answer_quality",
+    "higher",
+    "per cent of questions",
+    "the confidence-driven router paper (arXiv 2502.11021), section 3.1.2, Score(i)",
+    needs=("picks",),
+)
+def answer_quality_metric(routed: Routed) -> MetricValue | None:
+    """Score(i) = 100 × questions on which the judge selects router i, over questions judged."""
+    column = routed.shared.picks.get(routed.router)
+    return None if column is None else routed.mean(100 * column, "no question is judged")

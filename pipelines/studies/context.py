@@ -1,0 +1,195 @@
+"""What a study is given: a release's tables, read once, and evaluations, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipelines.evaluate.pairs import default_pair
+from pipelines.evaluate.run import Evaluation, evaluate
+from pipelines.evaluate.run.mixing import across, alike, few, mixed
+from pipelines.matrix.core import Core
+from pipelines.matrix.labels import LabelMatrix, label_matrix
+from pipelines.matrix.reading import core_of
+from pipelines.metrics.bootstrap import interval
+from pipelines.routers import ROUTERS
+from pipelines.routers.base import Examples, Router, traits_of
+from pipelines.routers.confidence.signal import shown
+
+Floats = NDArray[np.float64]
+_Made = TypeVar("_Made")
+#: Makes a fresh router for a seed.
+Maker = Callable[[int], Router]
+
+#: Resamples of statistics that are computed anew on every resample.
+SLOW_RESAMPLES = 200
+
+
+@dataclass(eq=False)
+class StudyContext:
+    """A release and how it is to be measured.
+
+    Attributes:
+        release: Name of the release (its recipe's name).
+        tables: Contract tables by name, `embeddings` among them where there are some.
+        pair: (small, large) for binary routing; None picks the two models of a pool of two.
+        routers: Routers to use instead of those a study names; empty for the study's own.
+        resamples: Bootstrap resamples of means; slow statistics take `SLOW_RESAMPLES`.
+        make: Router name → maker of a fresh router for a seed.
+        joined: Name → tables of releases that are trained on as well, for studies of mixtures.
+        tested: Name → tables of releases that are only tested on: out of distribution.
+    """
+
+    release: str
+    tables: Mapping[str, pa.Table]
+    make: Callable[[str], Maker]
+    scheme: str | None = None
+    pair: tuple[str, str] | None = None
+    routers: Sequence[str] = ()
+    resamples: int = 2_000
+    seed: int = 0
+    joined: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    tested: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    _evaluations: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def core(self) -> Core:
+        """Labels, costs, embeddings and splits as dense arrays."""
+        return core_of(self.tables)
+
+    @cached_property
+    def matrix(self) -> LabelMatrix:
+        """Who is right on what, real models only."""
+        return label_matrix(self.tables, where=f"study of {self.release}")
+
+    def default_scheme(self) -> str:
+        """The scheme asked for, else `dense`, else the first in order."""
+        from pipelines.evaluate.certificate import default_scheme
+
+        return default_scheme(self.core, self.scheme)
+
+    def evaluation(
+        self, routers: Sequence[str], *, ood: bool = False, seeds: int = 1
+    ) -> Evaluation:
+        """Routers of these names on the release; the same question is answered once."""
+        names = tuple(self.routers or routers)
+        key = (names, ood, seeds, self.pair)
+        if key not in self._evaluations:
+            self._evaluations[key] = evaluate(
+                self.core,
+                {name: self.make(name) for name in names},
+                scheme=self.default_scheme(),
+                resamples=self.resamples,
+                seed=self.seed,
+                seeds=seeds,
+                pair=self.pair,
+                ood=ood,
+            )
+        found: Evaluation = self._evaluations[key]
+        return found
+
+    def once(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What `make` gives, made the first time that this key is asked for."""
+        if key not in self._evaluations:
+            self._evaluations[key] = make()
+        found: _Made = self._evaluations[key]
+        return found
+
+    def compared(self, makers: Mapping[str, Maker], core: Core | None = None) -> Evaluation:
+        """Routers of these makers; on a core of one's own, with this release's scheme."""
+        return evaluate(
+            self.core if core is None else core,
+            makers,
+            scheme=self.default_scheme(),
+            resamples=self.resamples,
+            seed=self.seed,
+            pair=self.pair,
+        )
+
+    def able(self, routers: Sequence[str]) -> tuple[str, ...]:
+        """Of these routers, or of those that were asked for, the ones this release can feed."""
+        has = {
+            "embeddings": self.core.embeddings is not None,
+            "signals": bool(self.core.signals),
+            "hidden": self.core.hidden is not None,
+            "descriptors": bool(self.core.descriptors),
+        }
+        return tuple(
+            name
+            for name in self.routers or routers
+            if all(has.get(need, True) for need in traits_of(ROUTERS.get(name)).needs)
+            and shown(name, self.core.signals)
+        )
+
+    @cached_property
+    def cores(self) -> dict[str, Core]:
+        """This release and those beside it, with the models they share: own, joined, tested."""
+        others = {**self.joined, **self.tested}
+        return alike({self.release: self.core, **{n: core_of(t) for n, t in others.items()}})
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Releases that can be trained on, this one first."""
+        return (self.release, *self.joined)
+
+    def training(self, releases: Sequence[str], n: int | None = None) -> Examples:
+        """Train questions of these releases together; n of each, drawn by the seed."""
+        parts = []
+        for name in releases:
+            core = self.cores[name]
+            part = core.training(self._scheme_of(name))
+            parts.append(part if n is None else few(part, n, self.seed))
+        return mixed(parts)
+
+    def across(self, makers: Mapping[str, Maker], train: Examples) -> dict[str, Evaluation]:
+        """Release → routers fitted on `train`, on the test questions of every release."""
+        core = self.cores[self.release]
+        pair = self.pair or default_pair(core)
+        tests = {name: (one, self._scheme_of(name)) for name, one in self.cores.items()}
+        return across(
+            train,
+            tests,
+            {name: partial(make, self.seed) for name, make in makers.items()},
+            pair=pair,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+
+    def _scheme_of(self, name: str) -> str:
+        from pipelines.evaluate.certificate import default_scheme
+
+        if name == self.release:
+            return self.default_scheme()
+        return default_scheme(self.cores[name], None)
+
+    def intervals(self, statistic: Callable[[LabelMatrix], Floats]) -> list[tuple[float, float]]:
+        """95 % intervals of a statistic (k,) of the label matrix, over resampled questions.
+
+        Questions are drawn with replacement within each task, so tasks keep their sizes.
+        """
+        generator = np.random.default_rng(self.seed)
+        by_task = [np.flatnonzero(self.matrix.task == t) for t in range(len(self.matrix.tasks))]
+        found = []
+        for _ in range(min(SLOW_RESAMPLES, self.resamples)):
+            rows = np.concatenate([generator.choice(part, len(part)) for part in by_task])
+            found.append(statistic(taken(self.matrix, rows)))
+        replicates = np.stack(found)
+        return [interval(replicates[:, k]) for k in range(replicates.shape[1])]
+
+
+def taken(matrix: LabelMatrix, rows: NDArray[np.int64]) -> LabelMatrix:
+    """The matrix of these questions, repeats included."""
+    return LabelMatrix(
+        models=matrix.models,
+        queries=[matrix.queries[row] for row in rows.tolist()],
+        task=matrix.task[rows],
+        tasks=matrix.tasks,
+        correct=matrix.correct[:, rows],
+        known=matrix.known[:, rows],
+    )

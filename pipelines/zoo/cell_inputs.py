@@ -1,0 +1,180 @@
+"""What every cell reads: labels, costs, splits, texts and one encoder's vectors, as files.
+
+Threads and the processes of a cluster read the same files, so a cell's figures
+cannot depend on where it ran. Arrays are safetensors, words are JSON: nothing is
+ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.errors import BadInput
+from pipelines.matrix.core import Core
+
+#: One in so many train questions is taken for validation where a scheme has none.
+HELD = 8
+
+
+@dataclass(frozen=True)
+class CellInputs:
+    """Where the files lie, and what they hold.
+
+    Attributes:
+        folder: of the files.
+        scheme: split scheme of the cells.
+        data: hash of labels, costs, tasks and splits.
+        vectors: encoder → hash of its vectors.
+        texts: hash of prompts and questions.
+        carved: whether validation had to be taken from train.
+    """
+
+    folder: Path
+    scheme: str
+    data: str
+    vectors: dict[str, str]
+    texts: str
+    carved: bool = False
+
+
+def with_validation(core: Core, scheme: str) -> tuple[Core, bool]:
+    """The core, with one in `HELD` train questions for validation where the scheme has none.
+
+    Which ones is decided by a hash of their ids: the same for any order of rows.
+
+    Raises:
+        BadInput: the scheme is unknown, or train or test is empty.
+    """
+    core.rows(scheme, "train")
+    core.rows(scheme, "test")
+    splits = core.splits[scheme]
+    if np.any(splits == "validation"):
+        return core, False
+    lot = np.array(
+        [int(hashlib.sha256(q.encode()).hexdigest()[:8], 16) % HELD for q in core.query_ids]
+    )
+    carved = np.where((splits == "train") & (lot == 0), "validation", splits)
+    if not np.any(carved == "train") or not np.any(carved == "validation"):
+        raise BadInput(
+            f"scheme {scheme!r} has too few train questions to choose settings on some of them",
+            next_step="give the recipe's `split` a validation share",
+        )
+    return replace(core, splits={**core.splits, scheme: carved}), True
+
+
+def write(
+    folder: Path, core: Core, scheme: str, vectors: dict[str, NDArray[np.float32]]
+) -> CellInputs:
+    """The bench of a core under `folder`; what is there already is not written again."""
+    core, carved = with_validation(core, scheme)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays, words, data = _contents(core, scheme)
+    _save(folder / f"data-{data}.safetensors", arrays)
+    _text(folder / f"data-{data}.json", words)
+    said = json.dumps({"prompts": list(core.prompts), "questions": list(core.questions)})
+    texts = _hash({}, said)
+    _text(folder / f"texts-{texts}.json", said)
+    hashes = {}
+    for encoder, matrix in vectors.items():
+        hashes[encoder] = _hash({"vectors": matrix}, "")
+        _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
+    return CellInputs(folder, scheme, data, hashes, texts, carved)
+
+
+def hash_of(core: Core, scheme: str) -> str:
+    """What `CellInputs.data` is for a core: equal labels, costs, tasks and splits, equal hash."""
+    return _contents(with_validation(core, scheme)[0], scheme)[2]
+
+
+def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, str]:
+    """Arrays, words and their hash; the core has validation questions."""
+    arrays: dict[str, NDArray[Any]] = {
+        "labels": core.labels,
+        **{f"cost.{k}": v for k, v in sorted(core.costs.items())},
+        **{f"signal.{k}": v for k, v in sorted(core.signals.items())},
+        **{f"descriptor.{k}": v for k, v in sorted(core.descriptors.items())},
+    }
+    if core.hidden is not None:
+        arrays["hidden"] = core.hidden
+    words = {
+        "query_ids": list(core.query_ids),
+        "model_ids": core.model_ids,
+        "tasks": core.tasks.tolist(),
+        "domains": core.domains.tolist(),
+        "split": core.splits[scheme].tolist(),
+        "groups": core.groups.tolist(),
+        "scheme": scheme,
+        "hidden_of": core.hidden_of,
+    }
+    text = json.dumps(words)
+    return arrays, text, _hash(arrays, text)
+
+
+@lru_cache(maxsize=4)
+def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
+    """The core of a bench with one encoder's vectors and with texts; empty: without them."""
+    from safetensors.numpy import load_file
+
+    arrays = load_file(folder / f"data-{data}.safetensors")
+    words = json.loads((folder / f"data-{data}.json").read_text())
+    said: dict[str, list[str]] = {}
+    if texts:
+        said = json.loads((folder / f"texts-{texts}.json").read_text())
+    found = None
+    if vectors:
+        found = load_file(folder / f"vectors-{vectors}.safetensors")["vectors"]
+    return Core(
+        query_ids=tuple(words["query_ids"]),
+        model_ids=tuple(words["model_ids"]),
+        labels=arrays["labels"],
+        costs=_named(arrays, "cost."),
+        tasks=np.array(words["tasks"], dtype=np.str_),
+        domains=np.array(words["domains"], dtype=np.str_),
+        splits={words["scheme"]: np.array(words["split"], dtype=np.str_)},
+        groups=np.array(words["groups"], dtype=np.int64),
+        embeddings=found,
+        prompts=tuple(said.get("prompts", ())),
+        questions=tuple(said.get("questions", ())),
+        signals=_named(arrays, "signal."),
+        hidden=arrays.get("hidden"),
+        hidden_of=words["hidden_of"],
+        descriptors=_named(arrays, "descriptor."),
+    )
+
+
+def _named(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _hash(arrays: Mapping[str, NDArray[Any]], words: str) -> str:
+    hashed = hashlib.sha256(words.encode())
+    for name, array in arrays.items():
+        whole = np.ascontiguousarray(array)
+        hashed.update(f"{name}:{whole.shape}:{whole.dtype}".encode())
+        hashed.update(whole.tobytes())
+    return hashed.hexdigest()[:16]
+
+
+def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    from safetensors.numpy import save_file
+
+    if not path.is_file():
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, unfinished)
+        unfinished.replace(path)
+
+
+def _text(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
