@@ -52,7 +52,7 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
     """(responses, models, model_id → endpoint name) of a release or a workspace."""
     import pyarrow.parquet as pq
 
-    from pipelines.parquet.bounds import RELEASED, bounded
+    from pipelines.io.untrusted import RELEASED, bounded
     from schemas import MODELS, RESPONSES
 
     data = target / "data"

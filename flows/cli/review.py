@@ -50,7 +50,7 @@ def command(
     from flows.cli.results import print_result
     from flows.workspace.reviews import keep_review, reviews
     from pipelines.errors import BadInput
-    from pipelines.io.files import short_text
+    from pipelines.io.untrusted import short_text
     from pipelines.label.audit.audit import audit
     from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
     from pipelines.label.escalate import add

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from flows.console import counter, line
 from pipelines.errors import BadInput
-from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.io.untrusted import RELEASED, bounded
 from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.sealed_files import outside_releases, sealed
 from pipelines.release.yank import yanked

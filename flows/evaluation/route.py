@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput, Unsafe
-from pipelines.io.files import regular
+from pipelines.io.untrusted import regular
 from pipelines.lexical import NAME as TFIDF
 from pipelines.lexical import Lexical
 from pipelines.matrix.core import MEASURES

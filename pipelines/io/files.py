@@ -8,13 +8,13 @@ import hashlib
 import io
 import json
 import re
-import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from pipelines.errors import SourceError
+from pipelines.io.untrusted import MAX_RATIO, damaged, parquet_rows, regular, too_large
 
 _SPACE = re.compile(r"\s*")
 #: How a file's name ends → how it is read; `.gz` may follow.
@@ -24,9 +24,8 @@ FORMATS = {
 }  # fmt: skip
 #: Signs of one line, and of one JSON document: they are read into memory whole.
 LONGEST_LINE, LONGEST_DOCUMENT = 1 << 27, 2_000_000_000
-#: A gzip file may unfold to so many times its size, and to so many bytes in any case: text
-#: becomes a tenth, and a bomb a thousandth.
-MAX_RATIO, _ANYWAY = 200, 10_000_000
+#: A gzip file may unfold to `MAX_RATIO` times its size, and to so many bytes in any case.
+_ANYWAY = 10_000_000
 
 
 class Line(dict[str, Any]):
@@ -69,7 +68,7 @@ def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
         SourceError: the file is damaged; says at which line or byte.
     """
     kind = format_of(path, declared)
-    reader = {"parquet": _parquet, "csv": _csv, "jsonl": _jsonl}[kind]
+    reader = {"parquet": parquet_rows, "csv": _csv, "jsonl": _jsonl}[kind]
     try:
         yield from reader(path)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
@@ -78,63 +77,6 @@ def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
         raise damaged(path, error) from error
     except MemoryError as error:
         raise too_large(path, "needs more memory than there is") from error
-
-
-def regular(path: Path) -> None:
-    """Stop at a pipe or a device: reading one could wait for ever.
-
-    Raises:
-        SourceError: it is no regular file.
-    """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise SourceError(
-            f"{path.name} is no regular file",
-            where=str(path),
-            next_step="put a file there, or take it out of the folder",
-        )
-
-
-def short_text(path: Path, most: int) -> str:
-    """The text of a file that somebody else may have written: a regular one, `most` bytes long.
-
-    Raises:
-        SourceError: it is no regular file, or is longer.
-        OSError, UnicodeDecodeError: it cannot be read, or is no text.
-    """
-    regular(path)
-    with path.open("rb") as stream:
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise SourceError(
-            f"{path.name} is longer than such a file can be ({most:,} bytes)",
-            where=str(path),
-            next_step="name another file",
-        )
-    return data.decode("utf-8-sig")
-
-
-def too_large(path: Path, why: str) -> SourceError:
-    """The error of a file that unfolds to more than a person would have written."""
-    return SourceError(
-        f"{path.name} is refused: it {why}",
-        where=str(path),
-        next_step="if you trust it, unpack it or split it, and read that",
-    )
-
-
-def _parquet(path: Path) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from pipelines.parquet.bounds import bounded
-    from pipelines.parquet.texts import texts
-
-    try:
-        file = pq.ParquetFile(bounded(path))
-        for batch in file.iter_batches(batch_size=4096):
-            yield from texts(batch).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        raise damaged(path, error) from error
 
 
 class _Gzip(gzip.GzipFile):
@@ -257,12 +199,3 @@ def _document(path: Path) -> list[dict[str, Any]] | None:
         tables = [v for v in lists if all(isinstance(one, dict) for one in v)]
         found = tables[0] if len(tables) == 1 and len(lists) == 1 else found
     return found if all(isinstance(one, dict) for one in found) else None
-
-
-def damaged(path: Path, error: Exception) -> SourceError:
-    """The error of a file that is not what its name says."""
-    return SourceError(
-        f"{path.name} cannot be read: {error}",
-        where=str(path),
-        next_step="fetch or write the file again; nothing was imported",
-    )

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.parquet.footer import RLE_DICTIONARY, TYPES, Group, groups_of
 from schemas import StoredTable
 
 #: Rows of a table in memory that are looked at together.
@@ -26,18 +25,21 @@ def column_batches(
     if isinstance(table, pa.Table):
         yield from table.select(list(columns)).to_batches(max_chunksize=_ROWS)
         return
-    repeated = _in_dictionary(next(groups_of(table.path), None)) & set(columns)
+    repeated = _in_dictionary(pq.read_metadata(table.path)) & set(columns)
     with pq.ParquetFile(table.path, read_dictionary=sorted(repeated)) as file:
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns=list(columns)).to_batches()
 
 
-def _in_dictionary(group: Group | None) -> set[str]:
+def _in_dictionary(about: pq.FileMetaData) -> set[str]:
     """Columns whose texts the file itself holds once each; others cannot be read that way."""
+    if not about.num_row_groups:
+        return set()
+    group = about.row_group(0)
     return {
-        chunk.name
-        for chunk in (group.chunks if group else ())
-        if TYPES[chunk.kind] == "BYTE_ARRAY" and RLE_DICTIONARY in chunk.encodings
+        chunk.path_in_schema
+        for chunk in map(group.column, range(group.num_columns))
+        if chunk.physical_type == "BYTE_ARRAY" and "RLE_DICTIONARY" in chunk.encodings
     }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.errors import BadInput, did_you_mean
-from pipelines.io.files import short_text
+from pipelines.io.untrusted import short_text
 
 _FOLDER = Path(__file__).parent / "prompts"
 #: Bytes of a template's file.

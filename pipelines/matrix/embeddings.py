@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.io.row_groups import column_batches, positions_within
 from pipelines.matrix.memmap import allocate
-from pipelines.parquet.footer import groups_of
 from schemas import StoredTable
 
 
@@ -75,10 +75,12 @@ def _wrong(encoder: str, what: str) -> BadInput:
 
 def width_of(embeddings: StoredTable) -> int:
     """Numbers in a vector of a file, from its footer; 0 where there are none."""
-    for group in groups_of(embeddings.path):
-        if group.rows:
-            chunk = next(chunk for chunk in group.chunks if chunk.name.startswith("vector"))
-            return chunk.values // group.rows
+    about = pq.read_metadata(embeddings.path)
+    for group in map(about.row_group, range(about.num_row_groups)):
+        if group.num_rows:
+            chunks = map(group.column, range(group.num_columns))
+            vector = next(chunk for chunk in chunks if chunk.path_in_schema.startswith("vector"))
+            return int(vector.num_values // group.num_rows)
     return 0
 
 

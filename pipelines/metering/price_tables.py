@@ -18,8 +18,8 @@ from typing import Any
 
 from pipelines.calls.pricing import Price
 from pipelines.errors import BadInput
-from pipelines.io.files import short_text
 from pipelines.io.plain_yaml import read_text
+from pipelines.io.untrusted import short_text
 from schemas.recipe.pool import Model, Pool, Provider
 
 _MOST_BYTES = 50_000_000

@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import SourceError
+from pipelines.io.untrusted import literal
 from pipelines.release.manifest import read_manifest
-from pipelines.release.sealed_files import literal, sealed
+from pipelines.release.sealed_files import sealed
 from schemas.manifest import Manifest
 
 #: name of the difference → (tables it needs, SQL over `a.<table>` and `b.<table>`).

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import SourceError
-from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.io.untrusted import RELEASED, bounded
 
 #: Labels once more, as one row per query and one column per model.
 WIDE = "data/labels_wide.parquet"

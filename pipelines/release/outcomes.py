@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.parquet.footer import Group, groups_of
 from schemas import OUTCOMES
 
 #: Pairs in a block, and the step in queries: one word of `numbered.bits`.
@@ -95,18 +94,19 @@ class _Sorted:
             path, read_dictionary=[c for c in ("model_id", "decided_by") if c in self.columns]
         )
         self.rows = self.file.metadata.num_rows
-        self.groups = [self._span(group) for group in groups_of(path)]
+        self.groups = [self._span(number) for number in range(self.file.num_row_groups)]
         #: Row group → its rows of queries after the last range.
         self._later: dict[int, pa.Table] = {}
 
-    def _span(self, group: Group) -> tuple[str, str, bool]:
+    def _span(self, number: int) -> tuple[str, str, bool]:
         """Smallest and largest query, and whether the group holds several models."""
-        said = {chunk.name: chunk.statistics for chunk in group.chunks}
-        query, model = said["query_id"], said["model_id"]
-        if query.low is None or query.high is None or model.low is None:
+        group = self.file.metadata.row_group(number)
+        chunks = map(group.column, range(group.num_columns))
+        ends = {chunk.path_in_schema: chunk.statistics for chunk in chunks}
+        query, model = ends["query_id"], ends["model_id"]
+        if not (query and model and query.has_min_max and model.has_min_max):
             return ("", "\U0010ffff", True)
-        first, last = (end.decode("utf-8", "replace") for end in (query.low, query.high))
-        return (first, last, model.low != model.high)
+        return (query.min, query.max, model.min != model.max)
 
     def between(self, low: str, high: str) -> pa.Table:
         """Rows of queries from `low` to `high`, both included, in the file's order.

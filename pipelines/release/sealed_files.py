@@ -83,11 +83,6 @@ def outside_releases(out: Path) -> None:
         )
 
 
-def literal(path: str) -> str:
-    """A path for DuckDB in which no sign stands for other files."""
-    return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
-
-
 def _refused(release: Path, says: str) -> SourceError:
     return SourceError(
         f"the release cannot be opened: {says}",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.io.untrusted import RELEASED, bounded
 from schemas import CONTRACTS, Contract
 
 #: Small tables: they stand inside the `.duckdb` file as well as in Parquet.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import BadInput, GateFailed, SourceError
-from pipelines.io.files import short_text
 from pipelines.io.staging import replacing
+from pipelines.io.untrusted import short_text
 from pipelines.release.finding import Finding
 from pipelines.release.manifest import read_manifest
 from schemas.recipe.base import Strict

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput, RouteyardError, Unsafe
-from pipelines.io.files import regular
+from pipelines.io.untrusted import regular
 from pipelines.routers import ROUTERS
 from pipelines.routers.base import Router
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
-from pipelines.io.files import short_text
+from pipelines.io.untrusted import short_text
 from pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
 from schemas.untrusted_text import markdown as shown
 

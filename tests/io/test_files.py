@@ -151,6 +151,6 @@ def test_memory_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     def short(path: Path) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(files, "_parquet", short)
+    monkeypatch.setattr(files, "parquet_rows", short)
     with pytest.raises(SourceError, match="more memory than there is"):
         list(files.rows(tmp_path / "rows.parquet"))

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from pipelines.errors import BadInput
+from pipelines.io.untrusted import bounded
 from pipelines.matrix.dense import codes, dense
-from pipelines.parquet.bounds import bounded
 from pipelines.routers.base import Examples, Floats, Queries
 
 #: Columns of names.

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, SourceError
 from pipelines.evaluate.rows import METRICS_SCHEMA
-from pipelines.io.files import short_text
-from pipelines.parquet.bounds import bounded
+from pipelines.io.untrusted import bounded, short_text
 
 #: Columns that say something in each row.
 _FILLED = frozenset(

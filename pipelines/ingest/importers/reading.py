@@ -12,6 +12,7 @@ from typing import Any
 from pipelines.errors import SourceError, did_you_mean
 from pipelines.ingest.importers.importer import ImportResult
 from pipelines.io import files
+from pipelines.io.untrusted import regular
 
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
@@ -142,7 +143,7 @@ def whole(path: Path) -> bytes:
     Raises:
         SourceError: no regular file, or too large.
     """
-    files.regular(path)
+    regular(path)
     if path.stat().st_size > files.LONGEST_DOCUMENT:
         raise SourceError("the file is too large for one JSON document", where=str(path))
     return path.read_bytes()

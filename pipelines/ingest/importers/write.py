@@ -20,8 +20,9 @@ from pipelines.ingest.importers.importer import (
     Importer,
     ImportResult,
 )
-from pipelines.io.files import sha256, too_large
+from pipelines.io.files import sha256
 from pipelines.io.staging import place, staging
+from pipelines.io.untrusted import too_large
 
 _BATCH = 50_000
 #: What a value of another kind raises where the format's was expected.

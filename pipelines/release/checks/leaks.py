@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.io.untrusted import RELEASED, bounded
 from pipelines.release.sealed_files import sealed
 from schemas import StoredTable
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates

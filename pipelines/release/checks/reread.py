@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.parquet.footer import groups_of
 from pipelines.release.finding import Finding, first_line
 from pipelines.release.fingerprint import Contents
 from pipelines.release.tables import LARGE, contract_of, ordered
@@ -69,7 +68,8 @@ def reread(
 
 def _parts(path: Path) -> Iterator[pa.Table]:
     file = pq.ParquetFile(path)
-    sizes = [group.size for group in groups_of(path)]
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    sizes = [group.total_byte_size for group in groups]
     start = 0
     while start < len(sizes):
         after = start + 1

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.io.untrusted import literal
 from pipelines.release.database import LOCKED, comment
 from pipelines.release.derived_tables import numbered
 from pipelines.release.manifest import read_manifest
 from pipelines.release.matrix import WIDE
-from pipelines.release.sealed_files import literal, sealed
+from pipelines.release.sealed_files import sealed
 from pipelines.release.summaries import OUTCOMES, SQL
 from schemas import CONTRACTS, RESPONSES
 

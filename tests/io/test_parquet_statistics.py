@@ -1,4 +1,4 @@
-"""What a stranger's footer says: read by us, since it can end the process of who believes it."""
+"""A stranger's footer: one that ends the process that reads it, and statistics that hide rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ import pytest
 
 from pipelines.errors import SourceError
 from pipelines.io import files
-from pipelines.parquet.footer import TYPES, footer
-from pipelines.parquet.statistics import false_statistics
-from pipelines.parquet.thrift import WrongPage
+from pipelines.io.untrusted import bounded, false_statistics
 
 COLUMNS: dict[str, Any] = {
     "text": ["aaaa", None, "mmmm", "zzzz"],
@@ -60,26 +58,6 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
     return lambda data: data.replace(old, new)
 
 
-@pytest.mark.parametrize("how", [{}, {"compression": "zstd", "row_group_size": 2}])
-def test_a_footer_says_what_pyarrow_reads_in_it(tmp_path: Path, how: dict[str, Any]) -> None:
-    path = written(tmp_path / "rows.parquet", **how)
-    about, found = pq.read_metadata(path), list(footer(path))
-    assert len(found) == about.num_row_groups == (2 if how else 1)
-    for number, group in enumerate(found):
-        theirs = about.row_group(number)
-        assert (group.rows, group.size) == (theirs.num_rows, theirs.total_byte_size)
-        for at, chunk in enumerate(group.chunks):
-            one = theirs.column(at)
-            assert chunk.name == one.path_in_schema
-            assert (TYPES[chunk.kind], chunk.codec) == (one.physical_type, one.compression)
-            assert (chunk.values, chunk.packed) == (one.num_values, one.total_compressed_size)
-            start = one.dictionary_page_offset if one.has_dictionary_page else one.data_page_offset
-            assert chunk.first == start
-            assert chunk.statistics.nulls == (one.statistics and one.statistics.null_count)
-            assert not chunk.skips
-    assert next(iter(found[0].chunks)).statistics.low == b"aaaa"
-
-
 #: Reads a file in a process of its own: before, it was ended.
 _READ = """
 import sys
@@ -106,22 +84,21 @@ def test_a_footer_that_contradicts_itself_ends_no_process(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    "change",
     [
-        (lambda data: data[:-1], "without an end"),
-        (lambda data: data[: len(data) // 2], "without an end"),
-        (lambda data: b"\x15\x04\x05\x02\x04\x00", "not in order"),
+        lambda data: data[:-1],
+        lambda data: data[: len(data) // 2],
+        lambda data: b"\x15\x04\x05\x02\x04\x00",
     ],
 )
 def test_a_footer_that_is_none_is_a_damaged_file(
-    tmp_path: Path, change: Callable[[bytes], bytes], says: str
+    tmp_path: Path, change: Callable[[bytes], bytes]
 ) -> None:
     path = written(tmp_path / "rows.parquet")
     in_footer(path, change)
-    with pytest.raises(WrongPage, match=says):
-        list(footer(path))
-    with pytest.raises(SourceError, match="cannot be read"):
-        list(files.rows(path))
+    for read in (bounded, lambda path: list(files.rows(path)), false_statistics):
+        with pytest.raises(SourceError, match="cannot be read"):
+            read(path)
 
 
 def test_lists_within_lists_without_end_are_a_damaged_file(tmp_path: Path) -> None:
@@ -131,7 +108,7 @@ def test_lists_within_lists_without_end_are_a_damaged_file(tmp_path: Path) -> No
     data = bytearray(path.read_bytes())
     data[4 : 4 + 6_000] = b"\x19" * 6_000  # of the first page's header
     path.write_bytes(data)
-    with pytest.raises(SourceError, match="nested too deeply"):
+    with pytest.raises(SourceError, match="cannot be read"):
         list(files.rows(path))
 
 
@@ -149,18 +126,19 @@ def test_whatever_a_footer_holds_is_read_or_an_error_with_a_name(tmp_path: Path)
     whole = path.read_bytes()
     size = int.from_bytes(whole[-8:-4], "little")
     read = refused = 0
-    for _ in range(1_500):
+    for _ in range(300):
         data = bytearray(whole)
         for _ in range(chance.choice([1, 1, 2, 5])):
             at = len(whole) - 8 - size + chance.randrange(size // 2)
             data[at] = chance.choice([0, 255, 128, data[at] ^ 1, chance.randrange(256)])
         path.write_bytes(data)
         try:
-            list(footer(path))
+            false_statistics(path)
+            pq.read_table(path)  # what the other process read, this one can
             read += 1
-        except WrongPage:
+        except SourceError:
             refused += 1
-    assert min(read, refused) > 100, (read, refused)
+    assert min(read, refused) > 20, (read, refused)
 
 
 @pytest.mark.parametrize("how", [{}, {"row_group_size": 2}, {"use_dictionary": False}])

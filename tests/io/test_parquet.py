@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import SourceError
-from pipelines.io import files
-from pipelines.parquet import bounds
-from pipelines.parquet.bounds import RELEASED, bounded
+from pipelines.io import files, untrusted
+from pipelines.io.untrusted import RELEASED, bounded
+from pipelines.isolation import parquet_file
 
 MANY, LONG = 2_000, "z" * 20_000
 
@@ -79,14 +79,14 @@ def test_what_unfolds_to_more_than_a_person_writes_is_refused(
 ) -> None:
     # 462 bytes held 900 MB, and a source's reader, `verify` and `evaluate` took them all.
     path = bomb(tmp_path / "rows.parquet", name)
-    monkeypatch.setattr(bounds, "ANYWAY", 38_000_000)
-    assert path.stat().st_size * files.MAX_RATIO < 38_000_000
+    monkeypatch.setattr(untrusted, "ANYWAY", 38_000_000)
+    assert path.stat().st_size * untrusted.MAX_RATIO < 38_000_000
     before = pa.total_allocated_bytes()
     with pytest.raises(SourceError, match="unfolds to more than 38,000,000 bytes") as caught:
         list(files.rows(path))
     assert caught.value.next_step
     assert pa.total_allocated_bytes() - before < 1_000_000
-    monkeypatch.setattr(bounds, "ANYWAY", 90_000_000)
+    monkeypatch.setattr(untrusted, "ANYWAY", 90_000_000)
     assert bounded(path) == path
 
 
@@ -99,23 +99,21 @@ def test_lengths_that_pages_leave_open_are_added_up(
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"a": column, "b": [LONG] * 5_010}), path, store_schema=False)
     for least, fits in ((50_000, False), (150_000_000, True)):
-        monkeypatch.setattr(bounds, "ANYWAY", least)
+        monkeypatch.setattr(untrusted, "ANYWAY", least)
         if fits:
             assert bounded(path, 1)
         else:
             with pytest.raises(SourceError, match="unfolds"):
                 bounded(path, 1)
     pq.write_table(pa.table({"a": column}), path, store_schema=False)
-    # Of 3 × 20,000 + 5,000 bytes of text, 4 for each position, one for each row and two pages.
-    with pq.ParquetFile(path) as file:
-        texts = bounds._Column(file.schema.column(0), 0)
-    assert bounds._measured(path, texts) == 3 * 20_000 + 5_000
+    # Of 3 × 20,000 + 5,000 bytes of text, and 4 for each position.
+    assert parquet_file.size(str(path), 1 << 20) == 3 * 20_000 + 5_000 + 4 * 5_010
 
 
 def test_a_table_of_a_release_may_say_the_same_in_millions_of_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounds, "ANYWAY", 1_000)
+    monkeypatch.setattr(untrusted, "ANYWAY", 1_000)
     path = tmp_path / "labels.parquet"
     pq.write_table(pa.table({"a": np.zeros(300_000)}), path, compression="zstd")
     with pytest.raises(SourceError, match="unfolds"):
@@ -167,7 +165,7 @@ def test_a_footer_that_belittles_its_pages_is_not_believed(
     assert data.count(written) >= 1
     path.write_bytes(data.replace(written, varint(1 << (7 * len(written) - 8))))
     assert pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size < size / 2
-    monkeypatch.setattr(bounds, "ANYWAY", 38_000_000)
+    monkeypatch.setattr(untrusted, "ANYWAY", 38_000_000)
     with pytest.raises(SourceError, match="unfolds"):
         bounded(path)
 

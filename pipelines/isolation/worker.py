@@ -1,0 +1,282 @@
+"""Calls functions in a child process with limits of time, memory and file size.
+
+A function of a module takes plain arguments (JSON). Its result, or each piece
+that it yields, comes back as JSON or as Arrow IPC: what comes from a process that read a
+stranger's data is data, never a pickle.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+from schemas.errors import RouteyardError
+
+#: Kind and length of a piece of an answer.
+HEADER = struct.Struct(">cQ")
+#: Kinds: the result, one piece of several, a schema or rows in Arrow IPC, an error.
+RESULT, ITEM, ARROW, ERROR = b"R", b"I", b"A", b"E"
+#: Exit status of a child that ran out of memory.
+NO_MEMORY = 86
+#: Longest wait for a child to start, in seconds: it imports its libraries.
+START_S = 120.0
+
+
+#: A function of a module, which the child finds by its name.
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call may take.
+
+    Attributes:
+        memory: Bytes of address space beyond those of the process before its first call.
+        wall_s: Seconds that the caller waits; its own time between two pieces does not count.
+        cpu_s: Seconds of computing; None for no limit.
+        file_size: Bytes of the largest file that it may write.
+        answer: Bytes of the largest piece of an answer.
+    """
+
+    memory: int
+    wall_s: float
+    cpu_s: float | None = None
+    file_size: int = 0
+    answer: int = 1 << 31
+
+
+class LimitExceeded(RouteyardError):
+    """A call took more than its limits allow; `limit` is `time` or `memory`."""
+
+    def __init__(self, limit: str) -> None:
+        self.limit = limit
+        super().__init__(
+            f"a call in the limited process took more {limit} than it may",
+            next_step="give it less to do, or raise the limit",
+        )
+
+
+class ProcessEnded(RouteyardError):
+    """The child process crashed during a call."""
+
+
+class FunctionFailed(Exception):
+    """What a function raised that is no error of ours; its text begins with the error's class."""
+
+
+class Worker:
+    """A child process that is started by the first call, and again after a limit or a crash.
+
+    `call` may be used by several threads; `stream` by one at a time, without other calls between
+    its pieces.
+    """
+
+    def __init__(self, limits: Limits, setup: Function, *args: Any) -> None:
+        """Args:
+        limits: Of each call that names no others.
+        setup: What the child runs once with `args`, before its limits are set.
+        """
+        self.limits = limits
+        self._setup = (setup, args)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+        _ALL.add(self)
+
+    def call(self, function: Function, *args: Any, limits: Limits | None = None) -> Any:
+        """The result of a module's function in the child.
+
+        Raises:
+            LimitExceeded, ProcessEnded: the child has been ended; the next call starts another.
+            FunctionFailed: the function raised something.
+            RouteyardError: the function raised this error of ours.
+        """
+        with self._lock:
+            self._start()
+            *_, result = self._exchange(function, args, limits or self.limits)
+            return result
+
+    def stream(self, function: Function, *args: Any, limits: Limits | None = None) -> Iterator[Any]:
+        """The pieces that a generator function yields in the child: JSON values, schemas, batches.
+
+        An iterator that is left early ends the child. Raises as `call` does.
+        """
+        self._start()
+        complete = False
+        try:
+            for piece in self._exchange(function, args, limits or self.limits):
+                if piece is not None:  # the end of a generator
+                    yield piece
+            complete = True
+        except (RouteyardError, FunctionFailed):
+            complete = True
+            raise
+        finally:
+            if not complete:
+                self.close()
+
+    def close(self) -> None:
+        """End the child and its own children; a later call starts another."""
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            _close(stream)
+
+    def _start(self) -> None:
+        if self._process is not None and self._owner == os.getpid():
+            if self._process.poll() is None:
+                return
+            self.close()
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.isolation.serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={
+                "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+                "PYTHONHASHSEED": "0",
+                "PATH": os.environ.get("PATH", ""),
+                "LC_ALL": "C.UTF-8",
+                # Arenas and pools reserve address space that is not used.
+                "MALLOC_ARENA_MAX": "2",
+                "ARROW_DEFAULT_MEMORY_POOL": "system",
+            },
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is ours to handle
+        )
+        setup, args = self._setup
+        try:
+            for _ in self._exchange(setup, args, Limits(0, START_S)):
+                pass
+        except BaseException:
+            self.close()
+            raise
+
+    def _exchange(self, function: Function, args: tuple[Any, ...], limits: Limits) -> Iterator[Any]:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        request = {
+            "function": f"{function.__module__}:{function.__qualname__}",
+            "args": args,
+            **asdict(limits),
+        }
+        try:
+            # Dates and the like are text there.
+            self._process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._ended() from error
+        left = limits.wall_s
+        while True:
+            header, left = self._read(HEADER.size, left)
+            kind, size = HEADER.unpack(header)
+            if size > limits.answer:
+                self.close()
+                raise LimitExceeded("memory")
+            body, left = self._read(size, left)
+            if kind == ARROW:
+                yield from _arrow(body)
+                continue
+            value = json.loads(body)
+            if kind == ERROR:
+                raise _error(value)
+            yield value
+            if kind == RESULT:
+                return
+
+    def _read(self, size: int, left: float) -> tuple[bytes, float]:
+        """So many bytes of the child's answer, and the seconds left to wait for more."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        handle, found = self._process.stdout.fileno(), bytearray()
+        try:
+            while len(found) < size:
+                started = time.monotonic()
+                ready = select.select([handle], [], [], max(0.0, left))[0]
+                left -= time.monotonic() - started
+                if not ready:
+                    raise LimitExceeded("time")
+                part = os.read(handle, min(size - len(found), 1 << 20))
+                if not part:
+                    raise self._ended()
+                found += part
+        except BaseException:
+            self.close()
+            raise
+        return bytes(found), left
+
+    def _ended(self) -> RouteyardError:
+        """Why the child ended, as an error."""
+        process = self._process
+        assert process is not None
+        try:
+            status = process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            status = -signal.SIGKILL
+        self.close()
+        if status in (-signal.SIGPROF, NO_MEMORY):
+            return LimitExceeded("memory" if status == NO_MEMORY else "time")
+        name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return ProcessEnded(
+            f"the limited process ended ({name})",
+            next_step="look at what it was given: a file may be damaged, or need more memory",
+        )
+
+
+_ALL: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for worker in list(_ALL):
+        worker.close()
+
+
+def _arrow(body: bytes) -> Iterator[Any]:
+    """The batches of a piece; its schema where it has none."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(body) as reader:
+        batches = list(reader)
+        yield from batches or [reader.schema]
+
+
+def _error(content: dict[str, Any]) -> Exception:
+    kinds = [RouteyardError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    for kind in kinds:
+        if kind.__name__ == content.get("kind"):
+            error = kind.__new__(kind)
+            RouteyardError.__init__(
+                error,
+                str(content.get("what")),
+                where=content.get("where"),
+                next_step=content.get("next_step"),
+            )
+            return error
+    return FunctionFailed(f"{content.get('kind')}: {content.get('what')}")
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        with suppress(OSError):  # what was not sent any more
+            stream.close()
