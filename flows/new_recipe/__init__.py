@@ -1,1 +1,7 @@
-"""`routeyard init`: someone's own questions become a recipe that builds; start at `recipe.py`."""
+"""`routeyard init`: a recipe for someone's own questions, with every guess as a comment."""
+
+from __future__ import annotations
+
+from flows.new_recipe.write import NewRecipe, start_recipe
+
+__all__ = ["NewRecipe", "start_recipe"]

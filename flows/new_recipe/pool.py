@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.new_recipe.recorded import Answers
-from pipelines.errors import BadInput
+from flows.new_recipe.recorded import AnswerSource
+from pipelines.errors import BadInput, did_you_mean
 
 #: Models taken from a provider's list when nobody names some.
 MODELS = 5
@@ -18,37 +18,37 @@ _KNOWN = {
     "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
     "OPENAI_API_KEY": "https://api.openai.com/v1",
 }
+_UNPRICED = {
+    "gate": "metering:price_unknown",
+    "reason": "The provider lists no prices; fill in price_in and price_out to know the cost.",
+}
+_SIMULATED = {
+    "gate": "metering:latency",
+    "reason": "The simulated pool answers on this machine; its figures say nothing of models.",
+}
 
 
-def asked_of(address: str | None, key_env: str | None, models: Sequence[str]) -> Answers:
-    """What a recipe says where models are asked, and how."""
-    pool, words = pool_of(address, key_env, models)
-    waivers = []
-    if any(model.get("price_in") is None for model in pool["models"]):
-        reason = "The provider lists no prices; fill in price_in and price_out to know the cost."
-        waivers = [{"gate": "metering:price_unknown", "reason": reason}]
-    if any(model.get("simulated") for model in pool["models"]):
-        reason = "The simulated pool answers on this machine; its figures say nothing of models."
-        waivers = [{"gate": "metering:latency", "reason": reason}]
+def from_provider(address: str | None, key_env: str | None, models: Sequence[str]) -> AnswerSource:
+    """Pool and `collect` for models that are asked: a provider's, else simulated ones."""
+    address = address or os.environ.get("OPENAI_BASE_URL")
+    if address is None:
+        key_env = next((name for name in _KNOWN if os.environ.get(name)), None)
+        address = _KNOWN.get(key_env or "")
+    if address is None:
+        pool, waivers = _simulated(), [_SIMULATED]
+        words = "a SIMULATED pool that answers on this machine; --provider URL takes real models"
+    else:
+        if key_env is None and os.environ.get("OPENAI_API_KEY"):
+            key_env = "OPENAI_API_KEY"
+        pool, words = _listed(address, key_env, models)
+        unpriced = any("price_in" not in model for model in pool["models"])
+        waivers = [_UNPRICED] if unpriced else []
     how = {"max_tokens": 1024, "temperature": 0.0, "seed": 0}
-    return Answers(pool, how, words, waivers, lacks=[], graded=False)
+    return AnswerSource(pool, how, words, waivers)
 
 
-def pool_of(
-    address: str | None, key_env: str | None, models: Sequence[str]
-) -> tuple[dict[str, Any], str]:
-    """The pool, and where it comes from in words."""
-    if address is None:
-        address = os.environ.get("OPENAI_BASE_URL")
-        if address is None:
-            key_env = next((name for name in _KNOWN if os.environ.get(name)), None)
-            address = _KNOWN.get(key_env) if key_env else None
-    if address is None:
-        return _simulated(), (
-            "a SIMULATED pool that answers on this machine; --provider URL takes real models"
-        )
-    if key_env is None and os.environ.get("OPENAI_API_KEY"):
-        key_env = "OPENAI_API_KEY"
+def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """The pool of a provider's models with their prices, and where it comes from."""
     from pipelines.calls.model_list import list_models
     from pipelines.metering.price_tables import fetch_prices
     from schemas.recipe import Provider
@@ -73,29 +73,23 @@ def pool_of(
             entry |= {"price_in": price.input, "price_out": price.output, "price_date": today}
             entry["price_source"] = str(price.source or address)
         entries.append(entry)
-    said = {"name": "provider", "base_url": address}
-    if key_env:
-        said["api_key_env"] = key_env
-    if prices is not None:
-        said["price_list"] = "openrouter"
+    stated = {"name": "provider", "base_url": address}
+    stated |= {"api_key_env": key_env} if key_env else {}
+    stated |= {"price_list": "openrouter"} if prices is not None else {}
     unpriced = sum("price_in" not in entry for entry in entries)
     words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
     words += f", {unpriced} of them without a price" if unpriced else ", with its prices of today"
-    return {"providers": [said], "models": entries}, words
+    return {"providers": [stated], "models": entries}, words
 
 
 def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
     """Those that were named, else some from the cheapest to the dearest."""
-    if wanted:
-        unknown = [name for name in wanted if names and name not in names]
-        if unknown:
-            from pipelines.errors import did_you_mean
-
-            raise BadInput(
-                f"the provider lists no model {unknown[0]!r}",
-                next_step=did_you_mean(unknown[0], names),
-            )
-        return list(wanted)
+    unknown = [name for name in wanted if names and name not in names]
+    if unknown:
+        raise BadInput(
+            f"the provider lists no model {unknown[0]!r}",
+            next_step=did_you_mean(unknown[0], names),
+        )
 
     def price(name: str) -> tuple[bool, float, str]:
         found = prices.find(name) if prices else None
@@ -103,8 +97,8 @@ def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
             return (True, 0.0, name)
         return (False, float(found.output), name)
 
-    ordered = sorted(names, key=price)
-    if len(ordered) <= MODELS:
+    ordered = list(wanted) or sorted(names, key=price)
+    if wanted or len(ordered) <= MODELS:
         return ordered
     step = (len(ordered) - 1) / (MODELS - 1)
     return [ordered[round(i * step)] for i in range(MODELS)]

@@ -1,4 +1,4 @@
-"""The text of a recipe that `routeyard init` writes: what was guessed stands in it as comments."""
+"""The text of a recipe that `routeyard init` writes, with every guess as a comment."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows.new_recipe.recorded import Answers
+from flows.new_recipe.recorded import AnswerSource
+from pipelines.ingest.guessing.guess import Guess
 from pipelines.ingest.guessing.scorers import ScorerSuggestion
-from pipelines.ingest.guessing.values import Guess
+
+_TEXT = """\
+# Written by `routeyard init`. `routeyard recipe schema --page` explains every key.
+# Next: routeyard recipe check FILE; routeyard plan FILE; routeyard build FILE
+{lacks}
+{head}
+# Where the questions come from. What the columns were taken for:
+{about}
+{sources}
+# Which models answer: {words}.
+{pool}
+# {how}
+{collect}
+# Questions that nearly repeat each other stay in one split and are told.
+{curate}
+{split}
+# What the card says. State the licence of your questions.
+{release}"""
 
 
 def recipe_text(
     name: str,
     source: Mapping[str, Any],
-    answers: Answers,
+    answers: AnswerSource,
     guess: Guess,
     scorer: ScorerSuggestion,
     lacks: Sequence[str],
@@ -22,47 +40,40 @@ def recipe_text(
     rows: int,
 ) -> str:
     """The recipe with what was guessed as comments."""
-    recorded = answers.collect.get("provider") == "recorded"
-    how = (
-        "What they answered. `routeyard recipe check FILE` reads it, and asks nobody."
-        if recorded
-        else "How they are asked. `routeyard plan FILE` says what it will cost."
+    about = [f"{name}: {why}." for name, why in guess.reasons.items()]
+    about.append(f"scorer {scorer.scorer}: {scorer.why}{tried(scorer)}.")
+    if guess.unused:
+        about.append(f"Columns that are not used: {', '.join(guess.unused)}.")
+    if empty:
+        about.append(f"{empty} of {rows} rows looked at have no answer: left out, and listed.")
+    release = {"title": name, "description": "", "license": "NOASSERTION"}
+    return _TEXT.format(
+        lacks="".join(f"# LACKS: {one}\n" for one in lacks),
+        head=_yaml({"name": name, "version": "1.0.0"}),
+        about="\n".join(f"# {line}" for line in about),
+        sources=_yaml({"sources": [source]}),
+        words=answers.words,
+        pool=_yaml({"pool": answers.pool}),
+        how="What they answered. `routeyard recipe check FILE` reads it, and asks nobody."
+        if answers.collect.get("provider") == "recorded"
+        else "How they are asked. `routeyard plan FILE` says what it will cost.",
+        collect=_yaml({"collect": answers.collect}),
+        curate=_yaml({"curate": [{"rule": "dedup", "threshold": 0.999}]}),
+        split=_yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),
+        release=_yaml(
+            {"release": {**release, **({"waivers": answers.waivers} if answers.waivers else {})}}
+        ),
     )
-    head = [
-        "# Written by `routeyard init`. `routeyard recipe schema --page` explains every key.",
-        "# Next: routeyard recipe check FILE; routeyard plan FILE; routeyard build FILE",
-        *(f"# LACKS: {one}" for one in lacks),
-    ]
-    about = [f"# {name}: {why}." for name, why in guess.reasons.items()]
-    tried = (
+
+
+def tried(scorer: ScorerSuggestion) -> str:
+    """On how many rows a scorer was tried, in brackets; empty where it was not."""
+    if not scorer.tried:
+        return ""
+    return (
         f" ({scorer.right} of {scorer.tried} references read as right answers to their own "
         f"question, {scorer.wrong} to another's)"
-        if scorer.tried
-        else ""
     )
-    about.append(f"# scorer {scorer.scorer}: {scorer.why}{tried}.")
-    if guess.unused:
-        about.append(f"# Columns that are not used: {', '.join(guess.unused)}.")
-    if empty:
-        about.append(f"# {empty} of {rows} rows looked at have no answer: left out, and listed.")
-    release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
-    release |= {"waivers": answers.waivers} if answers.waivers else {}
-    parts = [
-        "\n".join(head),
-        _yaml({"name": name, "version": "1.0.0"}),
-        "# Where the questions come from. What the columns were taken for:\n"
-        + "\n".join(about)
-        + "\n"
-        + _yaml({"sources": [dict(source)]}),
-        f"# Which models answer: {answers.words}.\n" + _yaml({"pool": answers.pool}),
-        f"# {how}\n" + _yaml({"collect": answers.collect}),
-        "# Questions that nearly repeat each other stay in one split and are told.\n"
-        + _yaml({"curate": [{"rule": "dedup", "threshold": 0.999}]}),
-        _yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),
-        "# What the card says. State the licence of your questions.\n"
-        + _yaml({"release": release}),
-    ]
-    return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
 def _yaml(content: Any) -> str:

@@ -1,4 +1,4 @@
-"""`routeyard init`: a commented recipe for someone's own questions, that builds as it is."""
+"""A commented recipe for someone's own questions, that builds as it is."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.new_recipe.first_rows import look, one_kind
-from flows.new_recipe.pool import asked_of
+from flows.new_recipe.first_rows import first_rows, one_kind
+from flows.new_recipe.pool import from_provider
 from flows.new_recipe.recorded import from_recording, from_scores, refuse_answers
 from flows.new_recipe.text import recipe_text
 from pipelines.errors import BadInput
 from pipelines.ingest.guessing.columns import guess_columns
+from pipelines.ingest.guessing.guess import Guess, Table
 from pipelines.ingest.guessing.recordings import score_columns
 from pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
-from pipelines.ingest.guessing.values import Guess, values
+from pipelines.scorers import SCORERS
 
 
 @dataclass(frozen=True)
 class NewRecipe:
-    """What was guessed and written; `lacks` says what a person has to add before it builds, and
-    `unread` which files of the folder were left aside."""
+    """What was guessed and written.
+
+    Attributes:
+        rows: Rows that the guess read.
+        pool: Where the models come from.
+        lacks: What a person has to add before the recipe builds.
+        unread: Files of the folder that are not read.
+    """
 
     recipe: Path
     rows: int
@@ -46,7 +53,7 @@ def start_recipe(
     split: str | None = None,
     recording: str | None = None,
 ) -> NewRecipe:
-    """Look at the questions, guess, and write the recipe.
+    """Read the first questions, guess what their columns hold, and write the recipe.
 
     Args:
         origin: A file, a folder of files of one kind, or the id of a hub dataset.
@@ -64,34 +71,29 @@ def start_recipe(
             where=str(recipe),
             next_step="name another file, or remove it",
         )
-    source, rows, unread = look(origin, recipe, config, split)
-    known = {str(name) for row in rows for name in row}
-    given = {name: _reached(column, known) for name, column in given.items()}
-    for name, column in given.items():
-        if column not in known and "{{" not in column:
-            raise BadInput(
-                f"there is no column {column!r}",
-                where=f"{origin}, --{name}",
-                next_step="columns: " + ", ".join(sorted(known)),
-            )
-    guess = guess_columns(rows, given)
+    source, rows, unread = first_rows(origin, recipe, config, split)
+    table = Table(rows)
+    guess = guess_columns(rows, _checked(given, table.columns, origin))
     one_kind(rows, guess.fields.get("question"), origin)
-    refuse_answers(rows, guess, origin, recipe, unread)
+    refuse_answers(table, guess, origin, recipe, unread)
     scores = {} if provider or source.get("kind") == "hub" else score_columns(rows, guess)
     if recording is not None:
-        answers = from_recording(recording, recipe, guess, rows)
+        answers = from_recording(recording, recipe, guess, table)
     elif scores:
-        answers = from_scores(scores, source, guess, rows)
+        answers = from_scores(scores, source, guess, table)
     else:
-        answers = asked_of(provider, key_env, models)
+        answers = from_provider(provider, key_env, models)
+    references = [_texts(value) for value in table.values(guess.fields.get("references", ""))]
     if answers.graded and scorer is None:
         suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
     else:
-        suggested = _scorer(guess, rows, scorer)
-    lacks = [*answers.lacks, *_lacks(guess, suggested, known)]
+        suggested = _scorer(guess, table, references, scorer)
+    lacks = [*answers.lacks, *_lacks(guess, suggested)]
     source["scorer"] = suggested.scorer
     source["fields"] = guess.fields
-    empty = _without_reference(guess, suggested, rows)
+    empty = 0
+    if suggested.scorer not in ("none", "given") and "references" in guess.fields:
+        empty = sum(not any(text.strip() for text in texts) for texts in references)
     if empty:
         source["missing_reference"] = "remove"
     name = re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
@@ -101,38 +103,48 @@ def start_recipe(
     return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
 
 
-def _reached(column: str, known: set[str]) -> str:
-    """A name within a nested column as an expression; any other as it is."""
-    inside = column not in known and column.partition(".")[0] in known
-    return f"{{{{ {column} }}}}" if inside and re.fullmatch(r"\w+(\.\w+)+", column) else column
+def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:
+    """Columns that a person named; a name within a nested column becomes an expression."""
+    found = {}
+    for name, column in given.items():
+        inside = column not in columns and column.partition(".")[0] in columns
+        if inside and re.fullmatch(r"\w+(\.\w+)+", column):
+            column = f"{{{{ {column} }}}}"
+        if column not in columns and "{{" not in column:
+            raise BadInput(
+                f"there is no column {column!r}",
+                where=f"{origin}, --{name}",
+                next_step="columns: " + ", ".join(sorted(columns)),
+            )
+        found[name] = column
+    return found
 
 
-def _scorer(guess: Guess, rows: list[dict[str, Any]], named: str | None) -> ScorerSuggestion:
+def _scorer(
+    guess: Guess, table: Table, references: list[list[str]], named: str | None
+) -> ScorerSuggestion:
     if named is not None:
-        from pipelines.scorers import SCORERS
-
         if named != "none":
             SCORERS.get(named, where="--scorer")
         return ScorerSuggestion(named, "as given")
     if "references" not in guess.fields:
         return ScorerSuggestion("none", "no column holds the answers")
-    asked = guess.fields.get("question")
-    questions = [str(v or "") for v in values(asked, rows)] if asked else [""] * len(rows)
-    references = [_texts(v) for v in values(guess.fields["references"], rows)]
-    mapped = guess.fields.get("choices")
-    choices = [_options(v) for v in values(mapped, rows)] if mapped else [[] for _ in rows]
+    rows = len(table.rows)
+    asked, mapped = guess.fields.get("question"), guess.fields.get("choices")
+    questions = [str(v or "") for v in table.values(asked)] if asked else [""] * rows
+    choices: list[list[str]] = [[] for _ in table.rows]
+    if mapped:
+        choices = [_options(value) for value in table.values(mapped)]
     holes = sum(any(not text.strip() for text in listed) for listed in choices)
     if holes:
         guess.doubts.append(
-            f"the options: {holes} of {len(rows)} rows have an option without a text before others "
+            f"the options: {holes} of {rows} rows have an option without a text before others "
             "(fields.choices)"
         )
     return suggest(questions, references, choices)
 
 
 def _texts(value: Any) -> list[str]:
-    if value is None:
-        return []
     listed = value if isinstance(value, list | tuple) else [value]
     return [str(one) for one in listed if one is not None]
 
@@ -146,21 +158,14 @@ def _options(value: Any) -> list[str]:
     return found
 
 
-def _without_reference(guess: Guess, scorer: ScorerSuggestion, rows: list[dict[str, Any]]) -> int:
-    if scorer.scorer in ("none", "given") or "references" not in guess.fields:
-        return 0
-    found = [_texts(v) for v in values(guess.fields["references"], rows)]
-    return sum(not any(text.strip() for text in texts) for texts in found)
-
-
-def _lacks(guess: Guess, scorer: ScorerSuggestion, columns: set[str]) -> list[str]:
-    told = ", ".join(sorted(columns))
+def _lacks(guess: Guess, scorer: ScorerSuggestion) -> list[str]:
+    columns = ", ".join(sorted(guess.columns))
     found = [f"a look at {doubt}" for doubt in guess.doubts]
     if "question" in guess.lacks:
-        found.append(f"no column looks like questions: name it with --question ({told})")
+        found.append(f"no column looks like questions: name it with --question ({columns})")
     if scorer.scorer == "none":
         found.append(
-            f"no column holds the answers: name it with --references ({told}), or a judge under "
+            f"no column holds the answers: name it with --references ({columns}), or a judge under "
             "label.judges and label.default.then"
         )
     if scorer.tried and scorer.right < scorer.tried * 0.9:

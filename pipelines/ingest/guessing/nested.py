@@ -1,189 +1,141 @@
-"""Columns that are no plain text: nested questions, passages, wrong options, class numbers."""
+"""Questions within other values, with a passage before them, and options that a row mixes."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.ingest.guessing.values import Guess, Row, reach
+from pipelines.ingest.guessing.guess import Guess, Table, here
+from pipelines.ingest.guessing.roles import PASSAGE, QUESTION_ROLES, plain
 
-#: Columns that a question needs to be answered, in any case and however words are divided.
-CONTEXT = (
-    "context", "passage", "paragraph", "article", "story", "background", "body", "passagetext",
-    "contexttext", "premise", "kontext", "texte", "contexto", "passageen",
-)  # fmt: skip
 #: Columns with one wrong option each.
 _WRONG = re.compile(
     r"^(?:distractor|incorrect|wrong|false)[ _-]?(?:answer|option|choice)?s?[ _-]?\d+$"
 )
-#: Names of columns whose whole numbers stand for classes.
-_CLASS = re.compile(r"^(?:label|labels|class|gold|target|cls|y)(?:[ _-]?(?:id|idx|index))?$", re.I)
-#: A column in a mapping's expression, as it is written there.
-_NAMED = re.compile(r"_row\[('(?:[^'\\]|\\.)*'|\"[^\"]*\")\]")
-_YES_NO = re.compile(
-    r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"
-    r"must)\b",
-    re.IGNORECASE,
-)
-_TURNS = ("value", "content", "text")
-_PERSON = ("human", "user")
+_CHATS = ("conversations", "messages", "conversation", "dialog", "dialogue")
+_INSIDE = ("question", "prompt", "query", "problem", "text", "stem", "input")
 
 
-def settle_question(found: Guess, rows: Sequence[Row]) -> None:
+def nested_question(guess: Guess, table: Table) -> bool:
+    """Map a chat to the question; true where each row holds a list of questions instead."""
+    if "question" in guess.fields:
+        return False
+    names = set(QUESTION_ROLES["question"].names)
+    known = [column for column in table.columns if plain(column) in names]
+    for column in known:
+        seen = table.seen(column)
+        if all(isinstance(v, list) and all(isinstance(t, str | dict) for t in v) for v in seen):
+            guess.doubts.append(
+                f"{column!r}, which holds several questions a row: `each` of the source in the "
+                "recipe takes one after the other, as `routeyard sources show quac` does; then "
+                "fields.question"
+            )
+            return True
+    chats = (c for c in _CHATS if c in table.rows[0] and _first_turn(table.seen(c)) is not None)
+    chat = None if known else next(chats, None)
+    if chat is not None:
+        guess.take("question", chat, "a chat")
+    return False
+
+
+def question_inside(guess: Guess, table: Table) -> None:
+    """Map the question to a text within an object that is long enough in every row."""
+    for column in guess.free:
+        seen = table.seen(column)
+        if not all(isinstance(value, dict) for value in seen):
+            continue
+        for key in _INSIDE:
+            texts = [value[key] for value in seen if isinstance(value.get(key), str)]
+            if len(texts) == len(seen) and sum(map(len, texts)) >= 8 * len(texts):
+                value = f"{{{{ {here(column)}[{key!r}] }}}}"
+                guess.put("question", value, f"the {key!r} of {column!r}")
+                guess.origins["question"] = column
+                return
+
+
+def read_question(guess: Guess, table: Table) -> None:
     """The text in a nested question, a chat's first turn, and the passage it is about."""
-    column = found.fields.get("question")
-    if not isinstance(column, str) or column.startswith("{{"):
+    column = guess.plain("question")
+    if column is None:
         return
-    here, seen = f"_row[{column!r}]", [row.get(column) for row in rows]
-    expression = None
+    expression, seen = here(column), table.seen(column)
     if all(isinstance(v, dict) and isinstance(v.get("text"), str) for v in seen):
-        expression = f"{here}.text"
-        found.say("question", f"{{{{ {expression} }}}}", f"{column!r} holds its text")
+        expression += ".text"
+        guess.put("question", f"{{{{ {expression} }}}}", f"{column!r} holds its text")
     elif (turn := _first_turn(seen)) is not None:
         place, part = turn
-        found.say("question", f"{{{{ {here}[{place}].{part} }}}}", f"first turn of {column!r}")
+        value = f"{{{{ {expression}[{place}].{part} }}}}"
+        guess.put("question", value, f"first turn of {column!r}")
         return
-    if found.reasons["question"] == "as given":
-        return
-    about = [name for name in _context(rows) if name != column]
-    if about:
-        parts = [f"{{{{ _row[{name!r}] }}}}" for name in about]
-        text = "\n\n".join([*parts, f"{{{{ {expression or here} }}}}"])
+    about = [name for name in _passages(table) if name != column]
+    if about and not guess.given("question"):
+        parts = [f"{{{{ {one} }}}}" for one in (*map(here, about), expression)]
         why = f"{column!r}, after {', '.join(map(repr, about))}, which it is about"
-        found.say("question", text, why)
+        guess.put("question", "\n\n".join(parts), why)
 
 
-def _context(rows: Sequence[Row]) -> list[str]:
-    """Columns of text that stand before a question, in every row."""
-    names = [name for name in rows[0] if re.sub(r"[\W_]+", "", str(name)).lower() in CONTEXT]
+def _passages(table: Table) -> list[str]:
+    """Columns of text that a question needs, in every row."""
     return [
-        name
-        for name in names
-        if all(isinstance(row.get(name), str) for row in rows) and any(row[name] for row in rows)
+        column
+        for column in table.columns
+        if re.sub(r"[\W_]+", "", column).lower() in PASSAGE.names
+        and all(isinstance(value, str) for value in table.seen(column))
+        and any(table.seen(column))
     ]
 
 
-def text_inside(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """(column, key) of an object whose text is long enough for a question, in every row."""
-    for column in columns:
-        seen = [row.get(column) for row in rows]
-        objects = [v for v in seen if isinstance(v, dict)]
-        if not objects or len(objects) < len(seen):
-            continue
-        for key in ("question", "prompt", "query", "problem", "text", "stem", "input"):
-            texts = [v[key] for v in objects if isinstance(v.get(key), str)]
-            if len(texts) == len(seen) and sum(map(len, texts)) >= 8 * len(texts):
-                return column, key
-    return None
-
-
-def _first_turn(given: Sequence[Any]) -> tuple[int, str] | None:
+def _first_turn(seen: Sequence[Any]) -> tuple[int, str] | None:
     """(place, part) of what a person says first in a chat: a list of {from, value} or the like."""
-    seen = [v for v in given if isinstance(v, list) and v and all(isinstance(t, dict) for t in v)]
-    if not seen or len(seen) < len(given):
+    if not seen or not all(
+        isinstance(v, list) and v and all(isinstance(turn, dict) for turn in v) for v in seen
+    ):
         return None
-    part = next((p for p in _TURNS if all(p in v[0] for v in seen)), None)
-    who = next((k for k in ("from", "role", "speaker") if all(k in v[0] for v in seen)), None)
-    if part is None:
-        return None
-    place = 0
-    if who is not None and all(v[0][who] == "system" and len(v) > 1 for v in seen):
-        place = 1
-    if who is not None and not all(str(v[place][who]).lower() in _PERSON for v in seen):
-        return None
-    return place, part
 
+    def shared(*keys: str) -> str | None:
+        return next((key for key in keys if all(key in v[0] for v in seen)), None)
 
-def turns_column(rows: Sequence[Row]) -> str | None:
-    """A column that holds chats."""
-    for name in ("conversations", "messages", "conversation", "dialog", "dialogue"):
-        if name in rows[0] and _first_turn([row.get(name) for row in rows]) is not None:
-            return name
-    return None
-
-
-def several_questions(column: str, rows: Sequence[Row]) -> bool:
-    """Whether each row holds a list of questions, one after the other."""
-    seen = [row.get(column) for row in rows]
-    listed = [v for v in seen if isinstance(v, list)]
-    return len(listed) == len(seen) and all(isinstance(t, str | dict) for v in listed for t in v)
+    part, who = shared("value", "content", "text"), shared("from", "role", "speaker")
+    if part is None or who is None:
+        return None if part is None else (0, part)
+    place = int(all(v[0][who] == "system" and len(v) > 1 for v in seen))
+    person = all(str(v[place][who]).lower() in ("human", "user") for v in seen)
+    return (place, part) if person else None
 
 
 def wrong_options(columns: Sequence[str]) -> list[str]:
     """Columns of one wrong option each (`distractor1`, `Incorrect Answer 2`), in order."""
-    return sorted(c for c in columns if _WRONG.match(c.strip().lower()))
+    return sorted(column for column in columns if _WRONG.match(column.strip().lower()))
 
 
-def settle_wrong(found: Guess, wrong: Sequence[str]) -> None:
+def mix_wrong(guess: Guess, wrong: Sequence[str]) -> None:
     """The right answer among the wrong ones, in an order that the question's words decide."""
-    column, asked = found.fields.get("references"), found.fields.get("question")
-    if not wrong or not isinstance(column, str) or column.startswith("{{"):
+    column = guess.plain("references")
+    if not wrong or column is None or "question" not in guess.fields or "choices" in guess.fields:
         return
-    if not isinstance(asked, str) or "choices" in found.fields:
-        return
-    right = f"_row[{column!r}]"
-    # The row's own question, not what is made of it: mixing must not depend on a passage.
-    base = _NAMED.findall(asked)
-    by = f"_row[{base[-1]}]" if base else f"_row[{asked!r}]"
-    listed = f"([{', '.join([right, *(f'_row[{c!r}]' for c in wrong)])}] | shuffled({by}))"
-    found.say("choices", f"{{{{ {listed} }}}}", f"{column!r} mixed with {', '.join(wrong)}")
-    found.say("references", f"{{{{ {listed}.index({right}) | letter }}}}", f"where {column!r} is")
+    right = here(column)
+    listed = f"[{', '.join([right, *map(here, wrong)])}]"
+    _mix(guess, listed, right, f"{column!r} mixed with {', '.join(wrong)}", f"where {column!r} is")
 
 
-def settle_classes(found: Guess, rows: Sequence[Row]) -> None:
-    """Numbers that stand for classes are no answers: what they mean has to be said."""
-    column = found.fields.get("references")
-    if not isinstance(column, str) or found.reasons["references"] == "as given":
+def mix_marked(guess: Guess, table: Table) -> None:
+    """Options with a mark each, 1 for the right one; mixed, as it may always be the first."""
+    if {"choices", "references"} & set(guess.fields) or "question" not in guess.fields:
         return
-    if "choices" in found.fields or column not in rows[0]:
-        return
-    seen = [row.get(column) for row in rows if row.get(column) not in (None, "")]
-    if seen and all(isinstance(v, bool) for v in seen):
-        value = f"{{{{ 'yes' if _row[{column!r}] else 'no' }}}}"
-        found.say("references", value, f"{column!r} is true or false")
-        return
-    numbers = [str(v).strip() for v in seen]
-    if seen and {*numbers} <= {"0", "1"} and _asks_yes_or_no(found, rows):
-        value = f"{{{{ ['no', 'yes'][_row[{column!r}] | int] }}}}"
-        found.say("references", value, f"{column!r}, 0 as no and 1 as yes: the questions ask that")
-        return
-    if not _CLASS.match(column) or not all(re.fullmatch(r"-?\d", n) for n in numbers):
-        return
-    del found.fields["references"], found.reasons["references"]
-    classes = ", ".join(sorted(set(numbers)))
-    found.doubts.append(
-        f"{column!r}, whose numbers ({classes}) stand for classes: write their names into the "
-        f"recipe, as in fields.references: \"{{{{ ['no', 'yes'][{column} | int] }}}}\""
-    )
+    column = next((c for c in guess.free if all(map(_marked, table.seen(c)))), None)
+    if column is not None:
+        options = f"{here(column)}.choices"
+        right = f"{options}[{here(column)}.labels.index(1)]"
+        marked = f"the one that {column!r} marks with 1"
+        _mix(guess, options, right, f"{column!r}, mixed", marked)
 
 
-def _asks_yes_or_no(found: Guess, rows: Sequence[Row]) -> bool:
-    """Whether every question starts as one that yes or no answers."""
-    asked = str(found.fields.get("question", ""))
-    named = _NAMED.findall(asked)
-    column = ast.literal_eval(named[-1]) if named else asked
-    return all(_YES_NO.match(str(row.get(column) or "").strip()) for row in rows)
-
-
-def settle_marked(found: Guess, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Options with a mark each, 1 for the right one; mixed, as it may always stand first."""
-    if {"choices", "references"} & set(found.fields) or "question" not in found.fields:
-        return
-    for column in columns:
-        seen = [row.get(column) for row in rows]
-        if not all(_marked(v) for v in seen):
-            continue
-        named = _NAMED.findall(str(found.fields["question"]))
-        by = f"_row[{named[-1]}]" if named else f"_row[{found.fields['question']!r}]"
-        here = f"_row[{column!r}]"
-        listed = f"({here}.choices | shuffled({by}))"
-        right = f"{here}.choices[{here}.labels.index(1)]"
-        found.say("choices", f"{{{{ {listed} }}}}", f"{column!r}, mixed")
-        value = f"{{{{ {listed}.index({right}) | letter }}}}"
-        found.say("references", value, f"the one that {column!r} marks with 1")
-        return
+def _mix(guess: Guess, options: str, right: str, why: str, marked: str) -> None:
+    # The row's own question, not what is made of it: the order must not depend on a passage.
+    mixed = f"({options} | shuffled({here(guess.origins['question'])}))"
+    guess.put("choices", f"{{{{ {mixed} }}}}", why)
+    guess.put("references", f"{{{{ {mixed}.index({right}) | letter }}}}", marked)
 
 
 def _marked(value: Any) -> bool:
@@ -196,14 +148,3 @@ def _marked(value: Any) -> bool:
         and len(options) == len(marks) > 1
         and sorted(marks) == [0] * (len(marks) - 1) + [1]
     )
-
-
-def settle_absent(found: Guess, rows: Sequence[Row]) -> None:
-    """A column that some rows lack is empty there, and no fault of the recipe."""
-    for name in ("references", "id", "task"):
-        column = found.fields.get(name)
-        if isinstance(column, str) and column == reach(column):
-            lacking = sum(column not in row for row in rows)
-            if lacking:
-                why = f"{found.reasons[name]}; {lacking} of {len(rows)} rows lack it"
-                found.say(name, f"{{{{ _row.get({column!r}) }}}}", why)

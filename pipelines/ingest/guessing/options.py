@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.ingest.guessing.guess import here
 from pipelines.mapping.texts import text_key
 
 _LISTS = ("text", "texts", "choices")
@@ -13,7 +14,7 @@ _LABELS = ("label", "key", "letter", "id", "option", "index")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredOptions:
     """Expressions over a row: its options' texts and their labels (empty where there are none)."""
 
     texts: str
@@ -27,35 +28,39 @@ def is_object(value: Any) -> bool:
     return isinstance(value, dict) or (listed and all(isinstance(one, dict) for one in value))
 
 
-def stored(column: str, seen: Sequence[Any]) -> Stored | None:
+def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
     """How the options of a column are reached; None where its values hold no texts.
 
     Args:
         seen: The column's values, each an object or a list of objects.
     """
-    here = f"_row[{column!r}]"
     if all(isinstance(value, dict) for value in seen):
-        inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
-        if inner is not None:
-            return Stored(f"{here}.{inner}", f"{here}.label", f"{column!r} holds texts")
-        if all(len(v) > 1 and all(map(_plain, v.values())) for v in seen):
-            why = f"{column!r} holds a text per letter"
-            return Stored(f"{here}.values() | list", f"{here}.keys() | list", why)
-        return None
+        return _of_objects(column, seen)
     if not all(isinstance(value, list) for value in seen):
         return None
     entries = [entry for value in seen for entry in value]
-    shared = [key for key in entries[0] if all(_plain(one.get(key)) for one in entries)]
+    shared = [key for key in entries[0] if all(_is_text(one.get(key)) for one in entries)]
     if not shared:
         return None
     text = text_key({key: entries[0][key] for key in shared})
     label = next((key for key in _LABELS if key in shared and key != text), None)
+    texts, labels = (
+        f"{here(column)} | map(attribute={key!r}) | list" if key else "" for key in (text, label)
+    )
+    return StoredOptions(texts, labels, f"{column!r}, the {text!r} of each")
 
-    def each(key: str) -> str:
-        return f"{here} | map(attribute={key!r}) | list"
 
-    return Stored(each(text), each(label) if label else "", f"{column!r}, the {text!r} of each")
+def _of_objects(column: str, seen: Sequence[Any]) -> StoredOptions | None:
+    """Options as one object: with a list of texts, or with a text per letter."""
+    at = here(column)
+    inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
+    if inner is not None:
+        return StoredOptions(f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts")
+    if all(len(v) > 1 and all(map(_is_text, v.values())) for v in seen):
+        why = f"{column!r} holds a text per letter"
+        return StoredOptions(f"{at}.values() | list", f"{at}.keys() | list", why)
+    return None
 
 
-def _plain(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)

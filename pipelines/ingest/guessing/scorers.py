@@ -6,10 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from pipelines.ingest.guessing.values import CODE
 from pipelines.scorers.scorer import ScoringInput
 
-_CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 _MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
 _NUMBER = re.compile(r"^[\s$€£¥₹]*[-+−]?[\d.,  ]*\d\s*(?:%|[a-zA-Z°€]{0,4})\s*$")
 #: What a table writes before an answer and no model does: `# 366`, `#### 366`, `Answer: 366`.
@@ -18,8 +20,12 @@ _MARKER = re.compile(r"^\s*(?:#+\s*|(?:final )?answer\s*[:=]\s*)", re.IGNORECASE
 _OWN_SHAPES = frozenset(
     {"option", "word of a closed pair", "bracket sequence", "literal", "word list"}
 )
-#: Rows that are tried.
+#: Rows that are tried for a suggestion.
 TRIED = 20
+#: Graded answers that are tried for an agreement, evenly from the first batch of the file.
+GRADED = 200
+#: Longer answers are not tried.
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,15 @@ class ScorerSuggestion:
     tried: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ScorerAgreement:
+    """A rule scorer, and how many of the tried answers it grades as their source does."""
+
+    scorer: str
+    agrees: int
+    tried: int
+
+
 def suggest(
     questions: Sequence[str], references: Sequence[Sequence[str]], choices: Sequence[Sequence[str]]
 ) -> ScorerSuggestion:
@@ -48,69 +63,124 @@ def suggest(
     says it: without the table's marker, in the form the scorer asks for) and on those of another
     row, which are wrong.
     """
-    from pipelines.scorers.auto import shape_of
-
     flat = [text for texts in references for text in texts if text.strip()]
     if not flat:
         return ScorerSuggestion("none", "there is no reference: a judge has to decide")
-    if any(_CODE.search(text) for text in flat):
+    if any(CODE.search(text) for text in flat):
         return ScorerSuggestion("code", "the references are tests in Python; they are not run here")
+    options = choices or [()] * len(questions)
+    asked = [
+        ScoringInput(question, tuple(texts), tuple(listed))
+        for question, texts, listed in zip(questions, references, options, strict=True)
+    ]
     if any(choices):
-        return _tried("mcq", "the rows have options", questions, references, choices)
-    shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
-    words = sorted(len(text.split()) for text in flat)
-    median = words[len(words) // 2]
-    numbers = sum(bool(_NUMBER.match(_bare(text))) for text in flat) / len(flat)
-    order: list[tuple[str, str]] = []
-    mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
-    if {*mixed} & _OWN_SHAPES or (len(mixed) > 1 and median <= 5):
-        order.append(("auto", f"the references are of several kinds ({', '.join(mixed)})"
-                      if len(mixed) > 1 else f"each reference is a {mixed[0]}"))  # fmt: skip
-    if numbers >= 0.9:
-        order.append(("numeric", "the references are numbers"))
-    if sum(bool(_MATH.search(text)) for text in flat) / len(flat) >= 0.4 and median <= 8:
-        order.append(("math", "the references are formulas"))
-    if numbers < 0.9 and median <= 5:
-        order.append(("em", "the references are names or short phrases"))
-    if median <= 12:
-        order.append(("f1", "the references are phrases"))
-    order.append(("rouge_l", "the references are sentences"))
-    tried = [_tried(name, why, questions, references, choices) for name, why in order]
+        return _suggestion("mcq", "the rows have options", asked)
+    tried = [_suggestion(name, why, asked) for name, why in _candidates(references, flat)]
     return max(tried, key=lambda one: one.right - one.wrong)  # the first of the best
 
 
-def _tried(
-    name: str,
-    why: str,
-    questions: Sequence[str],
-    references: Sequence[Sequence[str]],
-    choices: Sequence[Sequence[str]],
-) -> ScorerSuggestion:
+def _candidates(references: Sequence[Sequence[str]], flat: Sequence[str]) -> list[tuple[str, str]]:
+    """Scorers to try, and why, by the shapes and lengths of the references."""
+    from pipelines.scorers.auto import shape_of
+
+    shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
+    mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
+    words = sorted(len(text.split()) for text in flat)[len(flat) // 2]
+    numbers = sum(bool(_NUMBER.match(_bare(text))) for text in flat) / len(flat)
+    formulas = sum(bool(_MATH.search(text)) for text in flat) / len(flat)
+    several = len(mixed) > 1
+    kinds = f"the references are of several kinds ({', '.join(mixed)})"
+    table = (
+        (
+            "auto",
+            kinds if several else f"each reference is a {''.join(mixed)}",
+            bool({*mixed} & _OWN_SHAPES) or (several and words <= 5),
+        ),
+        ("numeric", "the references are numbers", numbers >= 0.9),
+        ("math", "the references are formulas", formulas >= 0.4 and words <= 8),
+        ("em", "the references are names or short phrases", numbers < 0.9 and words <= 5),
+        ("f1", "the references are phrases", words <= 12),
+        ("rouge_l", "the references are sentences", True),
+    )
+    return [(name, why) for name, why, fits in table if fits]
+
+
+def _suggestion(name: str, why: str, asked: Sequence[ScoringInput]) -> ScorerSuggestion:
     from pipelines.scorers import SCORERS
 
-    scorer = SCORERS.get(name)
-    rows = [i for i, texts in enumerate(references) if any(t.strip() for t in texts)][:TRIED]
+    read = SCORERS.get(name).read
+    rows = [one for one in asked if any(text.strip() for text in one.references)][:TRIED]
     right = wrong = 0
-    for place, i in enumerate(rows):
-        asked = ScoringInput(
-            questions[i], tuple(references[i]), tuple(choices[i] if choices else ())
-        )
-        right += scorer.read(asked, _said(name, references[i][0])).outcome == "correct"
-        other = references[rows[(place + 1) % len(rows)]]
-        differs = not {t.casefold().strip() for t in other} & {
-            t.casefold().strip() for t in references[i]
-        }
-        wrong += differs and scorer.read(asked, _said(name, other[0])).outcome == "correct"
+    for one, other in zip(rows, [*rows[1:], *rows[:1]], strict=True):
+        right += read(one, _answer(name, one.references[0])).outcome == "correct"
+        differs = not _folded(other) & _folded(one)
+        wrong += differs and read(one, _answer(name, other.references[0])).outcome == "correct"
     return ScorerSuggestion(name, why, right, wrong, len(rows))
+
+
+def _folded(asked: ScoringInput) -> set[str]:
+    return {text.casefold().strip() for text in asked.references}
 
 
 def _bare(reference: str) -> str:
     return _MARKER.sub("", reference)
 
 
-def _said(name: str, reference: str) -> str:
+def _answer(name: str, reference: str) -> str:
     """An answer in the form that the scorer's instruction asks for."""
     reference = _bare(reference)
     if name == "math":
         return f"\\boxed{{{reference}}}"
     return reference if name == "rouge_l" else f"Answer: {reference}"
+
+
+def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
+    """The rule scorer that grades an import's answers most often as their source does.
+
+    Tried are `auto`, which goes by the shape of each reference, and what the references as
+    a whole suggest; `auto` where both agree equally often. None where no graded answer has a
+    text and a reference.
+
+    Args:
+        questions: `queries.parquet` of an import.
+        answers: `responses.parquet` of an import.
+    """
+    import pyarrow.parquet as pq
+
+    from pipelines.scorers import SCORERS
+
+    listed = {row["id"]: row for row in pq.read_table(questions).to_pylist() if row["references"]}
+    rows = [row for row in _graded(answers) if row["query"] in listed]
+    rows = rows[:: max(1, len(rows) // GRADED)][:GRADED]
+    if not rows:
+        return None
+    those = [listed[row["query"]] for row in rows]
+    asked = [
+        ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ()))
+        for one in those
+    ]
+    named = suggest(*zip(*((a.question, a.references, a.choices) for a in asked), strict=True))
+    # Nothing is run here, and grades are what a scorer is compared with.
+    names = dict.fromkeys(
+        name for name in ("auto", named.scorer) if name not in ("none", "code", "given")
+    )
+    tried = []
+    for name in names:
+        read = SCORERS.get(name).read
+        pairs = [(read(one, row["text"]), row) for one, row in zip(asked, rows, strict=True)]
+        agrees = sum((got.outcome == "correct") == (row["score"] >= 0.5) for got, row in pairs)
+        tried.append(ScorerAgreement(name, agrees, len(rows)))
+    return max(tried, key=lambda one: one.agrees)
+
+
+def _graded(answers: Path) -> list[dict[str, Any]]:
+    """Answers with a text and a grade, of the file's first batch."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(answers) as file:
+        batch = next(file.iter_batches(columns=["query", "text", "score"]), None)
+    return [
+        row
+        for row in (batch.to_pylist() if batch is not None else ())
+        if row["score"] is not None and (row["text"] or "").strip() and len(row["text"]) < _LONGEST
+    ]

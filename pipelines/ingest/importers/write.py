@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, RouteyardError, SourceError
-from pipelines.ingest.guessing.agreement import ScorerAgreement, scorer_agreement
+from pipelines.ingest.guessing.scorers import ScorerAgreement, scorer_agreement
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,

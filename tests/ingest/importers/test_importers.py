@@ -19,7 +19,7 @@ import pytest
 from flows.recipe import load
 from pipelines.errors import SourceError, UnknownName
 from pipelines.ingest import ingest
-from pipelines.ingest.guessing.agreement import ScorerAgreement
+from pipelines.ingest.guessing.scorers import ScorerAgreement
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
 from pipelines.scorers import SCORERS
