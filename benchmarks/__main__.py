@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, str] = {
     "site": "the site of a planted release: time, memory and size",
     "injections": "answers that want a verdict of their own, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
+    "judged": "scorers against verdicts of people and official graders",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",

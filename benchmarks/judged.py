@@ -1,0 +1,141 @@
+"""Scorers against verdicts of people and official graders, on answers from other projects.
+
+For each set and scorer: how many answers are decided, and of `correct` and `incorrect` which share
+people agree with. Reads `judged/`, `crux_sample/` and MINT's texts below ROUTEYARD_DATA. With
+`--out DIR` the rows on which the two differ are written as CSV, to be read by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipelines.errors import SourceError
+from pipelines.io.named_files import DATA_HINT
+from pipelines.scorers import SCORERS
+from pipelines.scorers.comparison import symbolic
+from pipelines.scorers.scorer import ScoringInput
+
+
+class Judged(NamedTuple):
+    """One answer, and what somebody decided about it."""
+
+    model: str
+    asked: ScoringInput
+    output: str
+    right: bool
+
+
+#: Set → scorers that a recipe would choose for it.
+SCORERS_OF: dict[str, tuple[str, ...]] = {
+    "evouna_nq": ("contains", "em", "f1"),
+    "gaokao_mcq": ("mcq", "auto"),
+    "theoremqa": ("auto", "math", "numeric"),
+    "mathvista": ("auto", "numeric"),
+    "crux": ("literal", "auto"),
+    "mint": ("auto",),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, help="folder for the answers that differ")
+    parser.add_argument("--only", choices=[*SCORERS_OF], help="one set")
+
+
+def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    folder = os.environ.get("ROUTEYARD_DATA")
+    if not folder:
+        raise SourceError("ROUTEYARD_DATA is not set", next_step=DATA_HINT)
+    found = {
+        name: {
+            scorer: compare(rows, scorer, name, arguments.out)
+            for scorer in scorers
+            if scorer in SCORERS.names()
+        }
+        for name, scorers in SCORERS_OF.items()
+        if arguments.only in (None, name) and (rows := list(judged(Path(folder), name)))
+    }
+    symbolic.close()
+    return found
+
+
+def judged(data: Path, name: str) -> Iterator[Judged]:
+    """The answers of one set."""
+    import pandas as pd
+
+    if name == "crux":
+        queries = pd.read_parquet(data / "crux_sample" / "queries.parquet").set_index("query_id")
+        labels = pd.read_parquet(data / "crux_sample" / "upstream_labels.parquet")
+        texts = pd.read_parquet(data / "crux_sample" / "responses.parquet")
+        for row in texts.merge(labels, on=["query_id", "model"]).itertuples():
+            query = queries.loc[row.query_id]
+            asked = ScoringInput(str(query.question), (str(query.gold_answer),))
+            yield Judged(str(row.model), asked, str(row.output), bool(row.correct))
+        return
+    if name == "mint":
+        questions = pd.read_parquet(data / "matrices" / "mint_bench_questions.parquet")
+        asked_of = questions.set_index(["task", "task_id"])
+        for row in pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet").itertuples():
+            query = asked_of.loc[(row.task, row.task_id)]
+            if query.reference:
+                asked = ScoringInput(str(query.question), (str(query.reference),))
+                yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
+        return
+    for row in pd.read_parquet(data / "judged" / f"{name}.parquet").itertuples():
+        choices = () if row.choices is None else tuple(map(str, row.choices))
+        asked = ScoringInput(str(row.question), tuple(map(str, row.references)), choices)
+        yield Judged(str(row.model), asked, str(row.output), bool(row.judged))
+
+
+def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dict[str, Any]:
+    """Shares in percent: decided, agreement among decided, precision of both verdicts, recall."""
+    read = SCORERS.get(scorer).read
+    counts: Counter[tuple[str, bool]] = Counter()
+    differing = []
+    models: dict[str, list[tuple[bool, str]]] = {}
+    for row in rows:
+        result = read(row.asked, row.output)
+        counts[result.outcome, row.right] += 1
+        models.setdefault(row.model, []).append((row.right, result.outcome))
+        if result.outcome != ("correct" if row.right else "incorrect"):
+            differing.append(
+                {
+                    "model": row.model, "references": " | ".join(row.asked.references),
+                    "judged": row.right, "ours": result.outcome, "extracted": result.extracted,
+                    "reason": result.reason, "question": row.asked.question[:1000],
+                    "choices": " | ".join(row.asked.choices), "output": row.output[:6000],
+                }
+            )  # fmt: skip
+    if out is not None and differing:
+        out.mkdir(parents=True, exist_ok=True)
+        with (out / f"{name}_{scorer}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(differing[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(differing)
+    correct = (counts["correct", True], counts["correct", False])
+    incorrect = (counts["incorrect", False], counts["incorrect", True])
+    decided = sum(correct) + sum(incorrect)
+    return {
+        "answers": len(rows),
+        "decided": _percent(decided, len(rows)),
+        "agreement": _percent(correct[0] + incorrect[0], decided),
+        "precision_correct": _percent(correct[0], sum(correct)),
+        "precision_incorrect": _percent(incorrect[0], sum(incorrect)),
+        "recall_correct": _percent(correct[0], counts["abstain", True] + correct[0] + incorrect[1]),
+        "accuracy_of_models": {
+            model: [
+                _percent(sum(right for right, _ in both), len(both)),
+                _percent(sum(outcome == "correct" for _, outcome in both), len(both)),
+            ]
+            for model, both in sorted(models.items())
+        },
+    }
+
+
+def _percent(part: int, whole: int) -> float | None:
+    return round(100 * part / whole, 2) if whole else None
