@@ -57,8 +57,8 @@ def kept() -> str | None:
     if _last is None:
         return None
     said = f"{_last.done:,} of {_last.wanted:,} answers are kept in the ledger"
-    paid = sum(lane.spent_usd for lane in _last.lanes)
-    unknown = "+?" if any(lane.unpriced for lane in _last.lanes) else ""
+    paid = sum(model.spent_usd for model in _last.models)
+    unknown = "+?" if any(model.unpriced for model in _last.models) else ""
     return f"{said} (${paid:,.4f}{unknown} spent in this run)"
 
 
@@ -69,41 +69,41 @@ def table(now: RunProgress) -> Table:
     shown = Table(box=None, pad_edge=False)
     for name in ("model", "done", "rate", "in flight", "errors", "spent", "projected", "left"):
         shown.add_column(name, justify="left" if name in ("model", "errors") else "right")
-    for lane in now.lanes:
+    for model in now.models:
         shown.add_row(
-            lane.model_id,
-            f"{lane.done:,}/{lane.wanted:,}",
-            f"{lane.rate:,.1f}/s",
-            str(lane.in_flight),
-            _errors(lane),
-            _usd(lane),
-            "?" if lane.projected_usd is None else f"${lane.projected_usd:,.2f}",
-            "paused" if lane.paused else duration(lane.eta_s),
+            model.model_id,
+            f"{model.done:,}/{model.wanted:,}",
+            f"{model.rate:,.1f}/s",
+            str(model.in_flight),
+            _errors(model),
+            _usd(model),
+            "?" if model.projected_usd is None else f"${model.projected_usd:,.2f}",
+            "paused" if model.paused else duration(model.eta_s),
         )
-    if len(now.lanes) > 1:
+    if len(now.models) > 1:
         shown.add_row(
             "all",
             f"{now.done:,}/{now.wanted:,}",
-            f"{sum(lane.rate for lane in now.lanes):,.1f}/s",
-            str(sum(lane.in_flight for lane in now.lanes)),
+            f"{sum(model.rate for model in now.models):,.1f}/s",
+            str(sum(model.in_flight for model in now.models)),
             "",
             f"${now.spent_usd:,.4f}",
             "",
-            duration(max((lane.eta_s or 0.0 for lane in now.lanes), default=0.0)),
+            duration(max((model.eta_s or 0.0 for model in now.models), default=0.0)),
         )
     return shown
 
 
-def line(lane: ModelProgress) -> str:
+def line(model: ModelProgress) -> str:
     """One model as a plain line: `NAME: done/wanted, …`."""
-    parts = [f"{lane.done:,}/{lane.wanted:,}", f"{lane.rate:,.1f}/s"]
-    if lane.errors:
-        parts.append(_errors(lane))
-    parts.append(f"{_usd(lane)} spent")
-    if lane.projected_usd is not None:
-        parts.append(f"${lane.projected_usd:,.2f} projected")
-    parts.append(f"paused: {lane.paused}" if lane.paused else f"{duration(lane.eta_s)} left")
-    return f"{lane.model_id}: {', '.join(parts)}"
+    parts = [f"{model.done:,}/{model.wanted:,}", f"{model.rate:,.1f}/s"]
+    if model.errors:
+        parts.append(_errors(model))
+    parts.append(f"{_usd(model)} spent")
+    if model.projected_usd is not None:
+        parts.append(f"${model.projected_usd:,.2f} projected")
+    parts.append(f"paused: {model.paused}" if model.paused else f"{duration(model.eta_s)} left")
+    return f"{model.model_id}: {', '.join(parts)}"
 
 
 def duration(seconds: float | None) -> str:
@@ -128,17 +128,17 @@ class _Lines:
         if not due and not (now.finished and now.elapsed_s > 2):
             return
         self._said = time.monotonic()
-        for lane in now.lanes:
-            self._console.print(f"collect   {line(lane)}", soft_wrap=True, markup=False)
+        for model in now.models:
+            self._console.print(f"collect   {line(model)}", soft_wrap=True, markup=False)
             if self._also:
-                self._also(line(lane))
+                self._also(line(model))
 
 
-def _errors(lane: ModelProgress) -> str:
-    worst = sorted(lane.errors.items(), key=lambda item: (-item[1], item[0]))
+def _errors(model: ModelProgress) -> str:
+    worst = sorted(model.errors.items(), key=lambda item: (-item[1], item[0]))
     return " ".join(f"{kind}:{count}" for kind, count in worst[:3])
 
 
-def _usd(lane: ModelProgress) -> str:
+def _usd(model: ModelProgress) -> str:
     """Spent; with a plus where some answers have no known cost."""
-    return f"${lane.spent_usd:,.4f}" + ("+?" if lane.unpriced else "")
+    return f"${model.spent_usd:,.4f}" + ("+?" if model.unpriced else "")

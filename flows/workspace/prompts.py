@@ -64,7 +64,7 @@ def ask_prompts(
     from pipelines.calls.pricing import Price
     from pipelines.calls.prompts import ask_prompts, request_for
     from pipelines.calls.request import RequestSettings
-    from pipelines.collect.collect import patience_of
+    from pipelines.collect.collect import timeouts_of
     from pipelines.collect.settings import provider_of
 
     collect = recipe.collect
@@ -74,7 +74,7 @@ def ask_prompts(
     )
     requests = [request_for(settings, model.model_id, "", text) for text in prompts]
     named = [replace(r, query_id=f"{purpose}:{r.request_hash[:20]}") for r in requests]
-    lane = ModelQueue(
+    queue = ModelQueue(
         model_id=model.model_id,
         provider=provider,
         requests=iter(()),
@@ -87,15 +87,15 @@ def ask_prompts(
     with open_ledger(root) as ledger:
         heard = ask_prompts(
             named,
-            lane,
+            queue,
             ledger,
             run=uuid.uuid4().hex[:12],
             purpose=purpose,
             retry=collect.retry,
-            purse=BudgetLedger(
+            budget=BudgetLedger(
                 collect.budget, ledger, recipe.name, settings=[settings.settings_hash]
             ),
-            patience=patience_of(collect),
+            timeouts=timeouts_of(collect),
             benchmark=recipe.name,
         )
     if heard.missing:

@@ -1,20 +1,27 @@
-"""What came of a call, as rows of the ledger."""
+"""Outcomes of calls as attempts, and their way into the ledger."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from pipelines.calls.pricing import Price, cost_of
-from pipelines.calls.reply import CallFault, ModelReply
+from pipelines.calls.progress import Tally
+from pipelines.calls.reply import CallFault, ModelReply, Usage
 from pipelines.calls.request import Request
 from pipelines.ledger.attempt import Attempt
+from pipelines.ledger.ledger import Ledger
+
+OnStored = Callable[[Sequence[Attempt]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which run asked, what for, when, and at what price."""
+    """Run, purpose, time and price of a call."""
 
     run: str
     purpose: str
@@ -22,6 +29,7 @@ class Origin:
     price: Price
 
     def of(self, request: Request, sample: int) -> dict[str, Any]:
+        """Columns of an attempt that are known before the call ends."""
         return {
             "request_hash": request.request_hash,
             "sample": sample,
@@ -32,6 +40,19 @@ class Origin:
             "purpose": self.purpose,
             "requested_at": self.requested_at.isoformat(timespec="milliseconds"),
         }
+
+
+def _metered(usage: Usage, price: Price, count: int) -> dict[str, Any]:
+    """Columns of usage and cost of one of `count` samples that share a call."""
+    usd, source = cost_of(usage, price)
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "call_completion_tokens": usage.completion_tokens,
+        # The server sends one count for all samples: the share of each is not known.
+        "completion_tokens": usage.completion_tokens if count == 1 else None,
+        "cost_usd": None if usd is None else usd / count,
+        "cost_source": source,
+    }
 
 
 def answered_rows(
@@ -45,12 +66,11 @@ def answered_rows(
     """One row for each wanted sample that the reply has a choice for."""
     # More choices than were asked for are not samples anybody wanted.
     choices = reply.choices[: len(request.samples)]
-    count = len(choices)
-    usage = reply.usage
-    usd, source = cost_of(usage, origin.price)
+    count, usage = len(choices), reply.usage
     return [
         Attempt(
             **origin.of(request, sample),
+            **_metered(usage, origin.price, count),
             status=choice.status,
             permanent=False,
             http_status=200,
@@ -60,14 +80,8 @@ def answered_rows(
             provider=reply.provider,
             system_fingerprint=reply.system_fingerprint,
             choices=count,
-            call_completion_tokens=usage.completion_tokens,
-            prompt_tokens=usage.prompt_tokens,
-            # One count for several answers: which had how many is not known.
-            completion_tokens=usage.completion_tokens if count == 1 else None,
             reasoning_tokens=usage.reasoning_tokens if count == 1 else None,
             total_tokens=usage.total_tokens if count == 1 else None,
-            cost_usd=None if usd is None else usd / count,
-            cost_source=source,
             latency_s=latency_s,
             ttft_s=ttft_s,
             logprobs=choice.logprobs,
@@ -79,21 +93,13 @@ def answered_rows(
 def failed_rows(
     request: Request, fault: CallFault, origin: Origin, *, latency_s: float | None
 ) -> list[Attempt]:
-    """One row for each sample that got no answer; what was metered for them stands there."""
+    """One row for each sample without an answer, with the usage that the server metered for it."""
     count = len(request.samples)
-    metered: dict[str, Any] = {}
-    if fault.usage is not None:
-        usd, source = cost_of(fault.usage, origin.price)
-        metered = {
-            "prompt_tokens": fault.usage.prompt_tokens,
-            "call_completion_tokens": fault.usage.completion_tokens,
-            "completion_tokens": fault.usage.completion_tokens if count == 1 else None,
-            "cost_usd": None if usd is None else usd / count,
-            "cost_source": source,
-        }
+    metered = _metered(fault.usage, origin.price, count) if fault.usage is not None else {}
     return [
         Attempt(
             **origin.of(request, sample),
+            **metered,
             status="error",
             permanent=fault.permanent,
             http_status=fault.status,
@@ -101,7 +107,59 @@ def failed_rows(
             error=fault.message,
             choices=count,
             latency_s=latency_s,
-            **metered,
         )
         for sample in request.samples
     ]
+
+
+class AttemptWriter:
+    """Writes the attempts of a run to the ledger and counts them once they are durable.
+
+    Args:
+        on_stored: Called in the ledger's thread once attempts are durable.
+        on_fault: Called in the event loop when the ledger can keep no more, or with what
+            `on_stored` raised.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_stored: OnStored | None,
+        on_fault: Callable[[BaseException], None],
+    ) -> None:
+        self._ledger = ledger
+        self._on_stored = on_stored
+        self._on_fault = on_fault
+        self._loop = asyncio.get_running_loop()
+
+    async def keep(
+        self, rows: Sequence[Attempt], tally: Tally, *, settles: bool
+    ) -> BaseException | None:
+        """Write rows; returns when they are durable and counted by `tally`, or the error.
+
+        The caller holds its place until then: a killed run pays at most for as many calls twice
+        as it has in flight.
+        """
+        kept: asyncio.Future[BaseException | None] = self._loop.create_future()
+
+        def stored(fault: BaseException | None) -> None:
+            durable = fault is None
+            if durable and self._on_stored:
+                try:
+                    self._on_stored(rows)
+                except BaseException as error:  # `SystemExit` too is for whoever called us
+                    fault = error
+            # The loop is closed after a second Ctrl-C: then nobody waits.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(counted, durable, fault)
+
+        def counted(durable: bool, fault: BaseException | None) -> None:
+            if durable:
+                tally.count(rows)
+            if fault is not None:
+                self._on_fault(fault)
+            if not kept.done():
+                kept.set_result(fault)
+
+        self._ledger.append(rows, settles=settles, done=stored)
+        return await kept

@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from pipelines.calls.attempt_writer import AttemptWriter, OnStored
-from pipelines.calls.attempts import Origin, answered_rows, failed_rows
+from pipelines.calls.attempts import AttemptWriter, OnStored, Origin, answered_rows, failed_rows
 from pipelines.calls.batch_note import PREFIX, BatchNote
 from pipelines.calls.batch_results import Line, find, reply_of, results
 from pipelines.calls.budget import BudgetLedger, counted, worst_case
@@ -41,15 +40,15 @@ _ROWS = 256
 
 
 async def run_batches(
-    lanes: Sequence[ModelQueue],
+    queues: Sequence[ModelQueue],
     ledger: Ledger,
     *,
     after: int,
     run: str,
-    purse: BudgetLedger,
+    budget: BudgetLedger,
     batch: BatchSettings,
     purpose: str = "collect",
-    patience: Timeouts | None = None,
+    timeouts: Timeouts | None = None,
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
 ) -> RunResult:
@@ -58,19 +57,19 @@ async def run_batches(
     Batches that an earlier run left are waited for first. Time to answer is not
     kept: it says nothing of the model.
     """
-    batches = _Batches(lanes, ledger, after, run, purpose, purse, batch, on_stored)
+    batches = _Batches(queues, ledger, after, run, purpose, budget, batch, on_stored)
     started = time.monotonic()
-    patience = patience or Timeouts()
-    for lane in lanes:
-        name = lane.provider.name
+    timeouts = timeouts or Timeouts()
+    for queue in queues:
+        name = queue.provider.name
         if name not in batches.clients:
-            batches.clients[name] = Client(lane.provider, connections=8, patience=patience)
+            batches.clients[name] = Client(queue.provider, connections=8, timeouts=timeouts)
     with progress_shown(batches.tallies, started, on_progress):
         try:
-            await purse.begin(run)
+            await budget.begin(run)
             await batches.resume()
-            for lane in lanes:
-                await batches.submit(lane)
+            for queue in queues:
+                await batches.submit(queue)
             while batches.open:
                 await batches.poll()
                 if batches.open:
@@ -78,7 +77,7 @@ async def run_batches(
         finally:
             for client in batches.clients.values():
                 await client.__aexit__(None, None, None)
-            await purse.close()
+            await budget.close()
             await asyncio.to_thread(ledger.flush)
     return RunResult(batches.tallies, None, time.monotonic() - started)
 
@@ -88,24 +87,24 @@ class _Batches:
 
     def __init__(
         self,
-        lanes: Sequence[ModelQueue],
+        queues: Sequence[ModelQueue],
         ledger: Ledger,
         after: int,
         run: str,
         purpose: str,
-        purse: BudgetLedger,
+        budget: BudgetLedger,
         settings: BatchSettings,
         on_stored: OnStored | None,
     ) -> None:
-        self.lanes = {lane.model_id: lane for lane in lanes}
-        self.tallies = {lane.model_id: Tally(lane.wanted, lane.before) for lane in lanes}
+        self.queues = {queue.model_id: queue for queue in queues}
+        self.tallies = {queue.model_id: Tally(queue.wanted, queue.before) for queue in queues}
         self.clients: dict[str, Client] = {}
         self.open: list[BatchNote] = []
         self._ledger = ledger
         self._after = after
         self._run = run
         self._purpose = purpose
-        self._purse = purse
+        self._budget = budget
         self._settings = settings
         # A fault of the ledger is raised where its rows are waited for.
         self._keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
@@ -117,13 +116,13 @@ class _Batches:
         """Adopt the batches of dead runs; what a live process waits for is left to it."""
         for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
             left = BatchNote.read(text)
-            if left.model_id not in self.lanes or left.purpose != self._purpose:
+            if left.model_id not in self.queues or left.purpose != self._purpose:
                 continue
             claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=left.position))
             if claim.held:
                 await asyncio.to_thread(self._ledger.release, claim.granted)
                 continue
-            client = self.clients[self.lanes[left.model_id].provider.name]
+            client = self.clients[self.queues[left.model_id].provider.name]
             if left.batch_id is None and left.file_id is not None:
                 left.batch_id = await find(client, left.name)
             if left.batch_id is None:
@@ -138,11 +137,11 @@ class _Batches:
 
     # -- sending -----------------------------------------------------------------
 
-    async def submit(self, lane: ModelQueue) -> None:
+    async def submit(self, queue: ModelQueue) -> None:
         """Submit everything that is missing of one model, in batches of the recipe's size."""
-        tally = self.tallies[lane.model_id]
+        tally = self.tallies[queue.model_id]
         while not tally.paused:
-            chunk = list(itertools.islice(lane.requests, self._settings.requests_per_batch))
+            chunk = list(itertools.islice(queue.requests, self._settings.requests_per_batch))
             if not chunk:
                 return
             keys = [k for r in chunk for k in r.keys if k not in self._pending]
@@ -154,26 +153,26 @@ class _Batches:
                 for request in chunk
                 if (part := request.only(s for h, s in request.keys if (h, s) in ours))
             ]
-            charges = await self._charges(lane, granted)
+            charges = await self._charges(queue, granted)
             for request in granted[len(charges) :]:
                 self._ledger.release(request.keys)
             if charges:
-                await self._send(lane, granted[: len(charges)], charges)
+                await self._send(queue, granted[: len(charges)], charges)
 
-    async def _charges(self, lane: ModelQueue, requests: list[Request]) -> list[str]:
+    async def _charges(self, queue: ModelQueue, requests: list[Request]) -> list[str]:
         """What is set aside for the first requests whose worst cases fit the budget together."""
-        if not self._purse.limited:
+        if not self._budget.limited:
             return [""] * len(requests)
-        worst = [worst_case(r, lane.price, r.max_tokens or lane.max_tokens) for r in requests]
-        charges = await self._purse.reserve_many(lane.model_id, worst)
+        worst = [worst_case(r, queue.price, r.max_tokens or queue.max_tokens) for r in requests]
+        charges = await self._budget.reserve_many(queue.model_id, worst)
         if len(charges) < len(requests):
-            tally = self.tallies[lane.model_id]
-            tally.out_of_budget, tally.paused = True, self._purse.full(lane.model_id)
+            tally = self.tallies[queue.model_id]
+            tally.out_of_budget, tally.paused = True, self._budget.full(queue.model_id)
         return charges
 
-    async def _send(self, lane: ModelQueue, requests: list[Request], charges: list[str]) -> None:
-        client, tally = self.clients[lane.provider.name], self.tallies[lane.model_id]
-        address = urlsplit(address_of(lane.provider)).path.rstrip("/")
+    async def _send(self, queue: ModelQueue, requests: list[Request], charges: list[str]) -> None:
+        client, tally = self.clients[queue.provider.name], self.tallies[queue.model_id]
+        address = urlsplit(address_of(queue.provider)).path.rstrip("/")
         url = address + requests[0].settings.endpoint
         lines = [
             json.dumps(
@@ -185,7 +184,7 @@ class _Batches:
         made = BatchNote.of(
             requests,
             name=uuid.uuid4().hex,
-            provider=lane.provider.name,
+            provider=queue.provider.name,
             run=self._run,
             purpose=self._purpose,
             position=await asyncio.to_thread(self._ledger.position),
@@ -221,7 +220,7 @@ class _Batches:
         """Look once at every open batch and import those that ended."""
         for one in list(self.open):
             tally = self.tallies[one.model_id]
-            client = self.clients[self.lanes[one.model_id].provider.name]
+            client = self.clients[self.queues[one.model_id].provider.name]
             try:
                 said = await client.get(f"/batches/{one.batch_id}")
                 if said.get("status") not in _ENDED:
@@ -240,11 +239,11 @@ class _Batches:
     async def _import(
         self, one: BatchNote, status: str, found: Mapping[str, Line], client: Client
     ) -> None:
-        lane, tally = self.lanes[one.model_id], self.tallies[one.model_id]
+        queue, tally = self.queues[one.model_id], self.tallies[one.model_id]
         claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
         already = set(claim.settled)
         when = datetime.fromisoformat(one.requested_at)
-        origin = Origin(one.run, one.purpose, when, lane.price)
+        origin = Origin(one.run, one.purpose, when, queue.price)
         rows: list[Attempt] = []
         spent: list[float | None] = []
         for number, request in enumerate(one.requests()):
@@ -253,17 +252,17 @@ class _Batches:
                 reply = reply_of(found.get(str(number)), status, client.secret)
             except CallFault as fault:
                 made = failed_rows(request, fault, origin, latency_s=None)
-                spent.append(counted(fault.usage, lane.price) if fault.usage else 0.0)
+                spent.append(counted(fault.usage, queue.price) if fault.usage else 0.0)
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
-                spent.append(counted(reply.usage, lane.price))
+                spent.append(counted(reply.usage, queue.price))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
                     few = CallFault("few_choices", why, status=200)
                     made += failed_rows(rest, few, origin, latency_s=None)
             new = [row for row in made if (row.request_hash, row.sample) not in already]
             failed = [row for row in new if not row.usable]
-            most = lane.unanswered_after
+            most = queue.unanswered_after
             billed = request.billed + any(is_billed(row) for row in failed)
             tally.gave_up(failed, unanswered=most is not None and request.billed < billed >= most)
             rows += new
@@ -287,5 +286,5 @@ class _Batches:
     async def _settle(self, one: BatchNote, spent: Sequence[float | None]) -> None:
         for charge, usd in zip(one.charges, spent, strict=False):
             if charge:
-                await self._purse.settle(charge, usd)
-        await self._purse.close()
+                await self._budget.settle(charge, usd)
+        await self._budget.close()

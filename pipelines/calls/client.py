@@ -46,12 +46,12 @@ class Client:
     Args:
         provider: Endpoint and name of its key's environment variable.
         connections: Calls in flight at most; each has a connection that is reused.
-        patience: Seconds after which a call is given up, and its parts.
+        timeouts: Seconds after which a call is given up, and its parts.
         stream: Ask for server-sent events, which gives the time to first token.
     """
 
     def __init__(
-        self, provider: Provider, *, connections: int, patience: Timeouts, stream: bool = False
+        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
     ) -> None:
         import httpx2
         import openai
@@ -59,7 +59,7 @@ class Client:
         self.provider = provider
         self.secret = Secret.of(provider)
         self.streams = stream
-        self._patience = patience
+        self._timeouts = timeouts
         self._raw = httpx2.Response
         self._events = openai.AsyncStream[Any]
         limits = httpx2.Limits(
@@ -68,7 +68,7 @@ class Client:
             keepalive_expiry=30.0,
         )
         # First byte and silence are watched here; the transport only bounds connecting.
-        timeout = httpx2.Timeout(None, connect=patience.connect)
+        timeout = httpx2.Timeout(None, connect=timeouts.connect)
         self._openai = openai.AsyncOpenAI(
             base_url=address_of(provider),
             # A local server needs none, and the library insists on a text.
@@ -142,16 +142,16 @@ class Client:
     async def _bound(self, response: Any) -> None:
         """Before a byte of the body is read, whatever the status."""
         most = MOST_FILE_BYTES if str(response.url.path).endswith("/content") else MOST_BYTES
-        await bound(response, most=most, idle_s=self._patience.idle_s)
+        await bound(response, most=most, idle_s=self._timeouts.idle_s)
 
     async def _guarded(self, call: Awaitable[_Made]) -> _Made:
         """Its result within the deadline; everything that goes wrong as a clean fault."""
         with cleaned(self.secret):
             try:
-                async with asyncio.timeout(self._patience.deadline_s):
+                async with asyncio.timeout(self._timeouts.deadline_s):
                     return await call
             except TimeoutError:
-                said = f"no answer within {self._patience.deadline_s:g} s"
+                said = f"no answer within {self._timeouts.deadline_s:g} s"
                 raise CallFault("timeout", said) from None
             except Exception as error:
                 raise self._fault(error) from None
@@ -168,10 +168,10 @@ class Client:
     async def _headers(self, call: Awaitable[Any]) -> Any:
         """The response once its head is there: the body is not read yet."""
         try:
-            async with asyncio.timeout(self._patience.first):
+            async with asyncio.timeout(self._timeouts.first):
                 return await call
         except TimeoutError:
-            raise CallFault("timeout", f"no byte came within {self._patience.first:g} s") from None
+            raise CallFault("timeout", f"no byte came within {self._timeouts.first:g} s") from None
 
     async def _content(self, call: Awaitable[Any]) -> bytes:
         response = await self._headers(call)

@@ -27,7 +27,7 @@ def list_models(provider: Provider, *, timeout_s: float = 30.0) -> ModelList:
     Many serve no list, or an empty one: that says nothing about their models.
     """
     try:
-        client = RequestsClient(provider, connections=1, patience=Timeouts(deadline_s=timeout_s))
+        client = RequestsClient(provider, connections=1, timeouts=Timeouts(deadline_s=timeout_s))
     except BadInput as error:
         return ModelList(None, error.what)
     with client:

@@ -11,7 +11,7 @@ from pipelines.ledger.attempt import Attempt
 
 @dataclass
 class Tally:
-    """Counts of one model's lane; `done` grows when an answer is durable."""
+    """Counts of one model's model; `done` grows when an answer is durable."""
 
     wanted: int
     #: Answers that were there before this run.
@@ -96,20 +96,20 @@ class RunProgress:
     """The whole run at one moment."""
 
     elapsed_s: float
-    lanes: tuple[ModelProgress, ...]
+    models: tuple[ModelProgress, ...]
     finished: bool
 
     @property
     def wanted(self) -> int:
-        return sum(lane.wanted for lane in self.lanes)
+        return sum(model.wanted for model in self.models)
 
     @property
     def done(self) -> int:
-        return sum(lane.done for lane in self.lanes)
+        return sum(model.done for model in self.models)
 
     @property
     def spent_usd(self) -> float:
-        return sum(lane.spent_usd for lane in self.lanes)
+        return sum(model.spent_usd for model in self.models)
 
 
 OnProgress = Callable[[RunProgress], None]
@@ -119,12 +119,12 @@ def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) 
     """Freeze the tallies (model_id → tally)."""
     return RunProgress(
         elapsed_s,
-        tuple(_lane(model_id, tally, elapsed_s) for model_id, tally in tallies.items()),
+        tuple(_model_progress(model_id, tally, elapsed_s) for model_id, tally in tallies.items()),
         finished,
     )
 
 
-def _lane(model_id: str, tally: Tally, elapsed_s: float) -> ModelProgress:
+def _model_progress(model_id: str, tally: Tally, elapsed_s: float) -> ModelProgress:
     ended = tally.answered + tally.failed
     rate = ended / elapsed_s if elapsed_s > 0 else 0.0
     priced = tally.answered - tally.unpriced

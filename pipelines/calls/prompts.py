@@ -1,6 +1,6 @@
 """Prompts beside a benchmark's questions: verifiers, judges, self-assessment.
 
-Lanes of the one loop: the ledger, the limits and the budget are collection's, an
+Sent by the request runner: the ledger, the limits and the budget are collection's, an
 answered prompt is never paid for twice, and a run that is stopped resumes.
 """
 
@@ -53,14 +53,14 @@ def request_for(settings: RequestSettings, name: str, query_id: str, prompt: str
 
 def ask_prompts(
     requests: Sequence[Request],
-    lane: ModelQueue,
+    queue: ModelQueue,
     ledger: Ledger,
     *,
     run: str,
     purpose: str,
     retry: Retry,
-    purse: BudgetLedger,
-    patience: Timeouts,
+    budget: BudgetLedger,
+    timeouts: Timeouts,
     benchmark: str = "",
     send: bool = True,
 ) -> PromptResults:
@@ -71,7 +71,7 @@ def ask_prompts(
     Args:
         requests: All of one settings.
         benchmark: Whose prompts these are.
-        lane: Whom to ask and how; its `requests` and counts are filled in here.
+        queue: Whom to ask and how; its `requests` and counts are filled in here.
         send: False only looks at what the ledger holds.
 
     Raises:
@@ -91,8 +91,8 @@ def ask_prompts(
             return True
         if found.status != "error":
             # Earlier versions kept cut replies as answers.
-            return lane.unusable is not None and found.status != "ok"
-        most = lane.unanswered_after
+            return queue.unusable is not None and found.status != "ok"
+        most = queue.unanswered_after
         return not found.permanent and (most is None or found.billed < most)
 
     missing = []
@@ -103,21 +103,21 @@ def ask_prompts(
     count, failed, stopped = 0, 0, None
     if missing and send:
         ledger.remember(notes(ledger, [settings], benchmark))
-        lane.requests = iter(missing)
-        lane.wanted, lane.before = len(by_hash), len(by_hash) - len(missing)
+        queue.requests = iter(missing)
+        queue.wanted, queue.before = len(by_hash), len(by_hash) - len(missing)
         end = asyncio.run(
             run_requests(
-                [lane],
+                [queue],
                 ledger,
                 after=after,
                 run=run,
                 purpose=purpose,
                 retry=retry,
-                purse=purse,
-                patience=patience,
+                budget=budget,
+                timeouts=timeouts,
             )
         )
-        tally = end.tallies[lane.model_id]
+        tally = end.tallies[queue.model_id]
         count, failed = tally.asked, sum(tally.errors.values())
         stopped = end.stopped or tally.paused
         settled = known.settled(asked)

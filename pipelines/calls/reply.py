@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 _REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation", "prohibited_content"})
@@ -22,6 +22,7 @@ _MOST_TOKENS = 2**40
 TOOL_CALLS, MOST_CALLS = "tool_calls", 8
 
 
+@dataclass(eq=False, repr=False)
 class CallFault(Exception):
     """An attempt without an answer.
 
@@ -29,7 +30,7 @@ class CallFault(Exception):
         kind: Error class for people and for counting (`http_429`, `timeout`, …).
         status: HTTP status, when there was one.
         permanent: Asking again cannot succeed.
-        lane: The model or the key is refused, not this prompt.
+        refuses_model: The model or the key is refused, not this prompt.
         throttled: The server asks to slow down.
         retry_after: Seconds the server asks to wait.
         maybe_billed: The server may have done the work: a budget must count it.
@@ -38,31 +39,20 @@ class CallFault(Exception):
             attempt was billed.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        *,
-        status: int | None = None,
-        permanent: bool = False,
-        lane: bool = False,
-        throttled: bool = False,
-        retry_after: float | None = None,
-        maybe_billed: bool = True,
-        unreachable: bool = False,
-        usage: Usage | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.status = status
-        self.permanent = permanent
-        self.lane = lane
-        self.throttled = throttled
-        self.retry_after = retry_after
-        self.maybe_billed = maybe_billed
-        self.unreachable = unreachable
-        self.usage = usage
+    kind: str
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    permanent: bool = False
+    refuses_model: bool = False
+    throttled: bool = False
+    retry_after: float | None = None
+    maybe_billed: bool = True
+    unreachable: bool = False
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +258,7 @@ def _error_in_body(error: Any) -> CallFault:
 #: What may succeed when it is asked again.
 _RETRYABLE = frozenset({408, 409, 425, 429})
 #: The key, the account or the model is refused: no other prompt will fare better.
-_LANE = frozenset({401, 402, 403, 404})
+_REFUSES_MODEL = frozenset({401, 402, 403, 404})
 
 
 def from_status(
@@ -282,7 +272,7 @@ def from_status(
             message,
             status=status,
             permanent=True,
-            lane=True,
+            refuses_model=True,
             maybe_billed=False,
         )
     retryable = status in _RETRYABLE or status >= 500
@@ -291,7 +281,7 @@ def from_status(
         message,
         status=status,
         permanent=not retryable,
-        lane=status in _LANE,
+        refuses_model=status in _REFUSES_MODEL,
         throttled=status == 429,
         retry_after=retry_after if retryable else None,
         maybe_billed=status >= 500 or status == 408,

@@ -1,9 +1,8 @@
-"""Asks many requests of many models, within limits and budget, into a ledger.
+"""Runs the requests of several models within limits and a budget, and stores every attempt.
 
-Each model has a lane of its own: its window, its rate, its failures. A lane
-claims requests in small chunks, sends them as places become free, and keeps
-every attempt. Nothing is held per request but what is in flight, so memory
-does not grow with the length of a run. `run.py` is the loop itself.
+Each model has a worker (`worker.py`) with its own window, rate and failure counts. A worker
+claims requests in small chunks and sends them as places become free. Only requests in flight
+are held in memory, so memory does not grow with the length of a run.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.calls.attempt_writer import OnStored
+from pipelines.calls.attempts import OnStored
 from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.limits import Gate
 from pipelines.calls.model_queue import ModelQueue, Transport
 from pipelines.calls.progress import OnProgress, Tally, snapshot
 from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.calls.worker import RequestRun
+from pipelines.calls.worker import ModelWorker, RequestRun
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Budget, Retry
 
@@ -38,45 +37,47 @@ class RunResult:
 
 
 async def run_requests(
-    lanes: Sequence[ModelQueue],
+    queues: Sequence[ModelQueue],
     ledger: Ledger,
     *,
     after: int,
     run: str,
     purpose: str = "collect",
     retry: Retry | None = None,
-    purse: BudgetLedger | None = None,
-    patience: Timeouts | None = None,
+    budget: BudgetLedger | None = None,
+    timeouts: Timeouts | None = None,
     stream: bool = False,
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
 ) -> RunResult:
-    """Ask every request of every lane; each wanted answer ends as attempts in the ledger.
+    """Send every request of every queue; each wanted answer ends as attempts in the ledger.
 
     Args:
         after: `ledger.position()` when the plan was made.
         run: Name of this run, kept with each attempt.
-        purse: Whose money is spent; unlimited by default.
+        budget: The budget that is charged; unlimited by default.
         on_progress: Called five times a second and at the end, in the event loop.
         on_stored: Called in the ledger's thread once attempts are durable. What it raises ends
-            the run: nothing more is asked, what was is kept, and it is raised here.
+            the run: nothing more is sent, answers so far are kept, and it is raised here.
 
     Raises:
         BadInput: a key is not set.
         DiskFull: the ledger can keep no more.
     """
-    purse = purse or BudgetLedger(Budget(), ledger)
-    running = RequestRun(ledger, after, run, purpose, retry or Retry(), purse, on_stored)
+    budget = budget or BudgetLedger(Budget(), ledger)
+    running = RequestRun(ledger, after, run, purpose, retry or Retry(), budget, on_stored)
     started = time.monotonic()
-    async with _clients(lanes, patience or Timeouts(), stream) as clients:
-        await purse.begin(run)
-        gates = {lane.provider.name: Gate(lane.provider.limits, adaptive=False) for lane in lanes}
-        work = [
-            asyncio.ensure_future(
-                running.lane(lane, clients[lane.provider.name], gates[lane.provider.name])
-            )
-            for lane in lanes
+    async with _clients(queues, timeouts or Timeouts(), stream) as clients:
+        await budget.begin(run)
+        gates = {
+            queue.provider.name: Gate(queue.provider.limits, adaptive=False) for queue in queues
+        }
+        workers = [
+            ModelWorker(running, queue, clients[name], gates[name])
+            for queue in queues
+            for name in [queue.provider.name]
         ]
+        work = [asyncio.ensure_future(worker.work()) for worker in workers]
         with progress_shown(running.tallies, started, on_progress):
             try:
                 # Not `gather`: it would cancel the calls with us.
@@ -90,7 +91,7 @@ async def run_requests(
                 raise
             finally:
                 with contextlib.suppress(*([Exception] if running.fault else [])):
-                    await purse.close()
+                    await budget.close()
                 await asyncio.to_thread(ledger.flush)
         for task in work:
             task.result()
@@ -125,17 +126,17 @@ def progress_shown(
 
 @contextlib.asynccontextmanager
 async def _clients(
-    lanes: Sequence[ModelQueue], patience: Timeouts, stream: bool
+    queues: Sequence[ModelQueue], timeouts: Timeouts, stream: bool
 ) -> AsyncIterator[Mapping[str, Transport]]:
     """One open client per provider, with a connection for each call that may be in flight."""
     connections: Counter[str] = Counter()
-    for lane in lanes:
-        connections[lane.provider.name] += lane.limits.concurrency
+    for queue in queues:
+        connections[queue.provider.name] += queue.limits.concurrency
     async with contextlib.AsyncExitStack() as stack:
         clients: dict[str, Transport] = {}
-        for name, lane in {lane.provider.name: lane for lane in lanes}.items():
-            client = lane.transport(
-                lane.provider, connections=connections[name], patience=patience, stream=stream
+        for name, queue in {queue.provider.name: queue for queue in queues}.items():
+            client = queue.transport(
+                queue.provider, connections=connections[name], timeouts=timeouts, stream=stream
             )
             clients[name] = await stack.enter_async_context(client)
         yield clients

@@ -1,4 +1,4 @@
-"""The loop of a run: claim, budget, limits, send, keep, count, and ask again."""
+"""A worker sends the requests of one model: claim, budget, limits, send, store, retry."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ import contextlib
 import itertools
 import random
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 
-from pipelines.calls.attempt_writer import AttemptWriter, OnStored
-from pipelines.calls.attempts import Origin, answered_rows, failed_rows
+from pipelines.calls.attempts import AttemptWriter, OnStored, Origin, answered_rows, failed_rows
 from pipelines.calls.budget import BudgetLedger, counted, worst_case
 from pipelines.calls.claims import claimed
 from pipelines.calls.client import TimedReply
 from pipelines.calls.limits import Gate
-from pipelines.calls.model_queue import AttemptOutcome, ModelQueue, QueueState, Transport
+from pipelines.calls.model_queue import ModelQueue, Transport
 from pipelines.calls.progress import Tally
-from pipelines.calls.reply import CallFault, ModelReply
+from pipelines.calls.reply import CallFault
 from pipelines.calls.request import Request
 from pipelines.ledger.attempt import is_billed
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Retry
 
+#: Attempts without a connection after which a model that never answered is paused.
+UNREACHABLE = 6
+#: Longest wait between them: a wrong address is known in seconds.
+_UNREACHABLE_WAIT_S = 1.0
+
 
 class RequestRun:
-    """State that the lanes of one run share."""
+    """State that the workers of one run share."""
 
     def __init__(
         self,
@@ -36,7 +39,7 @@ class RequestRun:
         run: str,
         purpose: str,
         retry: Retry,
-        purse: BudgetLedger,
+        budget: BudgetLedger,
         on_stored: OnStored | None,
     ) -> None:
         self.ledger = ledger
@@ -44,184 +47,243 @@ class RequestRun:
         self.name = run
         self.purpose = purpose
         self.retry = retry
-        self.purse = purse
+        self.budget = budget
         self.tallies: dict[str, Tally] = {}
         self.stopped: str | None = None
         self.fault: BaseException | None = None
+        self.writer = AttemptWriter(ledger, on_stored, self.fail)
+        # Jitter needs no seed: it changes when a request is sent, never which.
+        self.random = random.Random()
         self._stopping = asyncio.Event()
-        self._keeping = AttemptWriter(ledger, on_stored, self._fail)
-        # Jitter needs no seed: it decides when to ask, never what.
-        self._random = random.Random()
 
     def stop(self, why: str) -> None:
+        """Send nothing more; the first reason is kept."""
         self.stopped = self.stopped or why
         self._stopping.set()
 
-    def _fail(self, fault: BaseException) -> None:
+    def fail(self, fault: BaseException) -> None:
+        """Stop the run with an error; the first one is kept."""
         self.fault = self.fault or fault
         self.stop(str(fault) or type(fault).__name__)
 
-    async def _sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Sleep, but no longer than the run lasts."""
         if seconds > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
-    # -- one model -------------------------------------------------------------
 
-    async def lane(self, lane: ModelQueue, client: Transport, provider: Gate) -> None:
-        """Ask everything of one lane."""
-        tally = self.tallies[lane.model_id] = Tally(lane.wanted, lane.before)
-        state = QueueState(lane, client, Gate(lane.limits, adaptive=True), provider, tally)
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """What is still wanted of a request, and the seconds to wait before the next attempt."""
+
+    left: Request | None
+    failed: bool = False
+    billed: bool = False
+    wait_s: float = 0.0
+
+
+class ModelWorker:
+    """Sends one model's requests, and pauses when further ones would fail as well.
+
+    Args:
+        provider: Limits that all models of the provider share.
+    """
+
+    def __init__(
+        self, run: RequestRun, queue: ModelQueue, client: Transport, provider: Gate
+    ) -> None:
+        self.run, self.queue, self.client = run, queue, client
+        self.gate, self.provider = Gate(queue.limits, adaptive=True), provider
+        self.tally = run.tallies[queue.model_id] = Tally(queue.wanted, queue.before)
+        # Failures in a row: pairs given up, refusals of model or key, attempts without connection.
+        self.failures = self.refusals = self.unreachable = 0
+        self.answered = False
+        #: Ask for one sample per call: the server gave fewer than `n`.
+        self.single = False
+
+    @property
+    def halted(self) -> bool:
+        return bool(self.run.stopped or self.tally.paused)
+
+    async def work(self) -> None:
+        """Send every request of the queue; returns when the last call has ended."""
         calls: set[asyncio.Task[None]] = set()
         try:
             async for request in claimed(
-                lane.requests,
-                self.ledger,
-                after=self.after,
-                tally=tally,
-                halted=lambda: bool(self.stopped or tally.paused),
-                sleep=self._sleep,
+                self.queue.requests,
+                self.run.ledger,
+                after=self.run.after,
+                tally=self.tally,
+                halted=lambda: self.halted,
+                sleep=self.run.sleep,
             ):
-                for part in request.singly() if state.single else (request,):
-                    await state.gate.window.enter()
-                    if self.stopped or tally.paused:
-                        state.gate.window.leave()
-                        self.ledger.release(part.keys)
+                for part in request.singly() if self.single else (request,):
+                    await self.gate.window.enter()
+                    if self.halted:
+                        self.gate.window.leave()
+                        self.run.ledger.release(part.keys)
                         continue
-                    call = asyncio.ensure_future(self._request(state, part))
+                    call = asyncio.ensure_future(self.send(part))
                     calls.add(call)
                     call.add_done_callback(calls.discard)
         finally:
             if calls:
                 await asyncio.gather(*calls)
 
-    # -- one request -----------------------------------------------------------
-
-    async def _request(self, state: QueueState, request: Request) -> None:
-        tally = state.tally
+    async def send(self, request: Request) -> None:
+        """Send a request until it is answered, given up, or the worker is halted."""
+        tally = self.tally
         tally.in_flight += 1
         left, failed = request, False
         try:
             for number in itertools.count(1):
-                outcome = await self._attempt(state, left, last=number >= self.retry.attempts)
+                outcome = await self._attempt(left, number)
                 if outcome.left is None:
                     return
                 failed |= outcome.failed
                 left = replace(outcome.left, billed=outcome.left.billed + outcome.billed)
-                if not (self.stopped or tally.paused):
-                    await self._sleep(outcome.wait(number, self._random.random()))
-                if self.stopped or tally.paused:
+                if not self.halted:
+                    await self.run.sleep(outcome.wait_s)
+                if self.halted:
                     tally.failed += len(left.samples) if failed else 0
-                    self.ledger.release(left.keys)
+                    self.run.ledger.release(left.keys)
                     return
         except Exception as error:
-            self._fail(error)
+            self.run.fail(error)
         finally:
             tally.in_flight -= 1
-            state.gate.window.leave()
+            self.gate.window.leave()
 
-    async def _attempt(self, state: QueueState, request: Request, *, last: bool) -> AttemptOutcome:
-        """Send once and keep what came of it; its places are free again when that is durable."""
-        lane, tally = state.lane, state.tally
+    async def _attempt(self, request: Request, number: int) -> AttemptOutcome:
+        """Send once and store the outcome; its places are free again when that is durable."""
+        queue, budget, gates = self.queue, self.run.budget, (self.gate, self.provider)
         charge = ""
-        if self.purse.limited:
-            worst = worst_case(request, lane.price, request.max_tokens or lane.max_tokens)
-            granted = await self.purse.reserve(lane.model_id, worst)
+        if budget.limited:
+            worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
+            granted = await budget.reserve(queue.model_id, worst)
             if granted is None:
-                tally.out_of_budget |= tally.paused is None
-                state.pause(self.purse.full(lane.model_id))
+                self.tally.out_of_budget |= self.tally.paused is None
+                self.pause(budget.full(queue.model_id))
                 return AttemptOutcome(request)
             charge = granted
         expected = request.tokens_expected + (request.max_tokens or 0) * len(request.samples)
         spent: float | None = 0.0
         placed = False
         try:
-            placed = await state.pass_gates(expected, self._sleep, lambda: bool(self.stopped))
-            if self.stopped or tally.paused:
-                # While it waited. Who is still asked may have its share of the rates.
-                state.gate.correct(expected, 0)
-                state.provider.correct(expected, 0)
+            placed = await self._pass_gates(expected)
+            if self.halted:
+                # While it waited. Other models of the provider may use its share of the rates.
+                for gate in gates:
+                    gate.correct(expected, 0)
                 return AttemptOutcome(request)
-            tally.asked += 1
-            requested_at = datetime.now(UTC)
+            self.tally.asked += 1
+            origin = Origin(self.run.name, self.run.purpose, datetime.now(UTC), queue.price)
             sent_at = time.monotonic()
             spent = None
-            sent = await state.client.complete(
-                request.settings.endpoint, request.body(stream=state.client.streams)
+            sent = await self.client.complete(
+                request.settings.endpoint, request.body(stream=self.client.streams)
             )
-            _refuse(lane, sent.reply)
+            queue.check(sent.reply)
         except CallFault as fault:
             spent = None if fault.maybe_billed else 0.0
             if fault.usage is not None:
-                spent = counted(fault.usage, lane.price)
-            return await self._failed(state, request, fault, requested_at, sent_at, last=last)
+                spent = counted(fault.usage, queue.price)
+            return await self._failed(request, fault, origin, sent_at, number)
         else:
-            state.gate.window.succeeded()
-            spent = counted(sent.reply.usage, lane.price)
-            tokens = sent.reply.usage.total_tokens
-            state.gate.correct(expected, tokens)
-            state.provider.correct(expected, tokens)
-            return await self._answered(state, request, sent, requested_at)
+            self.gate.window.succeeded()
+            spent = counted(sent.reply.usage, queue.price)
+            for gate in gates:
+                gate.correct(expected, sent.reply.usage.total_tokens)
+            return await self._answered(request, sent, origin)
         finally:
             if placed:
-                state.provider.window.leave()
-            await self.purse.settle(charge, spent)
+                self.provider.window.leave()
+            await budget.settle(charge, spent)
 
-    async def _answered(
-        self, state: QueueState, request: Request, sent: TimedReply, requested_at: datetime
-    ) -> AttemptOutcome:
-        state.failures = state.lane_faults = state.unreachable = 0
-        state.answered = True
-        origin = Origin(self.name, self.purpose, requested_at, state.lane.price)
+    async def _pass_gates(self, tokens: int) -> bool:
+        """Wait for both rates, then for a place at the provider (left by the caller).
+
+        Returns:
+            False where there is no place to leave: the run was stopped meanwhile.
+        """
+        delay = max(self.gate.delay(tokens), self.provider.delay(tokens))
+        while delay > 0 and not self.run.stopped:
+            await self.run.sleep(delay)
+            # A Retry-After may have come while we waited.
+            delay = max(self.gate.not_before, self.provider.not_before) - time.monotonic()
+        if self.run.stopped:
+            return False
+        await self.provider.window.enter()
+        return True
+
+    async def _answered(self, request: Request, sent: TimedReply, origin: Origin) -> AttemptOutcome:
+        self.failures = self.refusals = self.unreachable = 0
+        self.answered = True
         rows = answered_rows(
             request, sent.reply, origin, latency_s=sent.latency_s, ttft_s=sent.ttft_s
         )
-        await self._keeping.keep(rows, state.tally, settles=True)
+        await self.run.writer.keep(rows, self.tally, settles=True)
         if len(rows) < len(request.samples):
-            # The server gave fewer than `n`: the others are asked one by one.
-            state.single = True
+            self.single = True
             return AttemptOutcome(request.only(request.samples[len(rows) :]))
         return AttemptOutcome(None)
 
     async def _failed(
-        self,
-        state: QueueState,
-        request: Request,
-        fault: CallFault,
-        requested_at: datetime,
-        sent_at: float,
-        *,
-        last: bool,
+        self, request: Request, fault: CallFault, origin: Origin, sent_at: float, number: int
     ) -> AttemptOutcome:
-        tally = state.tally
-        tally.errors[fault.kind] += 1
-        origin = Origin(self.name, self.purpose, requested_at, state.lane.price)
+        retry, most = self.run.retry, self.queue.unanswered_after
+        self.tally.errors[fault.kind] += 1
         rows = failed_rows(request, fault, origin, latency_s=time.monotonic() - sent_at)
         billed = is_billed(rows[0])
-        most = state.lane.unanswered_after
         unanswered = billed and most is not None and request.billed + 1 >= most
-        final = fault.permanent or last or unanswered
+        final = fault.permanent or number >= retry.attempts or unanswered
         if fault.throttled:
-            state.gate.window.throttled(sent_at)
+            self.gate.window.throttled(sent_at)
         if fault.retry_after is not None:
-            if fault.retry_after > self.retry.longest_retry_after_s:
-                state.pause(f"asked to wait {fault.retry_after:.0f} s ({fault.kind})")
+            if fault.retry_after > retry.longest_retry_after_s:
+                self.pause(f"asked to wait {fault.retry_after:.0f} s ({fault.kind})")
             else:
-                state.gate.hold(fault.retry_after)
-        state.failed_once(fault)
+                self.gate.hold(fault.retry_after)
+        self._count_unreachable(fault)
         if final:
-            tally.gave_up(rows, unanswered=unanswered)
-            state.failed_for_good(fault, self.retry)
-        await self._keeping.keep(rows, tally, settles=final)
+            self.tally.gave_up(rows, unanswered=unanswered)
+            self._count_given_up(fault)
+        await self.run.writer.keep(rows, self.tally, settles=final)
         if final:
             return AttemptOutcome(None, failed=True)
-        wait = partial(state.wait, self.retry, fault)
-        return AttemptOutcome(request, failed=True, billed=billed, wait=wait)
+        wait_s = backoff(retry, fault, number, self.run.random.random())
+        if fault.unreachable and not self.answered:
+            wait_s = min(wait_s, _UNREACHABLE_WAIT_S)
+        return AttemptOutcome(request, failed=True, billed=billed, wait_s=wait_s)
+
+    def pause(self, why: str) -> None:
+        """Send this model nothing more; the first reason is kept."""
+        self.tally.paused = self.tally.paused or why
+
+    def _count_unreachable(self, fault: CallFault) -> None:
+        self.unreachable = self.unreachable + 1 if fault.unreachable else 0
+        if self.unreachable >= UNREACHABLE and not self.answered:
+            self.pause(
+                f"nobody answers at the address of provider {self.queue.provider.name!r}, "
+                f"{self.unreachable} times in a row ({fault.kind}: {fault.message[:200]}); "
+                "start the server, or correct 'base_url'"
+            )
+
+    def _count_given_up(self, fault: CallFault) -> None:
+        self.failures += 1
+        self.refusals = self.refusals + 1 if fault.refuses_model else 0
+        last = f"{fault.kind}: {fault.message[:200]}"
+        if fault.refuses_model and (not self.answered or self.refusals >= 3):
+            self.pause(f"the provider refuses model or key ({last})")
+        elif self.failures >= self.run.retry.pause_after:
+            self.pause(f"{self.failures} pairs in a row failed, last with {last}")
 
 
-def _refuse(lane: ModelQueue, reply: ModelReply) -> None:
-    """Raise what is wrong with a reply for whoever asked."""
-    if lane.unusable and (fault := lane.unusable(reply)) is not None:
-        fault.usage = reply.usage
-        raise fault
+def backoff(retry: Retry, fault: CallFault, number: int, jitter: float) -> float:
+    """Seconds before attempt `number` + 1: exponential, jittered over the upper half."""
+    if fault.retry_after is not None:
+        # The gate waits; the jitter keeps waiting requests from being sent all at once.
+        return jitter * 0.1
+    wait = min(retry.longest_wait_s, retry.first_wait_s * 2.0 ** (number - 1))
+    return wait * (0.5 + jitter / 2)

@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.attempt_writer import OnStored
+from pipelines.calls.attempts import OnStored
 from pipelines.calls.batch import run_batches
 from pipelines.calls.batch_note import PREFIX, BatchNote
 from pipelines.calls.budget import BudgetLedger
@@ -87,17 +87,17 @@ async def acollect(
 ) -> Collected:
     """As `collect`, inside a running event loop."""
     run = uuid.uuid4().hex[:12]
-    # One purse for all parts of a run: its budget is one.
-    purse = _purse(plan, ledger)
-    await _canaries(plan, ledger, run, purse, START)
-    collected = await _once(plan, ledger, run, purse, on_progress, on_stored)
+    # One budget for all parts of a run: its budget is one.
+    budget = _budget(plan, ledger)
+    await _canaries(plan, ledger, run, budget, START)
+    collected = await _once(plan, ledger, run, budget, on_progress, on_stored)
     if plan.collect.reask_truncated is not None and collected.stopped is None:
         # Answers that this run got truncated are asked again in the same run.
         again = await asyncio.to_thread(replan, plan, ledger)
         if any(m.truncated.any() and m.missing.any() for m in again.models):
-            second = await _once(again, ledger, run, purse, on_progress, on_stored)
+            second = await _once(again, ledger, run, budget, on_progress, on_stored)
             collected = dataclasses.replace(second, paused=collected.paused | second.paused)
-    await _canaries(plan, ledger, run, purse, END)
+    await _canaries(plan, ledger, run, budget, END)
     return collected
 
 
@@ -109,18 +109,18 @@ def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
     Args:
         purpose: `canary.START` before the run, `canary.END` after it, on the same plan.
     """
-    purse = _purse(plan, ledger)
-    asyncio.run(_canaries(plan, ledger, run, purse, purpose))
+    budget = _budget(plan, ledger)
+    asyncio.run(_canaries(plan, ledger, run, budget, purpose))
 
 
 async def _canaries(
-    plan: Plan, ledger: Ledger, run: str, purse: BudgetLedger, purpose: str
+    plan: Plan, ledger: Ledger, run: str, budget: BudgetLedger, purpose: str
 ) -> None:
     """Ask the canary prompts of every model that this run asks anything."""
     canary = plan.collect.canary
-    lanes = [
+    queues = [
         dataclasses.replace(
-            _lane(plan, model),
+            _queue(plan, model),
             requests=canary_requests(
                 model.model.model_id, model.settings, canary.prompts, canary.max_tokens, run
             ),
@@ -130,17 +130,17 @@ async def _canaries(
         for model in plan.models
         if model.missing.any()
     ]
-    if canary.prompts and lanes:
+    if canary.prompts and queues:
         await run_requests(
-            lanes,
+            queues,
             ledger,
             # A key of this run and purpose: nothing older can settle it.
             after=await asyncio.to_thread(ledger.position),
             run=run,
             purpose=purpose,
             retry=plan.collect.retry,
-            purse=purse,
-            patience=patience_of(plan.collect),
+            budget=budget,
+            timeouts=timeouts_of(plan.collect),
         )
 
 
@@ -158,26 +158,26 @@ async def _once(
     plan: Plan,
     ledger: Ledger,
     run: str,
-    purse: BudgetLedger,
+    budget: BudgetLedger,
     on_progress: OnProgress | None,
     on_stored: OnStored | None,
 ) -> Collected:
-    lanes = [_lane(plan, model) for model in plan.models]
+    queues = [_queue(plan, model) for model in plan.models]
     await asyncio.to_thread(ledger.remember, _notes(plan, ledger))
     how: dict[str, Any] = {
         "after": plan.position,
         "run": run,
-        "purse": purse,
-        "patience": patience_of(plan.collect),
+        "budget": budget,
+        "timeouts": timeouts_of(plan.collect),
         "on_progress": on_progress,
         "on_stored": on_stored,
     }
     if plan.collect.transport == "batch":
-        asked = await run_batches(lanes, ledger, batch=plan.collect.batch, **how)
+        asked = await run_batches(queues, ledger, batch=plan.collect.batch, **how)
     else:
         await asyncio.to_thread(_no_batches, plan, ledger)
         retry, stream = plan.collect.retry, plan.collect.stream
-        asked = await run_requests(lanes, ledger, retry=retry, stream=stream, **how)
+        asked = await run_requests(queues, ledger, retry=retry, stream=stream, **how)
     return _collected(plan, asked)
 
 
@@ -193,7 +193,7 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
             )
 
 
-def _lane(plan: Plan, model: ModelPlan) -> ModelQueue:
+def _queue(plan: Plan, model: ModelPlan) -> ModelQueue:
     return ModelQueue(
         model_id=model.model.model_id,
         provider=model.provider,
@@ -218,7 +218,7 @@ def _notes(plan: Plan, ledger: Ledger) -> dict[str, str]:
     return noted | {f"model:{m.model_id}": m.model_dump_json() for m in models}
 
 
-def _purse(plan: Plan, ledger: Ledger) -> BudgetLedger:
+def _budget(plan: Plan, ledger: Ledger) -> BudgetLedger:
     """The benchmark's budget; what its requests cost in an older ledger counts as well."""
     settings = _settings(plan)
     both = [s for one in settings for s in (one, one.earlier) if s is not None]
@@ -226,7 +226,7 @@ def _purse(plan: Plan, ledger: Ledger) -> BudgetLedger:
     return BudgetLedger(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
 
 
-def patience_of(collect: Collect) -> Timeouts:
+def timeouts_of(collect: Collect) -> Timeouts:
     """How long a recipe waits for a server."""
     wire = collect.wire
     return Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)

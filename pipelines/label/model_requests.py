@@ -1,4 +1,4 @@
-"""A verifier or judge as a lane of the one asker: its limits, budget, and what it may say."""
+"""A verifier or judge as a queue of the one asker: its limits, budget, and what it may say."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def ask_model(
     if not requests:
         return PromptResults({})
     name = requests[0].model_id
-    purse = BudgetLedger(
+    budget = BudgetLedger(
         Budget(usd=served.budget_usd),
         ledger,
         f"{benchmark}, {name}",
         settings=[requests[0].settings.settings_hash],
         raise_by=f"budget_usd of {name}",
     )
-    lane = ModelQueue(
+    queue = ModelQueue(
         model_id=name,
         provider=served.provider,
         requests=iter(()),
@@ -83,13 +83,13 @@ def ask_model(
     )
     return ask_prompts(
         requests,
-        lane,
+        queue,
         ledger,
         run=run,
         purpose=purpose,
         retry=served.retry,
-        purse=purse,
-        patience=Timeouts(deadline_s=served.timeout_s),
+        budget=budget,
+        timeouts=Timeouts(deadline_s=served.timeout_s),
         benchmark=benchmark,
         send=send,
     )

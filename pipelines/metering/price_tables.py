@@ -110,7 +110,7 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     # As the recipe writes it: what the environment puts into an address is shown nowhere.
     url = provider.base_url.rstrip("/") + "/models"
     try:
-        with RequestsClient(provider, connections=1, patience=Timeouts(deadline_s=60.0)) as client:
+        with RequestsClient(provider, connections=1, timeouts=Timeouts(deadline_s=60.0)) as client:
             data = client.get("/models")
     except CallFault as fault:
         raise BadInput(

@@ -29,11 +29,11 @@ def test_what_was_spent_before_is_taken_off_each_bound(
     budget: Budget, bounded: tuple[bool, bool], left: ChargeBounds, tmp_path: Path
 ) -> None:
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        purse = BudgetLedger(budget, ledger, "b")
-        purse._before = {"m": 0.25, "n": 0.25}
-        assert (purse._bounded("m"), purse._bounded("n")) == bounded
-        assert purse._bounds("m") == left
-        assert "raise 'collect.budget" in purse.full("m")
+        budget = BudgetLedger(budget, ledger, "b")
+        budget._before = {"m": 0.25, "n": 0.25}
+        assert (budget._bounded("m"), budget._bounded("n")) == bounded
+        assert budget._bounds("m") == left
+        assert "raise 'collect.budget" in budget.full("m")
 
 
 def test_only_a_model_with_a_bound_needs_a_worst_case(tmp_path: Path) -> None:

@@ -203,6 +203,6 @@ def test_a_client_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setenv("ECHO_KEY", KEY)
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1", api_key_env="ECHO_KEY")
-    client = Client(provider, connections=1, patience=Timeouts())
+    client = Client(provider, connections=1, timeouts=Timeouts())
     assert not stands_in(repr(client.secret) + repr(vars(client)))
     asyncio.run(client.__aexit__(None, None, None))

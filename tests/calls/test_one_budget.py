@@ -143,11 +143,11 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
 
 
 def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None:
-    async def one_call(purse: BudgetLedger) -> None:
-        charge = await purse.reserve("m", 0.5)
+    async def one_call(budget: BudgetLedger) -> None:
+        charge = await budget.reserve("m", 0.5)
         assert charge
-        await purse.settle(charge, 0.1)
-        await purse.close()
+        await budget.settle(charge, 0.1)
+        await budget.close()
 
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
         asyncio.run(one_call(BudgetLedger(Budget(usd=1.0), ledger, "b")))

@@ -52,7 +52,7 @@ def test_the_key_is_sent_and_kept_nowhere(
         # The write-ahead log too, while it is there.
         for path in (tmp_path / "ledger").iterdir():
             assert SECRET.encode() not in path.read_bytes(), path.name
-        client = Client(provider, connections=1, patience=Timeouts(deadline_s=1))
+        client = Client(provider, connections=1, timeouts=Timeouts(deadline_s=1))
     seen = [caplog.text, repr(collected), repr(made), str(responses.to_pylist())]
     seen += [repr(client.secret), repr(vars(client)), repr(provider)]
     assert not any(SECRET in text for text in seen)

@@ -13,12 +13,11 @@ import pytest
 from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.client import TimedReply
 from pipelines.calls.limits import Gate
-from pipelines.calls.model_queue import ModelQueue, QueueState
+from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.pricing import Price
-from pipelines.calls.progress import Tally
 from pipelines.calls.reply import CallFault
 from pipelines.calls.request import Request, RequestSettings
-from pipelines.calls.worker import RequestRun
+from pipelines.calls.worker import ModelWorker, RequestRun
 from pipelines.collect.collect import acollect, collect
 from pipelines.collect.plan import Plan, plan
 from pipelines.errors import DiskFull
@@ -114,43 +113,44 @@ class Unwell:
 REQUEST = Request("q", "m", RequestSettings("p", "/c", "m", {}), [], (0, 1), "hash", 2500)
 
 
-def begun(ledger: SqliteLedger, purse: BudgetLedger) -> tuple[RequestRun, QueueState, Unwell]:
-    """A run and a lane that holds its one place; 1000 tokens a second go to model and provider."""
-    run = RequestRun(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), purse, None)
+def begun(ledger: SqliteLedger, budget: BudgetLedger) -> tuple[RequestRun, ModelWorker, Unwell]:
+    """A run and a worker that holds its one place; 1000 tokens a second per model and provider."""
+    run = RequestRun(ledger, 0, "r", "collect", Retry(first_wait_s=0.01), budget, None)
     provider = Provider(name="p", base_url="http://127.0.0.1:1/v1")
-    lane = ModelQueue("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
+    queue = ModelQueue("m", provider, iter(()), 2, price=Price(1.0, 1.0), max_tokens=50)
     limits = RateLimits(concurrency=1, tokens_per_minute=60_000)
-    own, shared = Gate(limits, adaptive=True), Gate(limits, adaptive=False)
-    own.window.in_flight = 1
+    queue.limits = limits
     wire = Unwell()
-    return run, QueueState(lane, wire, own, shared, Tally(2)), wire
+    worker = ModelWorker(run, queue, wire, Gate(limits, adaptive=False))
+    worker.gate.window.in_flight = 1
+    return run, worker, wire
 
 
 @pytest.mark.parametrize("end", ["paused", "stopped", "stopped at a rate"])
 def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> None:
     async def story() -> None:
-        purse = BudgetLedger(Budget(usd=1.0), ledger, "b")
-        run, state, wire = begun(ledger, purse)
-        await state.provider.window.enter()
+        budget = BudgetLedger(Budget(usd=1.0), ledger, "b")
+        run, worker, wire = begun(ledger, budget)
+        await worker.provider.window.enter()
         if end == "stopped at a rate":
-            state.provider.hold(20.0)
-        call = asyncio.ensure_future(run._request(state, REQUEST))
+            worker.provider.hold(20.0)
+        call = asyncio.ensure_future(worker.send(REQUEST))
         while not ledger.charged("b"):
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)
-        state.pause("failed") if end == "paused" else run.stop("interrupted")
+        worker.pause("failed") if end == "paused" else run.stop("interrupted")
         if end == "stopped at a rate":
             await asyncio.wait_for(call, 1)  # it does not wait the 20 s
-        state.provider.window.leave()
+        worker.provider.window.leave()
         await call
-        tally, gates = state.tally, (state.gate, state.provider)
+        tally, gates = worker.tally, (worker.gate, worker.provider)
         assert (wire.asked, tally.asked, tally.in_flight) == (0, 0, 0)
         assert (tally.failed, tally.missing, tally.left) == (0, 2, 2)
         # Places and tokens are there for whoever is still asked.
         assert [gate.window.in_flight for gate in gates] == [0, 0]
-        state.provider.not_before = 0.0
+        worker.provider.not_before = 0.0
         assert max(gate.delay(1000) for gate in gates) < 0.1
-        await purse.close()
+        await budget.close()
 
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         asyncio.run(story())
@@ -160,17 +160,17 @@ def test_who_is_not_asked_any_more_leaves_no_trace(tmp_path: Path, end: str) -> 
 def test_a_pair_that_failed_and_is_not_asked_again_counts_as_failed(tmp_path: Path) -> None:
     # As it does when the run ends while the pair sleeps before its next attempt.
     async def story() -> None:
-        run, state, wire = begun(ledger, BudgetLedger(Budget(), ledger))
+        _run, worker, wire = begun(ledger, BudgetLedger(Budget(), ledger))
         one = replace(REQUEST, samples=(0,), tokens_expected=10)
-        call = asyncio.ensure_future(run._request(state, one))
-        while not state.tally.errors:
+        call = asyncio.ensure_future(worker.send(one))
+        while not worker.tally.errors:
             await asyncio.sleep(0)
-        await state.provider.window.enter()
+        await worker.provider.window.enter()
         await asyncio.sleep(0.1)
-        state.pause("failed")
-        state.provider.window.leave()
+        worker.pause("failed")
+        worker.provider.window.leave()
         await call
-        assert (wire.asked, state.tally.failed, state.tally.left) == (1, 1, 2)
+        assert (wire.asked, worker.tally.failed, worker.tally.left) == (1, 1, 2)
 
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         asyncio.run(story())

@@ -20,7 +20,7 @@ def tallies() -> dict[str, Tally]:
 
 
 def test_a_snapshot_projects_cost_and_time() -> None:
-    busy, stuck = snapshot(tallies(), 10.0, finished=False).lanes
+    busy, stuck = snapshot(tallies(), 10.0, finished=False).models
     assert (busy.done, busy.rate) == (500, 40.5)
     # 400 answers cost one dollar, 495 are to come.
     assert busy.projected_usd == 1.0 + 495 / 400
@@ -56,4 +56,4 @@ def test_words_for_time() -> None:
 def test_unknown_costs_show() -> None:
     state = tallies()
     state["busy"].unpriced = 3
-    assert "$1.0000+? spent" in line(snapshot(state, 10.0, finished=False).lanes[0])
+    assert "$1.0000+? spent" in line(snapshot(state, 10.0, finished=False).models[0])

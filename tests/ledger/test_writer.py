@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.attempt_writer import AttemptWriter
+from pipelines.calls.attempts import AttemptWriter
 from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.progress import Tally
 from pipelines.ledger.charges import Charge, ChargeBounds
@@ -82,18 +82,18 @@ def test_a_closed_loop_stops_no_commit(tmp_path: Path) -> None:
 
 def test_a_cancelled_reservation_is_given_back_and_takes_nothing_along(tmp_path: Path) -> None:
     async def story() -> None:
-        purse = BudgetLedger(Budget(usd=10.0), ledger, "b")
-        first = await purse.reserve("m", 4.0)
+        budget = BudgetLedger(Budget(usd=10.0), ledger, "b")
+        first = await budget.reserve("m", 4.0)
         assert first is not None
-        await purse.settle(first, 1.0)
+        await budget.settle(first, 1.0)
         busy = Busy(ledger)
-        second = asyncio.ensure_future(purse.reserve("m", 2.0))
+        second = asyncio.ensure_future(budget.reserve("m", 2.0))
         await asyncio.sleep(0.05)
         second.cancel()
         with pytest.raises(asyncio.CancelledError):
             await second
         busy.go.set()
-        await purse.close()
+        await budget.close()
 
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
         asyncio.run(story())

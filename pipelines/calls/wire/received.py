@@ -68,7 +68,7 @@ def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> 
             "write the address that answers as 'base_url'",
             status=status,
             permanent=True,
-            lane=True,
+            refuses_model=True,
             maybe_billed=False,
         )
     try:

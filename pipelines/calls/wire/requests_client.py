@@ -34,12 +34,12 @@ class RequestsClient:
     streams = False
 
     def __init__(
-        self, provider: Provider, *, connections: int, patience: Timeouts, stream: bool = False
+        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
     ) -> None:
         self.provider = provider
         self.secret = Secret.of(provider)
         self._address = address_of(provider)
-        self._patience = patience
+        self._timeouts = timeouts
         self._pool = ThreadPoolExecutor(connections, thread_name_prefix="posting")
         self._local = threading.local()
         self._sessions: list[Any] = []
@@ -70,11 +70,11 @@ class RequestsClient:
         sent = time.perf_counter()
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._patience.deadline_s):
+            async with asyncio.timeout(self._timeouts.deadline_s):
                 data = await loop.run_in_executor(self._pool, self._ask, "POST", path, body)
         except TimeoutError:
             raise CallFault(
-                "timeout", f"no answer within {self._patience.deadline_s:g} s"
+                "timeout", f"no answer within {self._timeouts.deadline_s:g} s"
             ) from None
         return TimedReply(completion(data, self.secret), time.perf_counter() - sent, None)
 
@@ -92,7 +92,7 @@ class RequestsClient:
                 method,
                 self._address + path,
                 json=body,
-                timeout=(self._patience.connect, self._patience.first),
+                timeout=(self._timeouts.connect, self._timeouts.first),
                 allow_redirects=False,
                 stream=True,
             )
@@ -106,13 +106,13 @@ class RequestsClient:
         return decoded(content, self.secret)
 
     def _content(self, response: Any) -> bytes:
-        until = time.monotonic() + self._patience.deadline_s
+        until = time.monotonic() + self._timeouts.deadline_s
         decoder = Decoder(response.headers.get("content-encoding"), MOST_BYTES)
         pieces = []
         while piece := response.raw.read1(_PIECE, decode_content=False):
             pieces.append(decoder.feed(piece))
             if time.monotonic() > until:
-                raise CallFault("timeout", f"no answer within {self._patience.deadline_s:g} s")
+                raise CallFault("timeout", f"no answer within {self._timeouts.deadline_s:g} s")
         return b"".join(pieces)
 
     def _session(self) -> Any:

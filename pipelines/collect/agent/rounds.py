@@ -94,7 +94,7 @@ def walk(
         RecipeError: a model names no provider, or a budget is set and a worst case is unknown.
         BadInput: a provider's key is not set. DiskFull: the ledger can keep no more.
     """
-    # One event loop for all rounds: they share a purse.
+    # One event loop for all rounds: they share a budget.
     return asyncio.run(_walk(queries, pool, collect, ledger, corpus, benchmark, send, on_progress))
 
 
@@ -134,7 +134,7 @@ def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
 
 
 class _Asker:
-    """Asks one round after the other, with one purse and one run for all."""
+    """Asks one round after the other, with one budget and one run for all."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Asker:
         self._run = uuid.uuid4().hex[:12]
         kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
         budgeted = {one.settings_hash for one in kinds}
-        self._purse = BudgetLedger(collect.budget, ledger, benchmark, settings=budgeted)
+        self._budget = BudgetLedger(collect.budget, ledger, benchmark, settings=budgeted)
         ledger.remember(notes(ledger, kinds, benchmark) | _of_models(self._models))
         self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
         self._open: dict[str, list[Request]] = {}
@@ -195,28 +195,28 @@ class _Asker:
 
     async def send(self) -> None:
         """Ask what is missing of this round."""
-        lanes = [self._lane(name, requests) for name, requests in self._open.items() if requests]
+        queues = [self._queue(name, requests) for name, requests in self._open.items() if requests]
         self._open = {}
-        if not lanes:
+        if not queues:
             return
         collect = self._collect
         wire = collect.wire
         end: RunResult = await run_requests(
-            lanes,
+            queues,
             self._ledger,
             after=self._after,
             run=self._run,
             purpose=PURPOSE,
             retry=collect.retry,
-            purse=self._purse,
-            patience=Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
+            budget=self._budget,
+            timeouts=Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
             on_progress=self._on_progress,
         )
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
 
-    def _lane(self, model_id: str, requests: Sequence[Request]) -> ModelQueue:
+    def _queue(self, model_id: str, requests: Sequence[Request]) -> ModelQueue:
         model = self._models[model_id]
         return ModelQueue(
             model_id=model_id,
