@@ -37,8 +37,8 @@ from pipelines.studies import STUDIES
 from pipelines.tuning.heads import HEADS
 
 PARTS = ["cscr", "ablations", "confidence", "probes", "tuning", "real", "agents"]
-_CSCR = [n for n in STUDIES.names() if STUDIES.targets[n].startswith("pipelines.studies.cscr")]
-ABLATIONS = [n for n in _CSCR if "ablations" in STUDIES.targets[n]]
+_CSCR = [n for n in STUDIES.names() if n.startswith("cscr_") or n == "descriptor_similarity"]
+ABLATIONS = [n for n in _CSCR if STUDIES.get(n).rows == "CSCR with"]
 CSCR = [n for n in _CSCR if n not in ABLATIONS]
 CONFIDENCE = ["confidence_rates", "confidence_sizes", "answer_quality", "router_ability"]
 PROBES = [n for n in STUDIES.names() if n.startswith(("probe_", "router_a"))]

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import REFERENCE
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.study import StudyCell
 
-PAPER = "who-routes-the-router"
 LEARNED = ("knn", "kmeans", "mf", "mlp")
 
 
@@ -21,7 +20,7 @@ def _values(context: StudyContext, metric: str) -> Mapping[str, tuple[float | No
     return {r["router"]: (r["value"], r["low"], r["high"]) for r in rows if r["metric"] == metric}
 
 
-def _before_and_after(context: StudyContext) -> Sequence[StudyCell]:
+def before_and_after(context: StudyContext) -> Sequence[StudyCell]:
     """The same test questions; after: of each group of duplicates one train question."""
     core, scheme = context.core, context.default_scheme()
     split = core.splits[scheme].copy()
@@ -38,19 +37,7 @@ def _before_and_after(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-DEDUP_EFFECT = Study(
-    name="dedup_effect",
-    paper=PAPER,
-    item="Table 1",
-    title="Routers trained with and without near-duplicate train questions",
-    cells=_before_and_after,
-    needs=("labels", "splits", "embeddings", "duplicates"),
-    rows="router",
-    notes=("Where a build removed duplicates already, none are left and both columns agree.",),
-)
-
-
-def _agreement(context: StudyContext) -> Sequence[StudyCell]:
+def agreement(context: StudyContext) -> Sequence[StudyCell]:
     """Agreement with the best generalist, with the pseudo-specialists and without."""
     models = context.tables["models"]
     real = models.filter(pc.equal(models.column("kind"), "real")).column("model_id").to_pylist()
@@ -69,35 +56,9 @@ def _agreement(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-AGREEMENT_CHANGE = Study(
-    name="agreement_change",
-    paper=PAPER,
-    item="Table 4",
-    title="Agreement with the best generalist before and after pseudo-specialists are added",
-    cells=_agreement,
-    needs=("labels", "splits", "embeddings", "pseudo_specialists"),
-    rows="router",
-    plot="bars",
-    plot_column="change",
-    notes=("Over all test questions; the paper also prints three target tasks.",),
-)
-
-
-def _ood(context: StudyContext) -> Sequence[StudyCell]:
+def ood(context: StudyContext) -> Sequence[StudyCell]:
     done = context.evaluation(REFERENCE, ood=True)
     rows = [] if done.ood is None else done.ood.to_pylist()
     return [
         StudyCell(r["group"], r["router"], r["change"], "points", r["low"], r["high"]) for r in rows
     ]
-
-
-OOD_CHANGE = Study(
-    name="ood_change",
-    paper=PAPER,
-    item="Table 5, Table 7",
-    title="Change of accuracy on a group of tasks when routers are trained without it",
-    cells=_ood,
-    needs=("labels", "splits", "embeddings", "tasks"),
-    rows="group",
-    plot="heat",
-)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipelines.collect.coverage import covered
 from pipelines.collect.informative import Z, collect_informatively
 from pipelines.studies.context import StudyContext
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.study import StudyCell
 from schemas.recipe.collect import Coverage, Informative
 
 Floats = NDArray[np.float64]
@@ -205,22 +205,3 @@ def mean_interval(values: Floats, seed: int) -> tuple[float, float]:
     random = np.random.default_rng(seed)
     means = values[random.integers(0, len(values), (2_000, len(values)))].mean(axis=1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
-
-
-STUDY = Study(
-    name="informative",
-    paper="routeyard",
-    item="Collection in rounds",
-    title="Calls that informative rounds save against uniform coverage at equal rank intervals",
-    cells=cells,
-    rows="budget",
-    notes=(
-        f"Replayed on questions of which every model has a label, {_SEEDS} seeds; intervals: "
-        "seeds redrawn.",
-        "Rank interval: mean number of places that a model's rank may take beside its own, by "
-        "95 % intervals of differences. Uniform coverage: plain means, questions drawn by task, "
-        "finite number of questions.",
-        "`were all ease known`: what pairing and knowing of every question how many models get "
-        "it right could save for one pair of models; rounds cannot know that much.",
-    ),
-)

@@ -15,20 +15,14 @@ from pipelines.metrics.bootstrap import Draws
 from pipelines.metrics.evaluation_data import prepare
 from pipelines.routers.base import Floats, Queries
 from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import Columns, cells_of
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.router_table import Columns, cells_of, curve_table
+from pipelines.studies.study import StudyCell
 
-PAPER = "confidence-router"
-NEEDS = ("labels", "splits", "embeddings", "pair")
 RATES: Columns = {
     "cpt[50]": ("CPT(50)", "percent"),
     "cpt[80]": ("CPT(80)", "percent"),
     "apgr": ("APGR", "number"),
 }
-BASES = (
-    "Bases: what decided who won. `labels` is correctness, the basis of TO-Router; "
-    "`semantic_entropy` is the paper's own; `judge:…` and `imported` are opinions, as RouteLLM's."
-)
 
 
 def _pair(context: StudyContext) -> tuple[str, str]:
@@ -69,43 +63,19 @@ def _evaluated(context: StudyContext) -> Evaluation:
     )
 
 
-def _rates(context: StudyContext) -> Sequence[StudyCell]:
+def rates(context: StudyContext) -> Sequence[StudyCell]:
     done = _evaluated(context)
     rows = dict.fromkeys(r["router"] for r in done.curves.to_pylist() if r["curve"] == "tradeoff")
     return cells_of(done, RATES, list(rows))
 
 
-def _curves(context: StudyContext) -> pa.Table:
-    schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in "xy"),
-                        ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
-    rows = [
-        {"series": r["router"], **{n: r[n] for n in ("x", "y", "low", "high")}}
-        for r in _evaluated(context).curves.to_pylist()
-        if r["curve"] == "tradeoff" and r["router"].endswith((": kNN", "random", "oracle"))
-    ]
-    return pa.Table.from_pylist(rows, schema=schema)
+def curves(context: StudyContext) -> pa.Table:
+    found = curve_table(_evaluated(context), "tradeoff")
+    wanted = [name.endswith((": kNN", "random", "oracle")) for name in found["series"].to_pylist()]
+    return found.filter(pa.array(wanted, pa.bool_()))
 
 
-CALLS = Study(
-    name="confidence_rates",
-    paper=PAPER,
-    item="Table 1, Figure 2",
-    title="Calls of the large model that routers need, by what their preferences were decided on",
-    cells=_rates,
-    needs=NEEDS,
-    rows="basis and router",
-    plot="lines",
-    curves=_curves,
-    axes=("share sent to the large model", "accuracy"),
-    notes=(
-        BASES,
-        "SW, MF, MLP and kNN as appendix A.1 prints them. MF and MLP learn from winners alone: a "
-        "basis of ties only has no row for them. The figure shows kNN, as the paper's does.",
-    ),
-)
-
-
-def _sizes(context: StudyContext) -> Sequence[StudyCell]:
+def sizes(context: StudyContext) -> Sequence[StudyCell]:
     cells = []
     preferences = context.tables.get("preferences")
     for basis in bases(preferences):
@@ -130,21 +100,7 @@ def _sizes(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-SIZES = Study(
-    name="confidence_sizes",
-    paper=PAPER,
-    item="Figure 1",
-    title="Similarity-weighted ranking over amounts of training records",
-    cells=_sizes,
-    needs=NEEDS,
-    rows="basis and records",
-    plot="bars",
-    plot_column="APGR",
-    notes=(BASES, "A smaller draw lies in a larger one."),
-)
-
-
-def _quality(context: StudyContext) -> Sequence[StudyCell]:
+def quality(context: StudyContext) -> Sequence[StudyCell]:
     data = prepare(
         context.core, context.default_scheme(), resamples=context.resamples, seed=context.seed
     )
@@ -167,16 +123,3 @@ def _quality(context: StudyContext) -> Sequence[StudyCell]:
                     )
                 )
     return cells
-
-
-QUALITY = Study(
-    name="answer_quality",
-    paper=PAPER,
-    item="Table 2",
-    title="How often a judge has nothing better than the routed answer",
-    cells=_quality,
-    needs=(*NEEDS, "judged"),
-    rows="basis and router",
-    plot="heat",
-    notes=(BASES, "Every routed answer is one of the pair's: the judge's opinion of both is read."),
-)

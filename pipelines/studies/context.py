@@ -31,6 +31,12 @@ Maker = Callable[[int], Router]
 SLOW_RESAMPLES = 200
 
 
+def made(seed: int, *, router: str, **setting: Any) -> Router:
+    """A fresh router with some of its settings; a `Maker` where the settings are given."""
+    found: Router = ROUTERS.get(router)(seed=seed, **setting)
+    return found
+
+
 @dataclass(eq=False)
 class StudyContext:
     """A release and how it is to be measured.

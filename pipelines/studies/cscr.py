@@ -14,68 +14,19 @@ from pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
 from pipelines.evaluate.run import Evaluation
 from pipelines.routers.base import Router
 from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import Columns, cells_of, measure_of
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
+from pipelines.studies.study import StudyCell
 from pipelines.task_groups import OOD_GROUPS
 
-PAPER = "cscr"
-NEEDS = ("labels", "splits", "embeddings", "cost", "descriptors", "many_models")
 #: The rows of Table 1; `contrastive` is Table 5's.
 ROWS = ("umr", "thompson", "soft-moe", "parametric", "pareto-random", "random", "cscr")
-OURS = "Descriptors are those the release has or `--also` gives; of several kinds the first."
-
-
-def deferral_columns(context: StudyContext) -> Columns:
-    name = measure_of(context)
-    return {
-        f"audc[{name}]": ("AUDC", "number"),
-        f"qnc[{name}]": ("QNC", "number"),
-        f"peak_accuracy[{name}]": ("peak accuracy", "percent"),
-    }
-
-
-def curve_table(done: Evaluation, measure: str) -> pa.Table:
-    """Deferral curves of an evaluation as a study plots them."""
-    rows = [
-        {"series": r["router"], **{n: r[n] for n in ("x", "y", "low", "high")}}
-        for r in done.curves.to_pylist()
-        if r["curve"] == "deferral" and r["measure"] == measure
-    ]
-    schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in "xy"),
-                        ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _baselines(context: StudyContext) -> Evaluation:
-    makers = {name: context.make(name) for name in context.able(ROWS)}
-    return context.once("cscr baselines", lambda: context.compared(makers))
+    return context.compared({name: context.make(name) for name in context.able(ROWS)})
 
 
-def _curves(context: StudyContext) -> Sequence[StudyCell]:
-    rows = [*context.able(ROWS), "oracle"]
-    return cells_of(_baselines(context), deferral_columns(context), rows)
-
-
-CURVES = Study(
-    name="cscr_curves",
-    paper=PAPER,
-    item="Table 1, Figure 1",
-    title="CSCR and its baselines: area, quality-neutral cost and peak of the deferral curve",
-    cells=_curves,
-    needs=NEEDS,
-    rows="router",
-    plot="lines",
-    curves=lambda context: curve_table(_baselines(context), measure_of(context)),
-    axes=("mean cost", "accuracy"),
-    notes=(OURS,),
-)
-
-
-def _newcomers(context: StudyContext) -> Evaluation:
-    return context.once("cscr new models", lambda: _asked_newcomers(context))
-
-
-def _asked_newcomers(context: StudyContext) -> Evaluation:
+def _new_models(context: StudyContext) -> Evaluation:
     scheme = context.default_scheme()
     unseen = context.core.unseen[scheme]
     makers = {
@@ -93,63 +44,34 @@ def _same(router: Router, seed: int) -> Router:
     return router
 
 
-def _new_models(context: StudyContext) -> Sequence[StudyCell]:
-    done = _newcomers(context)
-    rows = dict.fromkeys(r["router"] for r in done.profiles.to_pylist())
-    wanted = [name for name in rows if name not in ("task oracle", "best single")]
-    return cells_of(done, deferral_columns(context), wanted)
-
-
-NEW_MODELS = Study(
-    name="cscr_new_models",
-    paper=PAPER,
-    item="Table 2, Figure 3",
-    title="Routing among models that no router was trained on",
-    cells=_new_models,
-    needs=(*NEEDS, "unseen_models"),
-    rows="router",
-    plot="lines",
-    curves=lambda context: curve_table(_newcomers(context), measure_of(context)),
-    axes=("mean cost", "accuracy"),
-    notes=(
-        "Labels of the new models are known on the validation questions, as UMR needs; the row "
-        "`descriptor alone` has none of them. A parametric gate has no place for new models.",
-    ),
-)
-
-
-def _other_prompts(context: StudyContext) -> Evaluation:
+def _new_prompts(context: StudyContext) -> Evaluation:
     patterns = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])
     makers = {name: context.make(name) for name in context.able(ROWS)}
-
-    def made() -> Evaluation:
-        return context.compared(makers, between(context.core, context.default_scheme(), patterns))
-
-    return context.once("cscr new prompts", made)
+    return context.compared(makers, between(context.core, context.default_scheme(), patterns))
 
 
-def _new_prompts(context: StudyContext) -> Sequence[StudyCell]:
-    rows = [*context.able(ROWS), "oracle"]
-    return cells_of(_other_prompts(context), deferral_columns(context), rows)
+_MADE = {"baselines": _baselines, "new models": _new_models, "new prompts": _new_prompts}
 
 
-NEW_PROMPTS = Study(
-    name="cscr_new_prompts",
-    paper=PAPER,
-    item="Table 3, Figure 4",
-    title="Trained on STEM questions, tested on all others",
-    cells=_new_prompts,
-    needs=(*NEEDS, "tasks"),
-    rows="router",
-    plot="lines",
-    curves=lambda context: curve_table(_other_prompts(context), measure_of(context)),
-    axes=("mean cost", "accuracy"),
-    notes=("STEM: tasks of the paper's Table 6, and those of other catalogues of that kind.",),
-)
+def _evaluation(context: StudyContext, of: str) -> Evaluation:
+    return context.once(("cscr", of), lambda: _MADE[of](context))
 
 
-def _significance(context: StudyContext) -> Sequence[StudyCell]:
-    done, measure = _baselines(context), measure_of(context)
+def evaluated(context: StudyContext, of: str, columns: Columns) -> Sequence[StudyCell]:
+    """Columns of one of the evaluations of CSCR: all routers and the oracle."""
+    done = _evaluation(context, of)
+    rows = dict.fromkeys(row["router"] for row in done.profiles.to_pylist())
+    wanted = [name for name in rows if name != "task oracle"]
+    return cells_of(done, columns, wanted, measure_of(context))
+
+
+def evaluated_curves(context: StudyContext, of: str) -> pa.Table:
+    """Deferral curves of one of the evaluations of CSCR."""
+    return curve_table(_evaluation(context, of), "deferral", measure_of(context))
+
+
+def significance(context: StudyContext) -> Sequence[StudyCell]:
+    done, measure = _evaluation(context, "baselines"), measure_of(context)
     cells = []
     for row in done.comparisons.to_pylist():
         one, other = row["first"], row["second"]
@@ -172,22 +94,8 @@ def _significance(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-SIGNIFICANCE = Study(
-    name="cscr_significance",
-    paper=PAPER,
-    item="Table 16",
-    title="CSCR against each baseline: paired bootstrap of AUDC, McNemar at the matched budget",
-    cells=_significance,
-    needs=NEEDS,
-    rows="pair of routers",
-    plot="bars",
-    plot_column="ΔAUDC",
-    notes=("McNemar is one-sided and exact, at the median of both cost grids, as printed.",),
-)
-
-
-def _bands(context: StudyContext) -> Sequence[StudyCell]:
-    done = _baselines(context)
+def bands(context: StudyContext) -> Sequence[StudyCell]:
+    done = _evaluation(context, "baselines")
     cells = []
     for name in context.able(ROWS):
         profile = {
@@ -198,41 +106,7 @@ def _bands(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-BANDS = Study(
-    name="cscr_bands",
-    paper=PAPER,
-    item="Table 14",
-    title="Share of test questions that go to each cost band, cheapest first",
-    cells=_bands,
-    needs=NEEDS,
-    rows="router",
-    plot="heat",
-    notes=("Choices with cost disregarded; five percentile bands of the train costs.",),
-)
-
-
-def _outcomes(context: StudyContext) -> Sequence[StudyCell]:
-    columns: Columns = {
-        f"outcome_as_published[{name}]": (name.replace("_", " "), "percent")
-        for name in ("optimal", "too_cheap", "too_expensive", "none_correct")
-    }
-    return cells_of(_baselines(context), columns, [*context.able(ROWS), "oracle"])
-
-
-OUTCOMES = Study(
-    name="cscr_outcomes",
-    paper=PAPER,
-    item="Table 15",
-    title="What CSCR and its baselines did: optimal, too cheap, too expensive, none correct",
-    cells=_outcomes,
-    needs=NEEDS,
-    rows="router",
-    plot="heat",
-    notes=("As published: a wrong answer that was too dear is in no column.",),
-)
-
-
-def _similar(context: StudyContext) -> Sequence[StudyCell]:
+def similar(context: StudyContext) -> Sequence[StudyCell]:
     names, found = context.core.model_ids, descriptor_cosines(context.core)
     return [
         StudyCell(a, b, float(found[i, j]), "number")
@@ -241,19 +115,7 @@ def _similar(context: StudyContext) -> Sequence[StudyCell]:
     ]
 
 
-SIMILAR = Study(
-    name="descriptor_similarity",
-    paper=PAPER,
-    item="Figure 2",
-    title="Cosines between the descriptors of the models",
-    cells=_similar,
-    needs=("descriptors",),
-    plot="heat",
-    notes=(OURS,),
-)
-
-
-def _examples(context: StudyContext) -> Sequence[StudyCell]:
+def examples(context: StudyContext) -> Sequence[StudyCell]:
     names = ("umr", "contrastive", "cscr")
     done = context.compared({name: context.make(name) for name in context.able(names)})
     chosen: dict[str, dict[str, str]] = {}
@@ -270,15 +132,3 @@ def _examples(context: StudyContext) -> Sequence[StudyCell]:
             label = context.core.decided[known[query], context.core.model_ids.index(model)]
             cells.append(StudyCell(query, router, text=f"{model} {'✓' if label > 0 else '✗'}"))
     return cells
-
-
-EXAMPLES = Study(
-    name="cscr_examples",
-    paper=PAPER,
-    item="Figure 5",
-    title="Some questions on which UMR, the plain contrastive router and CSCR disagree",
-    cells=_examples,
-    needs=NEEDS,
-    rows="question",
-    notes=("Drawn by the seed from all test questions on which they disagree.",),
-)

@@ -11,33 +11,16 @@ from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
 from pipelines.curate.task_analysis import task_similarity
 from pipelines.studies.context import StudyContext
-from pipelines.studies.study import Study, StudyCell
-
-#: Table 7 of the routing-plateau paper is stated by the two recipes' sources.
-_NINE = ("nine_by_30k", "nine_by_300k")
+from pipelines.studies.study import StudyCell
 
 
-def _source_counts(context: StudyContext) -> Sequence[StudyCell]:
+def source_counts(context: StudyContext) -> Sequence[StudyCell]:
     counted = Counter(context.tables["queries"].column("source").to_pylist())
     cells = [StudyCell(name, "questions", float(n), "count") for name, n in counted.most_common()]
     return [*cells, StudyCell("total", "questions", float(sum(counted.values())), "count")]
 
 
-SOURCE_COUNTS = Study(
-    name="source_counts",
-    paper="routing-plateau",
-    item="Table 7",
-    title="Questions per source",
-    cells=_source_counts,
-    rows="source",
-    printed={
-        _NINE[0]: {("total", "questions"): 31_027},
-        _NINE[1]: {("total", "questions"): 310_371},
-    },
-)
-
-
-def _sizes(context: StudyContext) -> Sequence[StudyCell]:
+def sizes(context: StudyContext) -> Sequence[StudyCell]:
     core, name = context.core, context.release
     cells = [
         StudyCell(name, "models", float(core.n_models), "count"),
@@ -52,26 +35,7 @@ def _sizes(context: StudyContext) -> Sequence[StudyCell]:
     return [*cells, StudyCell(name, "cost", text=", ".join(core.costs) or "none")]
 
 
-BENCHMARK_SIZES = Study(
-    name="benchmark_sizes",
-    paper="who-routes-the-router, routing-plateau",
-    item="Table 6 (RouterBench+), Table 8 (plateau)",
-    title="Size of the benchmark: models, questions, tasks, splits, known costs",
-    cells=_sizes,
-    rows="benchmark",
-    printed={
-        _NINE[0]: {
-            (_NINE[0], "train (dense)"): 23_027, (_NINE[0], "validation (dense)"): 3_000,
-            (_NINE[0], "test (dense)"): 5_000, (_NINE[0], "models"): 9,
-        },
-        "routerbench_plus": {("routerbench_plus", "models"): 85,
-                             ("routerbench_plus", "questions"): 33_337,
-                             ("routerbench_plus", "tasks"): 68},
-    },
-)  # fmt: skip
-
-
-def _duplicates(context: StudyContext) -> Sequence[StudyCell]:
+def duplicates(context: StudyContext) -> Sequence[StudyCell]:
     found = context.tables.get("duplicates")
     if found is None or not found.num_rows:
         found = dedup(dict(context.tables), threshold=0.999, keep="all").added["duplicates"]
@@ -97,19 +61,7 @@ def _duplicates(context: StudyContext) -> Sequence[StudyCell]:
     ]  # fmt: skip
 
 
-DUPLICATES = Study(
-    name="duplicates",
-    paper="who-routes-the-router",
-    item="section 4.2 and 4.5 (text)",
-    title="Near-duplicate questions at a cosine of 0.999, and whether their labels conflict",
-    cells=_duplicates,
-    needs=("labels", "duplicates"),
-    rows="benchmark",
-    notes=("Groups that a build removed are counted as it found them (table `duplicates`).",),
-)
-
-
-def _task_similarity(context: StudyContext) -> Sequence[StudyCell]:
+def similarity_of_tasks(context: StudyContext) -> Sequence[StudyCell]:
     matrix = context.matrix
     vectors, _, _ = query_vectors(dict(context.tables), None, where="study task_similarity")
     close = task_similarity(vectors, matrix.task, len(matrix.tasks))
@@ -118,15 +70,3 @@ def _task_similarity(context: StudyContext) -> Sequence[StudyCell]:
         for a, one in enumerate(matrix.tasks)
         for b, other in enumerate(matrix.tasks)
     ]
-
-
-TASK_SIMILARITY = Study(
-    name="task_similarity",
-    paper="who-routes-the-router",
-    item="Figure 10",
-    title="Cosine of the tasks' mean embeddings",
-    cells=_task_similarity,
-    needs=("labels", "tasks", "embeddings"),
-    rows="task",
-    plot="heat",
-)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from pipelines.evaluate.run import Evaluation
+from pipelines.matrix.core import first_measure
 from pipelines.studies.context import StudyContext
-from pipelines.studies.study import StudyCell, Unit
+from pipelines.studies.study import CURVES, StudyCell, Unit
 
 #: Metric of `metrics.parquet` → (heading, unit).
 Columns = Mapping[str, tuple[str, Unit]]
@@ -30,27 +33,60 @@ def router_cells(
         references: Rows below the routers, such as `oracle` and `best single`.
     """
     done = context.evaluation(routers, ood=ood)
-    return cells_of(done, columns, [*(context.routers or routers), *references])
+    rows = [*(context.routers or routers), *references]
+    return cells_of(done, columns, rows, measure_of(context))
 
 
-def cells_of(done: Evaluation, columns: Columns, rows: Sequence[str]) -> list[StudyCell]:
-    """The named metrics of the named routers; a metric that is null says why."""
+def cells_of(
+    done: Evaluation, columns: Columns, rows: Sequence[str], measure: str = ""
+) -> list[StudyCell]:
+    """The named metrics of the named routers; a metric that is null says why.
+
+    Args:
+        measure: the cost measure that `{measure}` in the name of a metric means.
+    """
     found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
     cells = []
     for name in rows:
         for metric, (heading, unit) in columns.items():
-            row = found.get((name, metric))
+            row = found.get((name, metric.replace("{measure}", measure)))
             if row is None:
                 cells.append(StudyCell(name, heading, None, unit, note="not measured"))
             else:
-                cells.append(
-                    StudyCell(name, heading, row["value"], unit, row["low"], row["high"],
-                         note=row["reason"])
-                )  # fmt: skip
+                value = (row["value"], unit, row["low"], row["high"])
+                cells.append(StudyCell(name, heading, *value, note=row["reason"]))
     return cells
 
 
 def measure_of(context: StudyContext) -> str:
     """The cost measure that comparisons use: usd, tokens, latency or params."""
-    known = [name for name in ("usd", "tokens", "latency", "params") if name in context.core.costs]
-    return known[0] if known else ""
+    return first_measure(context.core.costs) or ""
+
+
+def curve_table(done: Evaluation, curve: str, measure: str | None = None) -> pa.Table:
+    """Curves of one kind of an evaluation, in the columns of `CURVES`."""
+    rows = [
+        {"series": row["router"], **row}
+        for row in done.curves.to_pylist()
+        if row["curve"] == curve and measure in (None, row["measure"])
+    ]
+    return pa.Table.from_pylist(rows, schema=CURVES)
+
+
+def curves(context: StudyContext, curve: str, routers: Sequence[str] = REFERENCE) -> pa.Table:
+    """Curves of the routers; deferral curves over the release's cost measure."""
+    measure = measure_of(context) if curve == "deferral" else None
+    return curve_table(context.evaluation(routers), curve, measure)
+
+
+def area_differences(context: StudyContext) -> list[StudyCell]:
+    """Paired differences of the area under the deferral curve, with corrected p-values."""
+    cells = []
+    for row in context.evaluation(REFERENCE).comparisons.to_pylist():
+        if row["metric"] == f"audc[{measure_of(context)}]":
+            name = f"{row['first']} − {row['second']}"
+            cells += [
+                StudyCell(name, "ΔAUDC", row["difference"], "number", row["low"], row["high"]),
+                StudyCell(name, "p, Holm", row["p_adjusted"], "number"),
+            ]
+    return cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -29,6 +29,10 @@ CELLS = pa.schema(
         ("printed", pa.float64()),
         ("note", pa.string()),
     ]
+)
+#: One row per point of a curve.
+CURVES = pa.schema(
+    [("series", pa.string()), *((name, pa.float64()) for name in ("x", "y", "low", "high"))]
 )
 
 
@@ -63,7 +67,7 @@ class Study:
         paper: Whose it is, as the README of this folder calls it.
         item: `Table 2`, `Figure 4`, several divided by commas.
         title: What it shows, in our words.
-        cells: Fills the table; it calls on `given` and on other rooms, and computes nothing.
+        cells: Fills the table from the context; the figures are computed in other packages.
         needs: Names from `needs.NEEDS`, and `router:<name>`.
         rows: Heading of the first column.
         plot: `bars` of the column `plot_column` over rows, `heat` of rows and columns, or
@@ -94,30 +98,21 @@ class Study:
 def table_of(study: Study, cells: Sequence[StudyCell], release: str) -> pa.Table:
     """CELLS of a study, the paper's printed values beside those of the same data."""
     printed = dict(study.printed.get(release, {}))
-    rows = []
-    for cell in cells:
-        value = cell.value if cell.value is not None and math.isfinite(cell.value) else None
-        rows.append(
-            {
-                "row": cell.row,
-                "column": cell.column,
-                "unit": cell.unit,
-                "value": value,
-                "low": _finite(cell.low),
-                "high": _finite(cell.high),
-                "text": cell.text,
-                "printed": printed.pop((cell.row, cell.column), None),
-                "note": cell.note,
-            }
-        )
-    # What the paper prints of the same data and this release has no row for is said as well.
-    rows += [
+    rows = [
         {
-            "row": row, "column": column, "unit": "number", "value": None, "low": None,
-            "high": None, "text": None, "printed": value, "note": "printed only",
+            **asdict(cell),
+            "value": _finite(cell.value),
+            "low": _finite(cell.low),
+            "high": _finite(cell.high),
+            "printed": printed.pop((cell.row, cell.column), None),
         }
-        for (row, column), value in printed.items()
-    ]  # fmt: skip
+        for cell in cells
+    ]
+    # What the paper prints of the same data and this release has no row for is reported as well.
+    rows += [
+        {**asdict(StudyCell(*where, note="printed only")), "printed": value}
+        for where, value in printed.items()
+    ]
     return pa.Table.from_pylist(rows, schema=CELLS)
 
 

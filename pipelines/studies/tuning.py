@@ -14,11 +14,10 @@ from pipelines.matrix.reading import core_of
 from pipelines.metrics.bootstrap import Draws, interval
 from pipelines.routers.base import Floats
 from pipelines.studies.context import StudyContext
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.study import StudyCell
 from pipelines.tuning.cell import REFERENCE, identity
 from pipelines.zoo.cell_inputs import with_validation
 
-PAPER = "routing-plateau"
 #: (parameters of the encoder, its name, train questions, tuned)
 Place = tuple[int, str, int, bool]
 
@@ -151,54 +150,3 @@ def across(context: StudyContext) -> Sequence[StudyCell]:
             cells.append(_mean(context, near, name, "best frozen kNN"))
             cells.append(_mean(context, best[0] - near, name, "Δ", points=True))
     return cells
-
-
-ROWS_NOTE = (
-    "Accuracy of the model that is asked, cost disregarded, mean over the trainable routers "
-    "that every row has; intervals resample test questions, the same for all rows."
-)
-
-ABLATION = Study(
-    name="tuning_ablation",
-    paper=PAPER,
-    item="Table 6",
-    title="More data, a larger encoder, an encoder trained end to end: each and together",
-    cells=ablation,
-    needs=("labels", "splits", "tuned"),
-    rows="train questions, encoder",
-    plot="bars",
-    plot_column="mean accuracy",
-    notes=(
-        ROWS_NOTE,
-        "Δ is against the first row: the least data and the smallest encoder, frozen.",
-    ),
-)
-
-GAINS = Study(
-    name="tuning_gains",
-    paper=PAPER,
-    item="Figure 5",
-    title="What each router gains from the plainest to the most scaled training",
-    cells=gains,
-    needs=("labels", "splits", "tuned"),
-    rows="router",
-    plot="bars",
-    plot_column="gain",
-    notes=("kNN learns nothing: its gain is that of data and encoder alone.",),
-)
-
-ACROSS = Study(
-    name="tuning_across",
-    paper=PAPER,
-    item="Table 13",
-    title="Frozen and trained encoders on several releases, with all the data of each",
-    cells=across,
-    needs=("labels", "splits", "tuned"),
-    rows="release",
-    notes=(
-        ROWS_NOTE,
-        "Releases are this one and those named with --join; `tuned` rows of each come with --also.",
-        "The best trained router is the best of its row on test, as the paper takes it, and kNN's "
-        "best encoder likewise: Δ favours whichever has more to choose from.",
-    ),
-)

@@ -15,10 +15,11 @@ from flows.evaluation.router_specs import reference
 from pipelines.errors import BadInput
 from pipelines.studies import STUDIES
 from pipelines.studies.context import StudyContext
-from pipelines.studies.dominance import STUDY as DOMINANCE
 from pipelines.studies.needs import NEEDS, check
 from pipelines.studies.study import Study, table_of
 from schemas import LABELS, MODELS, QUERIES
+
+DOMINANCE: Study = STUDIES.get("dominance")
 
 
 def tables(right: dict[str, list[float]], tasks: list[str]) -> dict[str, Any]:

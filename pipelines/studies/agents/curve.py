@@ -16,7 +16,7 @@ from pipelines.routers.base import Floats
 from pipelines.studies.agents.handing_over import handed, relays, states
 from pipelines.studies.context import SLOW_RESAMPLES, StudyContext
 from pipelines.studies.router_table import measure_of
-from pipelines.studies.study import Study, StudyCell
+from pipelines.studies.study import CURVES, StudyCell
 
 #: Routers of whole questions that are drawn where the release can feed them.
 ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "task-map")
@@ -100,7 +100,7 @@ def _points(
     return cost[order], np.maximum.accumulate(right[order])
 
 
-def _cells(context: StudyContext) -> Sequence[StudyCell]:
+def cells(context: StudyContext) -> Sequence[StudyCell]:
     core, found = choices_of(context)
     measure, n = measure_of(context), core.n_queries
     small, large = (core.model_ids.index(name) for name in _pair(context))
@@ -129,37 +129,12 @@ def _cells(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-def _curves(context: StudyContext) -> pa.Table:
+def curves(context: StudyContext) -> pa.Table:
     core, found = choices_of(context)
     rows = []
     for name, chosen in found.items():
         cost, right = _points(core, chosen, measure_of(context), np.arange(core.n_queries))
         rows += [
-            {"series": name, "x": float(x), "y": float(y), "low": None, "high": None}
-            for x, y in zip(cost, right, strict=True)
+            {"series": name, "x": float(x), "y": float(y)} for x, y in zip(cost, right, strict=True)
         ]
-    schema = pa.schema([("series", pa.string()), *((n, pa.float64()) for n in ("x", "y")),
-                        ("low", pa.float64()), ("high", pa.float64())])  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=schema)
-
-
-STUDY = Study(
-    name="agentic_curve",
-    paper="triple-perspective",
-    item="Figure 4",
-    title="Agents: accuracy at shares of the way from the small model's cost to the large one's",
-    cells=_cells,
-    needs=("labels", "splits", "cost", "steps", "pair"),
-    rows="routing",
-    plot="lines",
-    curves=_curves,
-    axes=("mean cost of a trajectory", "accuracy"),
-    notes=(
-        "Cost and accuracy are those of whole trajectories. `question: …` chooses the model before "
-        "the first step; `step: fixed` hands over after so many steps of the small one; "
-        "`step: learned` when a logistic regression on what was seen so far says that it will "
-        "not be right.",
-        "A dearer point that is worse is not used, and two points may be mixed. The paper names "
-        "neither its agent nor its search.",
-    ),
-)
+    return pa.Table.from_pylist(rows, schema=CURVES)
