@@ -16,11 +16,11 @@ from pipelines.matrix.core import Core
 from pipelines.matrix.costs import costs_of
 from pipelines.matrix.dense import Outcomes, codes, dense, read_outcomes
 from pipelines.matrix.embeddings import encoder_vectors, width_of
+from pipelines.matrix.examples import Floats
 from pipelines.matrix.memmap import allocate
 from pipelines.matrix.memory_check import check_fits
 from pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
 from pipelines.matrix.question_columns import names_of, read_asked
-from pipelines.routers.base import Floats
 from schemas import SPLITS, StoredTable
 from schemas.stored import TableStore
 

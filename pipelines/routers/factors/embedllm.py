@@ -50,7 +50,7 @@ class EmbedLLM(Trained):
 
         size, m = self.settings["size"], len(start)
 
-        class Factors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
+        class EmbedLLMFactors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
             def __init__(self) -> None:
                 super().__init__()
                 self.models = nn.Parameter(torch.randn(m, size) / size**0.5)
@@ -64,7 +64,7 @@ class EmbedLLM(Trained):
                 offset = self.classes.bias[1] - self.classes.bias[0]
                 return (self.project(x) * difference) @ self.models.T + offset + self.level
 
-        return Factors()
+        return EmbedLLMFactors()
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
