@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.citations import PAPERS, Paper
 from pipelines.studies import STUDIES
+from tests.citations import PAPERS, Paper
 
 ROOT = Path(__file__).parent.parent
 PLACE = re.compile(
@@ -57,7 +57,7 @@ def test_every_cited_place_exists() -> None:
             total += 1
             if not known(PAPERS[paper], kind, number):
                 wrong.append(f"{path.relative_to(ROOT)}: {paper}, {kind} {number}")
-    assert not wrong, "no such place in the paper (pipelines/citations.py):\n" + "\n".join(wrong)
+    assert not wrong, "no such place in the paper (tests/citations.py):\n" + "\n".join(wrong)
     # The search itself must find what there is.
     assert total > 30
 

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.curate import RULES
-from pipelines.curate.rule import Curated, Rule
+from pipelines.curate.rule import ENTITIES, Curated, Rule
 from pipelines.errors import RouteyardError
 from schemas import REMOVALS
 
-#: Tables whose rows are the entities rules remove, with id column and entity name.
-ENTITIES = {"queries": ("query_id", "query"), "models": ("model_id", "model")}
 #: Tables that keep rows of removed entities: they are the record of the removal.
 RECORDS = ("duplicates", "removals")
 

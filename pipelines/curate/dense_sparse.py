@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule
-from pipelines.curate.split import ids_of, split, splits_table, units_of, with_splits
+from pipelines.curate.rule import Curated, Rule, refused
+from pipelines.curate.split import (
+    ids_of,
+    places_of,
+    split,
+    splits_table,
+    with_duplicates,
+    with_splits,
+)
 from pipelines.dense_slice import dense_rows
-from pipelines.errors import RecipeError
 
 
 def dense_sparse(
@@ -34,85 +41,51 @@ def dense_sparse(
             Table 8), and `dense` is the split that a recipe of the slice alone makes.
     """
     queries = tables["queries"]
+    part = partial(split, duplicates=tables.get("duplicates"), stratify=stratify, seed=seed)
     if slice_share is None:
-        return _marked(tables, validation, test, stratify, seed)
+        return _marked(tables, part, validation, test)
     n = len(queries)
     room = slice_share * n
     if not 0 < slice_share < 1 or validation + test >= room:
-        raise RecipeError(
+        raise refused(
+            "dense_sparse",
             f"a slice of {slice_share:g} of {n} queries ({int(room)}) cannot hold validation "
             f"({validation}), test ({test}) and a train set",
-            where="curate: dense_sparse",
-            next_step="raise slice_share or lower validation and test",
+            "raise slice_share or lower validation and test",
         )
-    shares = (validation / n, test / n)
-    parts = split(
-        queries,
-        tables.get("duplicates"),
-        scheme="dense",
-        train=1 - sum(shares),
-        validation=shares[0],
-        test=shares[1],
-        stratify=stratify,
-        seed=seed,
-    )
-    where = dict(zip(*(parts.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
-    rest = queries.filter(pa.array([where[q] == "train" for q in ids_of(queries)]))
+    shares = {"validation": validation / n, "test": test / n}
+    place = places_of(part(queries, scheme="dense", train=1 - sum(shares.values()), **shares))
+    rest = queries.filter(pa.array([place[q] == "train" for q in ids_of(queries)]))
     # Among what is left, the dense train set is a seeded share as well.
     share = (room - validation - test) / max(1, len(rest))
-    cut = split(
-        rest,
-        tables.get("duplicates"),
-        scheme="dense-slice",
-        train=1 - share,
-        validation=0.0,
-        test=share,
-        stratify=stratify,
-        seed=seed,
-    )
-    inside = dict(zip(*(cut.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
-    rows: dict[str, list[tuple[str, str]]] = {"dense": [], "sparse": []}
-    for query in ids_of(queries):
-        if where[query] != "train":
-            rows["dense"].append((query, where[query]))
-            rows["sparse"].append((query, where[query]))
-        else:
-            rows["dense" if inside[query] == "test" else "sparse"].append((query, "train"))
+    cut = part(rest, scheme="dense-slice", train=1 - share, validation=0.0, test=share)
+    inside = places_of(cut)
+    held = [(query, name) for query, name in place.items() if name != "train"]
+    rows = {"dense": [*held], "sparse": [*held]}
+    for query, name in inside.items():
+        rows["dense" if name == "test" else "sparse"].append((query, "train"))
     return with_splits(tables, splits_table(rows))
 
 
 def _marked(
-    tables: Mapping[str, pa.Table], validation: int, test: int, stratify: bool, seed: int
+    tables: Mapping[str, pa.Table], part: Callable[..., pa.Table], validation: int, test: int
 ) -> Curated:
     queries = tables["queries"]
     inside = queries.filter(pa.array(dense_rows(queries)))
     if not len(inside):
-        raise RecipeError(
+        raise refused(
+            "dense_sparse",
             "no question is marked as the dense slice",
-            where="curate: dense_sparse",
-            next_step="give sources 'dense: n', or the rule a 'slice_share'",
+            "give sources 'dense: n', or the rule a 'slice_share'",
         )
-    dense = split(
-        inside,
-        tables.get("duplicates"),
-        scheme="dense",
-        train=max(2, len(inside)),
-        validation=validation,
-        test=test,
-        stratify=stratify,
-        seed=seed,
-    )
-    held = {row["query_id"]: row["split"] for row in dense.to_pylist() if row["split"] != "train"}
+    train = max(2, len(inside))
+    dense = part(inside, scheme="dense", train=train, validation=validation, test=test)
+    held = {query: name for query, name in places_of(dense).items() if name != "train"}
     # A question outside the slice that is a twin of one held out would leak.
-    leaking = {
-        member
-        for unit in units_of(queries, tables.get("duplicates"), "sparse")
-        if held.keys() & set(unit.members)
-        for member in unit.members
-    }
-    rest = [(query, "train") for query in ids_of(queries) if query not in leaking]
+    closed = with_duplicates(queries, tables.get("duplicates"), set(held))
+    rest = [(query, "train") for query in ids_of(queries) if query not in closed]
     sparse = splits_table({"sparse": [*held.items(), *rest]})
-    figures = {"slice": len(inside), "left_out_as_duplicates": len(leaking) - len(held)}
+    figures = {"slice": len(inside), "left_out_as_duplicates": len(closed) - len(held)}
     return with_splits(tables, pa.concat_tables([dense, sparse]), figures)
 
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from pipelines.curate.dedup.rule import dedup
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.health_duplicates import by_source, conflicting
+from pipelines.curate.health_duplicates import duplicate_tables
 from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
 from pipelines.curate.task_analysis import (
     Specialist,
     average_ranks,
     difficulty,
+    known_mean,
     model_costs,
     specialist_scores,
     task_similarity,
@@ -81,12 +82,12 @@ def health(
     if duplicates is None and name:
         measured = dedup(tables, threshold=threshold, keep="all", encoder=encoder)
         duplicates = measured.added["duplicates"]
+    conflicting: int | None = None
     if duplicates is None:
         missing.append("near-duplicates (no embeddings in it, and no table of duplicates)")
     else:
-        out["duplicates_by_source"], leaks = by_source(tables, duplicates)
-        if "splits" in tables:
-            out["duplicates_across_splits"] = leaks
+        found, conflicting = duplicate_tables(tables, duplicates)
+        out |= found
     if "splits" in tables:
         groups = None if duplicates is None else group_of(duplicates)
         out["test_in_train"] = pa.Table.from_pylist(
@@ -113,7 +114,7 @@ def health(
             "duplicate_groups": None
             if duplicates is None
             else pc.count_distinct(duplicates.column("group_id")).as_py(),
-            "conflicting_groups": None if duplicates is None else conflicting(duplicates),
+            "conflicting_groups": conflicting,
             "not_measured": missing,
         },
     )
@@ -123,20 +124,11 @@ def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
     right, count = matrix.by_task()
     values = accuracy(right, count)
     hard, _ = difficulty(matrix)
-    best: list[str | None] = []
-    top: list[float | None] = []
-    mean: list[float | None] = []
-    for t in range(len(matrix.tasks)):
-        known = np.flatnonzero(~np.isnan(values[:, t]))
-        if not len(known):
-            best.append(None)
-            top.append(None)
-            mean.append(None)
-            continue
-        first = int(known[np.argmax(values[known, t])])
-        best.append(matrix.models[first])
-        top.append(float(values[first, t]))
-        mean.append(float(values[known, t].mean()))
+    known = ~np.isnan(values).all(axis=0)
+    levels = np.where(np.isnan(values), -np.inf, values)
+    first = levels.argmax(axis=0) if len(levels) else np.zeros(len(known), dtype=np.int64)
+    best = [matrix.models[m] if there else None for m, there in zip(first, known, strict=True)]
+    top = np.where(known, levels.max(axis=0, initial=-np.inf), np.nan)
     return pa.table(
         {
             "task": pa.array(matrix.tasks, pa.string()),
@@ -144,8 +136,8 @@ def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
             "specialist_score": _nullable(scores.score),
             "difficulty": _nullable(hard),
             "best_model": pa.array(best, pa.string()),
-            "best_accuracy": pa.array(top, pa.float64()),
-            "mean_accuracy": pa.array(mean, pa.float64()),
+            "best_accuracy": _nullable(top),
+            "mean_accuracy": _nullable(known_mean(values, axis=0)),
         }
     ).sort_by([("specialist_score", "descending"), ("task", "ascending")])
 
@@ -178,7 +170,7 @@ def _models(
 
 
 def _cluster_order(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(m,) rows in the leaf order of average-linkage clustering: like stands by like."""
+    """(m,) rows in the leaf order of average-linkage clustering: similar models are neighbours."""
     if len(similarity) < 3:
         return np.arange(len(similarity))
     from scipy.cluster.hierarchy import leaves_list, linkage
@@ -222,9 +214,10 @@ def _pruning(matrix: LabelMatrix, similarity: NDArray[np.uint32], trade_off: flo
         {
             "removal": pa.array(range(1, len(steps) + 1), pa.int64()),
             "model_id": pa.array([matrix.models[step.model] for step in steps], pa.string()),
-            "score": pa.array([step.score for step in steps], pa.float64()),
-            "accuracy": pa.array([step.accuracy for step in steps], pa.float64()),
-            "mean_similarity": pa.array([step.mean_similarity for step in steps], pa.float64()),
+            **{
+                name: pa.array([getattr(step, name) for step in steps], pa.float64())
+                for name in ("score", "accuracy", "mean_similarity")
+            },
         }
     )
 

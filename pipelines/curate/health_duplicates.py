@@ -2,78 +2,56 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from schemas.stored import register
+
+_MEMBERS = """
+    SELECT group_id, query_id, source, coalesce(label_conflict, false) AS conflict
+    FROM duplicates LEFT JOIN queries USING (query_id)"""
+_BY_SOURCE = f"""
+    WITH members AS ({_MEMBERS}),
+    groups AS (SELECT group_id, bool_or(conflict) AS clash, count(DISTINCT source) AS sources
+               FROM members GROUP BY ALL),
+    counts AS (SELECT source, count(*) AS in_groups,
+                      count(DISTINCT group_id) FILTER (sources > 1) AS across,
+                      count(DISTINCT group_id) FILTER (clash) AS clashes
+               FROM members JOIN groups USING (group_id) GROUP BY ALL)
+    SELECT source, queries, coalesce(in_groups, 0) AS in_groups,
+           coalesce(across, 0) AS groups_across_sources,
+           coalesce(clashes, 0) AS groups_with_conflict
+    FROM (SELECT source, count(*) AS queries FROM queries GROUP BY ALL)
+    LEFT JOIN counts USING (source) ORDER BY source"""
+#: Members that curation removed are no longer in `queries`.
+_REMOVED = f"SELECT count(*) FROM ({_MEMBERS}) WHERE source IS NULL"
+_ACROSS_SPLITS = """
+    WITH groups AS (SELECT scheme, group_id, count(DISTINCT split) AS splits
+                    FROM splits JOIN duplicates USING (query_id) GROUP BY ALL),
+    counts AS (SELECT scheme, count_if(splits > 1)::BIGINT AS straddling FROM groups GROUP BY ALL)
+    SELECT scheme, queries, coalesce(straddling, 0) AS groups_straddling
+    FROM (SELECT scheme, count(DISTINCT query_id) AS queries FROM splits GROUP BY ALL)
+    LEFT JOIN counts USING (scheme) ORDER BY scheme"""
+_CONFLICTING = "SELECT count(DISTINCT group_id) FROM duplicates WHERE label_conflict"
 
 
-def by_source(tables: Mapping[str, pa.Table], duplicates: pa.Table) -> tuple[pa.Table, pa.Table]:
-    queries = tables["queries"]
-    source = dict(
-        zip(
-            queries.column("query_id").to_pylist(),
-            queries.column("source").to_pylist(),
-            strict=True,
-        )
-    )
-    groups: dict[str, list[str]] = defaultdict(list)
-    conflict: dict[str, bool] = {}
-    for row in duplicates.select(["query_id", "group_id", "label_conflict"]).to_pylist():
-        groups[row["group_id"]].append(row["query_id"])
-        conflict[row["group_id"]] = row["label_conflict"] or conflict.get(row["group_id"], False)
-    names = sorted(set(source.values()))
-    zero = dict.fromkeys(names, 0)
-    inside, across, clash = dict(zero), dict(zero), dict(zero)
-    removed = 0
-    for group, members in groups.items():
-        present = [source[query] for query in members if query in source]
-        # Members that curation removed are no longer in `queries`.
-        removed += len(members) - len(present)
-        for name in present:
-            inside[name] += 1
-        for name in set(present):
-            across[name] += len(set(present)) > 1
-            clash[name] += conflict[group]
-    total = pc.value_counts(queries.column("source"))
-    sizes = {entry["values"]: entry["counts"] for entry in total.to_pylist()}
-    found = pa.table(
-        {
-            "source": pa.array(names, pa.string()),
-            "queries": pa.array([sizes[name] for name in names], pa.int64()),
-            "in_groups": pa.array([inside[name] for name in names], pa.int64()),
-            "groups_across_sources": pa.array([across[name] for name in names], pa.int64()),
-            "groups_with_conflict": pa.array([clash[name] for name in names], pa.int64()),
-        }
-    ).replace_schema_metadata({"removed_members": str(removed)})
-    return found, _across_splits(tables.get("splits"), list(groups.values()))
+def duplicate_tables(
+    tables: Mapping[str, pa.Table], duplicates: pa.Table
+) -> tuple[dict[str, pa.Table], int]:
+    """Report tables of near-duplicates by name, and the number of groups whose labels conflict."""
+    import duckdb
 
-
-def _across_splits(splits: pa.Table | None, groups: Sequence[Sequence[str]]) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    schemes: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in [] if splits is None else splits.to_pylist():
-        schemes[row["scheme"]][row["query_id"]] = row["split"]
-    for scheme in sorted(schemes):
-        where = schemes[scheme]
-        straddling = sum(
-            len({where[query] for query in group if query in where}) > 1 for group in groups
-        )
-        rows.append({"scheme": scheme, "queries": len(where), "groups_straddling": straddling})
-    return pa.Table.from_pylist(
-        rows,
-        schema=pa.schema(
-            [
-                ("scheme", pa.string()),
-                ("queries", pa.int64()),
-                ("groups_straddling", pa.int64()),
-            ]
-        ),
-    )
-
-
-def conflicting(duplicates: pa.Table) -> int:
-    rows = duplicates.filter(duplicates.column("label_conflict"))
-    return int(pc.count_distinct(rows.column("group_id")).as_py())
+    with duckdb.connect() as connection:
+        register(connection, "queries", tables["queries"])
+        register(connection, "duplicates", duplicates)
+        found = {"duplicates_by_source": connection.sql(_BY_SOURCE).to_arrow_table()}
+        ((removed,),) = connection.execute(_REMOVED).fetchall()
+        ((conflicting,),) = connection.execute(_CONFLICTING).fetchall()
+        if "splits" in tables:
+            register(connection, "splits", tables["splits"])
+            across = connection.sql(_ACROSS_SPLITS).to_arrow_table()
+            found["duplicates_across_splits"] = across
+    about = {"removed_members": str(removed)}
+    found["duplicates_by_source"] = found["duplicates_by_source"].replace_schema_metadata(about)
+    return found, conflicting

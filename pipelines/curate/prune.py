@@ -11,15 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.curate.rule import Curated, Rule, removals
-from pipelines.errors import RecipeError
+from pipelines.curate.rule import Curated, Rule, refused, removing
 from pipelines.matrix.labels import Bools, LabelMatrix, label_matrix
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
@@ -53,7 +50,7 @@ def jaccard_fixed(correct: Bools, known: Bools) -> NDArray[np.uint32]:
     right = np.packbits(correct & known, axis=1)
     partial = np.flatnonzero(~known.all(axis=0))
     # Where both answered everything, |either| needs no product with the mask:
-    # C·Kᵀ = |C| − C·Mᵀ, and the missing cells M stand in few columns or in all.
+    # C·Kᵀ = |C| − C·Mᵀ, and the missing cells M are in few columns or in all.
     some = np.packbits((correct & known)[:, partial], axis=1)
     missing = np.packbits(~known[:, partial], axis=1)
     sizes = np.bitwise_count(right).sum(axis=1, dtype=np.int64)
@@ -174,61 +171,47 @@ def prune(
             protected model is not in the pool.
     """
     if not 0 <= trade_off <= 1:
-        raise RecipeError(
-            f"trade_off (λ) lies in [0, 1], not {trade_off}",
-            where="curate: prune",
-            next_step="1 prunes by accuracy alone, 0 by similarity alone",
+        raise refused(
+            "prune",
+            f"trade_off (λ) must lie in [0, 1]; got {trade_off}",
+            "1 prunes by accuracy alone, 0 by similarity alone",
         )
     if target is None and max_mean_similarity is None:
-        raise RecipeError(
+        raise refused(
+            "prune",
             "prune needs a stop rule",
-            where="curate: prune",
-            next_step="set 'target' (models to keep) or 'max_mean_similarity'",
+            "set 'target' (models to keep) or 'max_mean_similarity'",
         )
     matrix = label_matrix(tables, where="prune")
     unknown = sorted(set(protected) - set(tables["models"].column("model_id").to_pylist()))
     if unknown:
-        raise RecipeError(
-            f"protected model {unknown[0]!r} is not in the pool",
-            where="curate: prune",
-            next_step="name models of the pool",
+        raise refused(
+            "prune", f"protected model {unknown[0]!r} is not in the pool", "name models of the pool"
         )
-    similarity = jaccard_fixed(matrix.correct, matrix.known)
-    quality = model_accuracy(matrix)
     steps = greedy_order(
-        similarity,
-        quality,
+        jaccard_fixed(matrix.correct, matrix.known),
+        model_accuracy(matrix),
         trade_off=trade_off,
         target=target or 1,
         protected=[matrix.models.index(name) for name in protected if name in matrix.models],
         max_mean_similarity=max_mean_similarity,
     )
-    names = [matrix.models[step.model] for step in steps]
     away = [
         (
-            name,
+            matrix.models[step.model],
             "pruned",
             f"removal {place}: score {step.score:.6f} = {trade_off:g} × accuracy "
             f"{step.accuracy:.6f} − {1 - trade_off:g} × mean similarity {step.mean_similarity:.6f}",
         )
-        for place, (name, step) in enumerate(zip(names, steps, strict=True), start=1)
+        for place, step in enumerate(steps, start=1)
     ]
-    models = tables["models"]
-    gone = pc.is_in(models.column("model_id"), value_set=pa.array(names, pa.string()))
-    order: list[dict[str, Any]] = [
-        {
-            "model_id": name,
-            "score": step.score,
-            "accuracy": step.accuracy,
-            "mean_similarity": step.mean_similarity,
-        }
-        for name, step in zip(names, steps, strict=True)
+    shown = ("score", "accuracy", "mean_similarity")
+    order = [
+        {"model_id": matrix.models[step.model], **{name: getattr(step, name) for name in shown}}
+        for step in steps
     ]
-    return Curated(
-        kept={"models": models.filter(pc.invert(gone))},
-        removed=removals("curate.prune", "model", away),
-        figures={"trade_off": trade_off, "models": len(matrix.models), "order": order},
-    )
+    figures = {"trade_off": trade_off, "models": len(matrix.models), "order": order}
+    return removing(tables, "models", away, rule="prune", figures=figures)
 
 
 def model_accuracy(matrix: LabelMatrix) -> NDArray[np.float64]:

@@ -1,10 +1,8 @@
-"""What an injected model costs: what the recipe states, else the medians of the real pool."""
+"""What an injected model costs: the recipe's figures, else the medians of the real pool."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import pyarrow as pa
@@ -12,97 +10,67 @@ import pyarrow.compute as pc
 
 from schemas import RESPONSES
 
-#: What stands on responses, one by one; the rest stands on models.
+#: Columns of `models`, and of `responses`, that an injected model gets.
+PER_MODEL = ("params_b", "price_in", "price_out", "price_date")
 PER_ANSWER = ("prompt_tokens", "completion_tokens", "latency_s", "cost_usd")
 
-
-@dataclass(frozen=True)
-class Stated:
-    """name → value (None when neither stated nor known of any real model), and where it is from."""
-
-    values: Mapping[str, Any]
-    source: Mapping[str, str]
-
-    def figures(self) -> dict[str, Any]:
-        """Values with their sources, for the card."""
-        return {
-            name: {"value": self.values[name], "from": self.source[name]} for name in self.values
-        }
+Costs = dict[str, dict[str, Any]]
 
 
-def stated_costs(
-    tables: Mapping[str, pa.Table], real: Sequence[str], given: Mapping[str, Any]
-) -> Stated:
-    """The recipe's figures, and medians over the real models where it gives none.
+def specialist_costs(
+    tables: Mapping[str, pa.Table], real: Sequence[str], stated: Mapping[str, Any]
+) -> Costs:
+    """{name: {value, from}} of an injected model; a value is None when no real model has one.
 
     A median of answers is that of the models' medians, so that a model with many
     answers counts once. USD per answer follow from prices and tokens where both
     are known, else they are the pool's median.
+
+    Args:
+        real: Ids of the models whose medians are taken.
+        stated: The recipe's figures by name; None takes the median.
     """
-    values, source = dict(given), {}
-    for name in given:
-        found = None if given[name] is not None else _of_pool(tables, real, name)
-        if given[name] is None:
-            values[name] = found
-        source[name] = (
-            "stated" if given[name] is not None else "unknown" if found is None else "median"
-        )
-    if values["price_in"] is None and values["price_out"] is None:
-        values["price_date"], source["price_date"] = None, "unknown"
-    parts = [values[k] for k in ("price_in", "price_out", "prompt_tokens", "completion_tokens")]
-    if all(part is not None for part in parts):
-        price_in, price_out, prompt, completion = parts
-        values["cost_usd"] = (prompt * price_in + completion * price_out) / 1e6
-        source["cost_usd"] = "prices and tokens"
-    else:
-        values["cost_usd"] = _of_pool(tables, real, "cost_usd")
-        source["cost_usd"] = "unknown" if values["cost_usd"] is None else "median"
-    return Stated(values, source)
+    costs = {
+        name: _median(tables, real, name) if value is None else {"value": value, "from": "stated"}
+        for name, value in stated.items()
+    }
+    if costs["price_in"]["value"] is None and costs["price_out"]["value"] is None:
+        costs["price_date"] = {"value": None, "from": "unknown"}
+    names = ("price_in", "price_out", "prompt_tokens", "completion_tokens")
+    price_in, price_out, prompt, completion = values = [costs[name]["value"] for name in names]
+    costs["cost_usd"] = _median(tables, real, "cost_usd")
+    if None not in values:
+        usd = (prompt * price_in + completion * price_out) / 1e6
+        costs["cost_usd"] = {"value": usd, "from": "prices and tokens"}
+    return costs
 
 
-def _of_pool(tables: Mapping[str, pa.Table], real: Sequence[str], name: str) -> Any:
+def _median(tables: Mapping[str, pa.Table], real: Sequence[str], name: str) -> dict[str, Any]:
+    source = tables["models"] if name in PER_MODEL else tables.get("responses")
+    if source is None:
+        return {"value": None, "from": "unknown"}
+    wanted = pc.is_in(source.column("model_id"), value_set=pa.array(real, pa.string()))
+    known = source.filter(wanted).select(["model_id", name]).to_pandas().dropna()
+    if known.empty:
+        return {"value": None, "from": "unknown"}
     if name == "price_date":
-        dates = [row[name] for row in _models(tables, real) if row[name] is not None]
-        return max(dates, default=None)
-    if name not in PER_ANSWER:
-        known = [row[name] for row in _models(tables, real) if row[name] is not None]
-        return float(median(known)) if known else None
-    responses = tables.get("responses")
-    if responses is None:
-        return None
-    usable = responses.filter(
-        pc.and_(
-            pc.is_in(responses.column("model_id"), value_set=pa.array(real, pa.string())),
-            pc.is_valid(responses.column(name)),
-        )
-    )
-    by_model: dict[str, list[float]] = {}
-    for model, value in zip(
-        usable.column("model_id").to_pylist(), usable.column(name).to_pylist(), strict=True
-    ):
-        by_model.setdefault(model, []).append(float(value))
-    if not by_model:
-        return None
-    found = float(median(median(values) for values in by_model.values()))
-    return round(found) if name.endswith("_tokens") else found
-
-
-def _models(tables: Mapping[str, pa.Table], real: Sequence[str]) -> list[dict[str, Any]]:
-    return [row for row in tables["models"].to_pylist() if row["model_id"] in set(real)]
+        return {"value": known[name].max(), "from": "median"}
+    value = float(known.groupby("model_id")[name].median().median())
+    return {"value": round(value) if name.endswith("_tokens") else value, "from": "median"}
 
 
 def simulated_responses(
-    tables: Mapping[str, pa.Table], labels: Sequence[Mapping[str, Any]], stated: Stated
+    tables: Mapping[str, pa.Table], labels: Sequence[Mapping[str, Any]], costs: Costs
 ) -> pa.Table | None:
     """`responses` with one row per label of an injected model: costs, a given score and no text.
 
     None where there is no table of responses or nothing of an answer is known.
     """
-    per_answer = {name: stated.values[name] for name in PER_ANSWER}
+    per_answer = {name: costs[name]["value"] for name in PER_ANSWER}
     if (
         "responses" not in tables
         or not labels
-        or not any(value is not None for value in per_answer.values())
+        or not any(v is not None for v in per_answer.values())
     ):
         return None
     rows = [

@@ -10,16 +10,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.pseudo_specialist_costs import simulated_responses, stated_costs
-from pipelines.curate.rule import Curated, Rule, removals
-from pipelines.errors import RecipeError
+from pipelines.curate.pseudo_specialist_costs import (
+    PER_MODEL,
+    simulated_responses,
+    specialist_costs,
+)
+from pipelines.curate.rule import Curated, Rule, refused
+from pipelines.curate.task_analysis import known_mean
 from pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
 from schemas import LABELS, MODELS
 
@@ -80,12 +83,12 @@ def pseudo_specialists(
         tasks: Target tasks, or {task: accuracy} to set it; empty chooses by the
             thresholds `max_mean_accuracy`, `max_gap` and `min_queries`.
         params_b: Parameters of an injected model, in 10^9. The paper does not say
-            what one costs, so the medians of the real models stand for whatever
+            what one costs, so the medians of the real models replace whatever
             is not given here, and the figures (and the card) name them.
         price_in: USD per million tokens, like `price_out`; `price_date` says whose
             prices they are.
         prompt_tokens: Tokens of one answer, like `completion_tokens`; with
-            `latency_s` they stand on simulated responses without a text, so that
+            `latency_s` they are written to simulated responses without a text, so that
             every cost measure of the pool exists for the injected models too.
     """
     matrix = label_matrix(tables, where="pseudo_specialists")
@@ -102,114 +105,72 @@ def pseudo_specialists(
             limit=limit,
         )
         chosen = dict.fromkeys(names)
-    right, count = matrix.by_task()
-    values = accuracy(right, count)
-    known = ~np.isnan(values)
-    n_models = known.sum(axis=0)
-    mean = np.full(len(matrix.tasks), np.nan)
-    np.divide(np.where(known, values, 0).sum(axis=0), n_models, out=mean, where=n_models > 0)
-    best = np.where(known, values, -np.inf).max(axis=0) if len(values) else mean
-    levels = _Levels(matrix, mean, best, n_models, gain, cap, seed)
-    made = [_injected(levels, task, explicit, tables) for task, explicit in chosen.items()]
-    stated = stated_costs(
-        tables, matrix.models,
-        {
-            "params_b": params_b, "price_in": price_in, "price_out": price_out,
-            "price_date": price_date, "prompt_tokens": prompt_tokens,
-            "completion_tokens": completion_tokens, "latency_s": latency_s,
-        },
-    )  # fmt: skip
-    models = [
-        {
-            "model_id": one.model, "kind": "pseudo_specialist", "simulated": True,
-            "params_b": stated.values["params_b"], "price_in": stated.values["price_in"],
-            "price_out": stated.values["price_out"], "price_date": stated.values["price_date"],
-        }
-        for one in made
-    ]  # fmt: skip
-    labels = [row for one in made for row in one.labels]
-    added = {
-        "models": pa.concat_tables([MODELS.conform(tables["models"]), MODELS.from_rows(models)]),
-        "labels": pa.concat_tables([LABELS.conform(tables["labels"]), LABELS.from_rows(labels)]),
-    }
-    responses = simulated_responses(tables, labels, stated)
-    if responses is not None:
-        added["responses"] = responses
-    figures: dict[str, Any] = {"injected": [one.figures for one in made]}
-    if made:
-        figures["costs"] = stated.figures()
-    else:
+    mean, best = _mean_and_best(matrix)
+    labels: list[dict[str, Any]] = []
+    injected: list[dict[str, Any]] = []
+    for task, explicit in chosen.items():
+        t, model = matrix.tasks.index(task), f"pseudo-specialist:{task}"
+        if model in tables["models"].column("model_id").to_pylist():
+            raise refused(
+                "pseudo_specialists", f"the pool already holds {model!r}", "inject each task once"
+            )
+        if explicit is None and np.isnan(mean[t]):
+            raise refused(
+                "pseudo_specialists",
+                f"no real model has labels on task {task!r}: its best accuracy is unknown",
+                f"set the accuracy: tasks: {{{task}: 0.8}}",
+            )
+        # The cap never takes away what a real model already reaches.
+        aim = explicit if explicit is not None else min(best[t] + gain, max(cap, best[t]))
+        for other, name in enumerate(matrix.tasks):
+            share = aim if other == t else mean[other]
+            # Where no real model was labelled there is no mean, so no label either.
+            if not np.isnan(share):
+                labels += _labels(matrix, other, model, float(share), f"{seed}|{model}|{name}")
+        n = int((matrix.task == t).sum())
+        injected.append(
+            {
+                "model_id": model,
+                "task": task,
+                "accuracy": math.floor(aim * n + 0.5) / n,
+                "best_real": None if np.isnan(mean[t]) else float(best[t]),
+                "queries": n,
+            }
+        )
+    figures: dict[str, Any] = {"injected": injected}
+    if not injected:
         figures["warning"] = (
             f"no pseudo-specialist was injected: no task of {min_queries} questions has a mean "
             f"accuracy up to {max_mean_accuracy:g} and no model more than {max_gap:g} above it; "
             "name 'tasks', or widen the thresholds"
         )
-    return Curated(
-        kept={},
-        removed=removals("curate.pseudo_specialists", "model", []),
-        added=added if made else {},
-        figures=figures,
-    )
+        return Curated(figures=figures)
+    stated = {
+        "params_b": params_b, "price_in": price_in, "price_out": price_out,
+        "price_date": price_date, "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens, "latency_s": latency_s,
+    }  # fmt: skip
+    costs = specialist_costs(tables, matrix.models, stated)
+    per_model = {name: costs[name]["value"] for name in PER_MODEL}
+    models = [
+        {"model_id": one["model_id"], "kind": "pseudo_specialist", "simulated": True, **per_model}
+        for one in injected
+    ]
+    added = {
+        "models": pa.concat_tables([MODELS.conform(tables["models"]), MODELS.from_rows(models)]),
+        "labels": pa.concat_tables([LABELS.conform(tables["labels"]), LABELS.from_rows(labels)]),
+    }
+    responses = simulated_responses(tables, labels, costs)
+    if responses is not None:
+        added["responses"] = responses
+    return Curated(added=added, figures={**figures, "costs": costs})
 
 
-@dataclass(frozen=True)
-class _Levels:
-    """(t,) mean and best accuracy of the real models on each task, and what is added to it."""
-
-    matrix: LabelMatrix
-    mean: NDArray[np.float64]
-    best: NDArray[np.float64]
-    n_models: NDArray[np.int64]
-    gain: float
-    cap: float
-    seed: int
-
-
-@dataclass(frozen=True)
-class _Injected:
-    model: str
-    labels: list[dict[str, Any]]
-    figures: dict[str, Any]
-
-
-def _injected(
-    levels: _Levels, task: str, explicit: float | None, tables: Mapping[str, pa.Table]
-) -> _Injected:
-    matrix, t = levels.matrix, levels.matrix.tasks.index(task)
-    model = f"pseudo-specialist:{task}"
-    if model in tables["models"].column("model_id").to_pylist():
-        raise RecipeError(
-            f"the pool already holds {model!r}",
-            where="curate: pseudo_specialists",
-            next_step="inject each task once",
-        )
-    if explicit is None and not levels.n_models[t]:
-        raise RecipeError(
-            f"no real model has labels on task {task!r}: its best accuracy is unknown",
-            where="curate: pseudo_specialists",
-            next_step=f"set the accuracy: tasks: {{{task}: 0.8}}",
-        )
-    top = levels.best[t]
-    # The cap never takes away what a real model already reaches.
-    aim = explicit if explicit is not None else min(top + levels.gain, max(levels.cap, top))
-    labels: list[dict[str, Any]] = []
-    for other, name in enumerate(matrix.tasks):
-        share = aim if other == t else levels.mean[other]
-        # Where no real model was labelled there is no mean, so no label either.
-        if not math.isnan(share):
-            labels += _labels(matrix, other, model, float(share), f"{levels.seed}|{model}|{name}")
-    n = int((matrix.task == t).sum())
-    return _Injected(
-        model,
-        labels,
-        {
-            "model_id": model,
-            "task": task,
-            "accuracy": math.floor(aim * n + 0.5) / n,
-            "best_real": None if not levels.n_models[t] else float(top),
-            "queries": n,
-        },
-    )
+def _mean_and_best(matrix: LabelMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(t,) mean and best accuracy of the real models on each task; NaN and −∞ without labels."""
+    values = accuracy(*matrix.by_task())
+    best = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)
+    return known_mean(values, axis=0), best
 
 
 def _labels(
@@ -238,21 +199,18 @@ def _labels(
 def _check(tasks: Any, matrix: LabelMatrix, gain: float, cap: float) -> None:
     unknown = sorted(set(tasks) - set(matrix.tasks))
     if unknown:
-        raise RecipeError(
+        raise refused(
+            "pseudo_specialists",
             f"there is no task {unknown[0]!r}",
-            where="curate: pseudo_specialists",
-            next_step=f"tasks: {', '.join(matrix.tasks[:20])}",
+            f"tasks: {', '.join(matrix.tasks[:20])}",
         )
-    shares = (
-        [cap, *(v for v in tasks.values() if v is not None)]
-        if isinstance(tasks, Mapping)
-        else [cap]
-    )
+    explicit = tasks.values() if isinstance(tasks, Mapping) else ()
+    shares = [cap, *(share for share in explicit if share is not None)]
     if gain < 0 or not all(0 <= share <= 1 for share in shares):
-        raise RecipeError(
+        raise refused(
+            "pseudo_specialists",
             "gain is at least 0, cap and accuracies lie in [0, 1]",
-            where="curate: pseudo_specialists",
-            next_step="write 0.25 for 25 points",
+            "write 0.25 for 25 points",
         )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_type_hints
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from pipelines.errors import RecipeError, did_you_mean
 from schemas import REMOVALS
+
+#: Tables whose rows are the entities that rules remove, with id column and entity name.
+ENTITIES = {"queries": ("query_id", "query"), "models": ("model_id", "model")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +32,8 @@ class Curated:
         figures: JSON-ready numbers for manifest, card and summary.
     """
 
-    kept: Mapping[str, pa.Table]
-    removed: pa.Table
+    kept: Mapping[str, pa.Table] = field(default_factory=dict)
+    removed: pa.Table = field(default_factory=REMOVALS.empty)
     added: Mapping[str, pa.Table] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
 
@@ -40,6 +44,28 @@ def removals(stage: str, entity: str, rows: Iterable[tuple[str, str, str]]) -> p
         {"stage": stage, "entity": entity, "key": key, "reason": reason, "detail": detail}
         for key, reason, detail in rows
     )
+
+
+def removing(
+    tables: Mapping[str, pa.Table],
+    table: str,
+    rows: Sequence[tuple[str, str, str]],
+    *,
+    rule: str,
+    added: Mapping[str, pa.Table] | None = None,
+    figures: Mapping[str, Any] | None = None,
+) -> Curated:
+    """Result of a rule that removes queries or models: (key, reason, detail) of each of them."""
+    column, entity = ENTITIES[table]
+    gone = pa.array([key for key, _, _ in rows], pa.string())
+    stay = pc.invert(pc.is_in(tables[table].column(column), value_set=gone))
+    removed = removals(f"curate.{rule}", entity, rows)
+    return Curated({table: tables[table].filter(stay)}, removed, added or {}, figures or {})
+
+
+def refused(rule: str, what: str, next_step: str) -> RecipeError:
+    """Error of a rule whose parameters do not fit its tables."""
+    return RecipeError(what, where=f"curate: {rule}", next_step=next_step)
 
 
 @dataclass(frozen=True)
@@ -90,36 +116,19 @@ class Rule:
         try:
             self.parameters.model_validate(dict(parameters))
         except ValidationError as error:
-            raise self._refusal(error, where) from None
-
-    def _refusal(self, error: ValidationError, where: str) -> RecipeError:
-        found = error.errors()[0]
-        key = str(found["loc"][0]) if found["loc"] else ""
-        if found["type"] == "extra_forbidden":
-            return RecipeError(
-                f"rule {self.name!r} has no parameter {key!r}",
-                where=where,
-                next_step=did_you_mean(key, self.parameters.model_fields),
-            )
-        if found["type"] == "missing" and len(found["loc"]) == 1:
-            return RecipeError(
-                f"rule {self.name!r} needs the parameter {key!r}; it has no default",
-                where=where,
-                next_step=f"add '{key}: …' to the rule",
-            )
-        wanted = "; or ".join(
-            dict.fromkeys(one["msg"] for one in error.errors() if one["loc"][:1] == (key,))
-        )
-        return RecipeError(
-            f"parameter {key!r} of rule {self.name!r} cannot be {_value(error, key)!r}",
-            where=where,
-            next_step=wanted,
-        )
+            found = error.errors()[0]
+            key = str(found["loc"][0]) if found["loc"] else ""
+            what = f"rule {self.name!r} has no parameter {key!r}"
+            next_step = did_you_mean(key, self.parameters.model_fields)
+            if found["type"] == "missing" and len(found["loc"]) == 1:
+                what = f"rule {self.name!r} needs the parameter {key!r}; it has no default"
+                next_step = f"add '{key}: …' to the rule"
+            elif found["type"] != "extra_forbidden":
+                # The part that does not fit, where the parameter is nested.
+                here = [one for one in error.errors() if one["loc"][:1] == (key,)]
+                what = f"parameter {key!r} of rule {self.name!r} cannot be {here[0]['input']!r}"
+                next_step = "; or ".join(dict.fromkeys(one["msg"] for one in here))
+            raise RecipeError(what, where=where, next_step=next_step) from None
 
     def __call__(self, tables: Mapping[str, Any], **parameters: Any) -> Curated:
         return self.apply(tables, **parameters)
-
-
-def _value(error: ValidationError, key: str) -> Any:
-    """What was written for a parameter; the part of it that did not fit where it is nested."""
-    return next(one["input"] for one in error.errors() if one["loc"][:1] == (key,))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.rule import Curated, Rule, removals
+from pipelines.curate.rule import Curated, Rule, removing
 from pipelines.curate.task_analysis import Budget, model_costs, specialist_scores, task_similarity
 from pipelines.matrix.labels import label_matrix
 
@@ -51,26 +51,24 @@ def specialist_sample(
         vectors, _, _ = query_vectors(tables, encoder, where="specialist_sample")
         close = task_similarity(vectors, matrix.task, n) >= redundant
     # A task without a score cannot be shown to need a specialist: it comes last.
-    rank = sorted(
-        range(n),
-        key=lambda t: (-scores.score[t] if not np.isnan(scores.score[t]) else np.inf, t),
-    )
+    known = ~np.isnan(scores.score)
+    rank = sorted(range(n), key=lambda t: (-scores.score[t] if known[t] else np.inf, t))
     kept_tasks: list[int] = []
     away: list[tuple[str, str, str]] = []
     plan: list[dict[str, Any]] = []
     for t in rank:
         rows = np.flatnonzero(matrix.task == t)
-        score = None if np.isnan(scores.score[t]) else float(scores.score[t])
+        score = float(scores.score[t]) if known[t] else None
         twin = next((other for other in kept_tasks if close[t, other]), None)
+        room, why = len(rows), ""
         if twin is not None:
             decision, room = "redundant_task", floor or 0
             why = f"its task {matrix.tasks[t]!r} is redundant with {matrix.tasks[twin]!r}"
         elif score is not None and score >= demanding:
-            decision, room = "demanding", len(rows)
-            why = ""
+            decision = "demanding"
         else:
-            room = len(rows) if quota is None else max(quota, floor or 0)
             decision = "generalist_sufficient"
+            room = len(rows) if quota is None else max(quota, floor or 0)
             shown = "no specialist score" if score is None else f"specialist score {score:.4f}"
             why = f"its task {matrix.tasks[t]!r} has {shown} and was cut to {room}"
         if twin is None:
@@ -87,20 +85,14 @@ def specialist_sample(
                 "redundant_with": None if twin is None else matrix.tasks[twin],
             }
         )
-    gone = {key for key, _, _ in away}
-    queries = tables["queries"]
-    stay = pa.array([query not in gone for query in matrix.queries], pa.bool_())
-    return Curated(
-        kept={"queries": queries.filter(stay)},
-        removed=removals("curate.specialist_sample", "query", sorted(away)),
-        figures={
-            "tasks": plan,
-            "budget": budget,
-            "budgets": len(scores.budgets),
-            "unlimited_budget": scores.unlimited,
-            "models_without_cost": list(scores.without_cost),
-        },
-    )
+    figures = {
+        "tasks": plan,
+        "budget": budget,
+        "budgets": len(scores.budgets),
+        "unlimited_budget": scores.unlimited,
+        "models_without_cost": list(scores.without_cost),
+    }
+    return removing(tables, "queries", sorted(away), rule="specialist_sample", figures=figures)
 
 
 def _draw(seed: int, query: str) -> tuple[bytes, str]:

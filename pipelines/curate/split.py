@@ -6,29 +6,16 @@ so adding questions moves only a few that lie at the borders.
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule, removals
-from pipelines.curate.split_counts import counted
+from pipelines.curate.rule import Curated, Rule, refused
+from pipelines.curate.split_counts import counted, hash01, size_of, strata_of, units_of
 from pipelines.errors import RecipeError
 from pipelines.task_groups import OOD_GROUPS, members
 from schemas import MODEL_SPLITS, SPLITS
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """Questions that stay together: a group of duplicates, or one question."""
-
-    place: float
-    name: str
-    stratum: str
-    members: tuple[str, ...]
 
 
 def split(
@@ -66,38 +53,30 @@ def split(
             where="split",
             next_step="give the recipe's split another 'scheme', or leave it out",
         )
+    units = units_of(queries, duplicates, f"{scheme}|{seed}")
     if sources or max(train, validation, test) > 1:
         parts = {"train": int(train), "validation": int(validation), "test": int(test)}
-        units = units_of(queries, duplicates, f"{scheme}|{seed}")
         source = dict(zip(ids_of(queries), queries.column("source").to_pylist(), strict=True))
         rows = counted(units, source, parts, sources or {}, stratify=stratify)
-        made = splits_table({scheme: rows})
-        return made if beside is None else pa.concat_tables([beside, made])
-    if min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-9:
+    elif min(train, validation, test) < 0 or abs(train + validation + test - 1) > 1e-9:
         raise RecipeError(
             f"split shares add up to {train + validation + test:g}, not 1",
             where="split",
             next_step="give train, validation and test shares that add up to 1",
         )
-    strata: dict[str, list[_Unit]] = defaultdict(list)
-    for unit in units_of(queries, duplicates, f"{scheme}|{seed}"):
-        strata[unit.stratum if stratify else ""].append(unit)
-    rows = []
-    for stratum in sorted(strata):
-        units = sorted(strata[stratum], key=lambda unit: (unit.place, unit.name))
-        total = sum(len(unit.members) for unit in units)
-        # A seeded remainder, so that many small tasks do not all lose their test.
-        chance = _hash01(f"{scheme}|{seed}|stratum|{stratum}")
-        before = 0
-        for unit in units:
-            if before < int(test * total + chance):
-                name = "test"
-            elif before < int((test + validation) * total + chance):
-                name = "validation"
-            else:
-                name = "train"
-            rows += [(member, name) for member in unit.members]
-            before += len(unit.members)
+    else:
+        rows = []
+        for stratum, own in strata_of(units, stratify=stratify).items():
+            total = size_of(own)
+            # A seeded remainder, so that many small tasks do not all lose their test.
+            chance = hash01(f"{scheme}|{seed}|stratum|{stratum}")
+            ends = {"test": int(test * total + chance)}
+            ends["validation"] = int((test + validation) * total + chance)
+            before = 0
+            for unit in own:
+                name = next((name for name, end in ends.items() if before < end), "train")
+                rows += [(member, name) for member in unit.members]
+                before += len(unit.members)
     made = splits_table({scheme: rows})
     return made if beside is None else pa.concat_tables([beside, made])
 
@@ -115,7 +94,7 @@ def out_of_distribution(
     With `reverse` also `ood:not <group>`: trained on the group, tested on the rest
     (CSCR, appendix D.2.1: STEM and Non-STEM).
 
-    A question outside the group that is a near-duplicate of one inside stands in
+    A question outside the group that is a near-duplicate of one inside is in
     no split of the scheme: it would leak.
 
     Args:
@@ -124,12 +103,12 @@ def out_of_distribution(
             of the metadata with what it holds (`subject=*physics`).
         reverse: also the other way round.
     """
-    queries = tables["queries"]
+    queries, duplicates = tables["queries"], tables.get("duplicates")
     named = groups if isinstance(groups, Mapping) else {name: _known(name) for name in groups}
     rows: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, Any] = {}
     ids = set(ids_of(queries))
-    held_out = {name: _members(queries, listed) for name, listed in named.items()}
+    held_out = {name: _members(queries, patterns) for name, patterns in named.items()}
     if reverse:
         held_out |= {f"not {name}": ids - inside for name, inside in held_out.items()}
     for name, inside in held_out.items():
@@ -137,29 +116,18 @@ def out_of_distribution(
             figures[name] = "left out: no task of the group, or nothing else, is in the queries"
             continue
         scheme = f"ood:{name}"
-        leaking = {
-            member
-            for unit in units_of(queries, tables.get("duplicates"), scheme)
-            if inside & set(unit.members)
-            for member in unit.members
-        } - inside
-        rest = queries.filter(
-            pa.array([q not in inside and q not in leaking for q in ids_of(queries)])
-        )
+        closed = with_duplicates(queries, duplicates, inside)
         seen = split(
-            rest,
-            tables.get("duplicates"),
+            queries.filter(pa.array([query not in closed for query in ids_of(queries)])),
+            duplicates,
             scheme=scheme,
             train=1 - validation,
             validation=validation,
             test=0.0,
             seed=seed,
         )
-        rows[scheme] = [(query, "test") for query in sorted(inside)]
-        rows[scheme] += list(
-            zip(*(seen.column(c).to_pylist() for c in ("query_id", "split")), strict=True)
-        )
-        figures[name] = {"test": len(inside), "left_out_as_duplicates": len(leaking)}
+        rows[scheme] = [*((query, "test") for query in inside), *places_of(seen).items()]
+        figures[name] = {"test": len(inside), "left_out_as_duplicates": len(closed - inside)}
     return with_splits(tables, splits_table(rows), figures)
 
 
@@ -183,7 +151,7 @@ def unseen_models(
     models = tables["models"]
     ids = sorted(
         models.column("model_id").to_pylist(),
-        key=lambda model: (_hash01(f"{scheme}|{seed}|{model}"), model),
+        key=lambda model: (hash01(f"{scheme}|{seed}|{model}"), model),
     )
     seen = round(seen_share * len(ids))
     table = MODEL_SPLITS.from_rows(
@@ -192,62 +160,39 @@ def unseen_models(
     ).sort_by("model_id")
     if "model_splits" in tables:
         table = pa.concat_tables([tables["model_splits"], table])
-    return Curated(
-        kept={},
-        removed=removals("curate.unseen_models", "model", []),
-        added={"model_splits": table},
-        figures={"seen": seen, "unseen": len(ids) - seen},
-    )
+    figures = {"seen": seen, "unseen": len(ids) - seen}
+    return Curated(added={"model_splits": table}, figures=figures)
 
 
-def units_of(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[_Unit]:
-    tasks = dict(zip(ids_of(queries), queries.column("task").to_pylist(), strict=True))
-    group: dict[str, str] = {}
-    if duplicates is not None:
-        # Groups of several thresholds can overlap; what is linked stays together.
-        for query, name in zip(
-            duplicates.column("query_id").to_pylist(),
-            duplicates.column("group_id").to_pylist(),
-            strict=True,
-        ):
-            a, b = _root(group, query), _root(group, name)
-            group[max(a, b)] = min(a, b)
-    members: dict[str, list[str]] = defaultdict(list)
-    for query in sorted(tasks):
-        members[_root(group, query)].append(query)
-    return [
-        _Unit(_hash01(f"{salt}|{name}"), name, tasks[rows[0]], tuple(rows))
-        for name, rows in members.items()
-    ]
-
-
-def _root(group: dict[str, str], name: str) -> str:
-    while group.get(name, name) != name:
-        group[name] = group.get(group[name], group[name])
-        name = group[name]
-    return name
-
-
-def _hash01(text: str) -> float:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7]) / 2**56
+def with_duplicates(queries: pa.Table, duplicates: pa.Table | None, ids: set[str]) -> set[str]:
+    """The questions with these ids and all near-duplicates of them."""
+    units = [unit.members for unit in units_of(queries, duplicates, "")]
+    return {member for unit in units if not ids.isdisjoint(unit) for member in unit}
 
 
 def _known(name: str) -> Sequence[str]:
     if name not in OOD_GROUPS:
-        raise RecipeError(
+        raise refused(
+            "out_of_distribution",
             f"there is no out-of-distribution group {name!r}",
-            where="curate: out_of_distribution",
-            next_step=f"known: {', '.join(OOD_GROUPS)}; or write groups: {{{name}: [task, …]}}",
+            f"known: {', '.join(OOD_GROUPS)}; or write groups: {{{name}: [task, …]}}",
         )
     return OOD_GROUPS[name]
 
 
+def places_of(splits: pa.Table) -> dict[str, str]:
+    """query_id → split, of one scheme."""
+    return dict(zip(*(splits.column(c).to_pylist() for c in ("query_id", "split")), strict=True))
+
+
 def ids_of(queries: pa.Table) -> list[str]:
+    """Ids of the queries, in order."""
     ids: list[str] = queries.column("query_id").to_pylist()
     return ids
 
 
 def splits_table(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
+    """SPLITS rows of {scheme: (query_id, split) pairs}, ordered by scheme and query."""
     return SPLITS.from_rows(
         {"scheme": scheme, "query_id": query, "split": name}
         for scheme in sorted(rows)
@@ -258,15 +203,10 @@ def splits_table(rows: Mapping[str, Sequence[tuple[str, str]]]) -> pa.Table:
 def with_splits(
     tables: Mapping[str, pa.Table], splits: pa.Table, figures: Mapping[str, Any] | None = None
 ) -> Curated:
-    """Schemes stand side by side: the new ones are appended to those there are."""
+    """Result of a rule that appends split schemes to those of earlier rules."""
     if "splits" in tables:
         splits = pa.concat_tables([tables["splits"], splits])
-    return Curated(
-        kept={},
-        removed=removals("curate.split", "query", []),
-        added={"splits": splits},
-        figures=dict(figures or {}),
-    )
+    return Curated(added={"splits": splits}, figures=figures or {})
 
 
 OUT_OF_DISTRIBUTION = Rule("out_of_distribution", out_of_distribution, reads=("duplicates",))

@@ -1,24 +1,71 @@
-"""Splits in counts of questions: validation and test exact, train up to its count."""
+"""Units of questions that stay together, and splits of them in exact counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from pipelines.errors import RecipeError
 
 
-class Unit(Protocol):
-    """Questions that stay together, and their seeded place."""
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A group of duplicates, or one question, with its seeded place in [0, 1) and its task."""
 
-    @property
-    def place(self) -> float: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def stratum(self) -> str: ...
-    @property
-    def members(self) -> tuple[str, ...]: ...
+    place: float
+    name: str
+    task: str
+    members: tuple[str, ...]
+
+
+Strata = dict[str, list[Unit]]
+
+
+def units_of(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[Unit]:
+    """Units of the queries; groups of several thresholds that overlap are one unit."""
+    tasks = dict(zip(*(queries.column(c).to_pylist() for c in ("query_id", "task")), strict=True))
+    group: dict[str, str] = {}
+    if duplicates is not None:
+        pairs = (duplicates.column(name).to_pylist() for name in ("query_id", "group_id"))
+        for query, name in zip(*pairs, strict=True):
+            a, b = _root(group, query), _root(group, name)
+            group[max(a, b)] = min(a, b)
+    members: dict[str, list[str]] = defaultdict(list)
+    for query in sorted(tasks):
+        members[_root(group, query)].append(query)
+    return [
+        Unit(hash01(f"{salt}|{name}"), name, tasks[rows[0]], tuple(rows))
+        for name, rows in members.items()
+    ]
+
+
+def _root(group: dict[str, str], name: str) -> str:
+    while group.get(name, name) != name:
+        group[name] = group.get(group[name], group[name])
+        name = group[name]
+    return name
+
+
+def hash01(text: str) -> float:
+    """Number in [0, 1) drawn by the SHA-256 of a text."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7]) / 2**56
+
+
+def strata_of(units: Iterable[Unit], *, stratify: bool) -> Strata:
+    """Units by task in order of name, in seeded order; all under one key where not stratified."""
+    strata: Strata = defaultdict(list)
+    for unit in sorted(units, key=lambda unit: (unit.place, unit.name)):
+        strata[unit.task if stratify else ""].append(unit)
+    return dict(sorted(strata.items()))
+
+
+def size_of(units: Iterable[Unit]) -> int:
+    """Number of questions in the units."""
+    return sum(len(unit.members) for unit in units)
 
 
 def counted(
@@ -41,7 +88,7 @@ def counted(
         RecipeError: a source has no questions, or a count cannot be met.
     """
     if not sources:
-        return by_counts(_strata(units, stratify), where="split", **parts)
+        return by_counts(strata_of(units, stratify=stratify), where="split", **parts)
     unknown = sorted(set(sources) - set(source.values()))
     if unknown:
         raise RecipeError(
@@ -52,36 +99,27 @@ def counted(
     rows: list[tuple[str, str]] = []
     for name in sorted(sources):
         own = [unit for unit in units if source[unit.members[0]] == name]
-        rows += by_counts(_strata(own, stratify), where=f"split, source {name!r}", **sources[name])
+        strata = strata_of(own, stratify=stratify)
+        rows += by_counts(strata, where=f"split, source {name!r}", **sources[name])
     return rows
 
 
-def _strata(units: Sequence[Unit], stratify: bool) -> dict[str, list[Unit]]:
-    strata: dict[str, list[Unit]] = {}
-    for unit in units:
-        strata.setdefault(unit.stratum if stratify else "", []).append(unit)
-    return strata
-
-
 def by_counts(
-    strata: Mapping[str, Sequence[Unit]], *, train: int, validation: int, test: int, where: str
+    strata: Strata, *, train: int, validation: int, test: int, where: str
 ) -> list[tuple[str, str]]:
     """(query_id, split) with exactly `test` and `validation` questions, strata in proportion.
 
     Each stratum gives its share of a count, by largest remainder. A group of
     duplicates that does not fit what is left of a share is passed over for the
     next; what no stratum could fill so is filled from all. Train takes what is
-    left, up to `train`; beyond that, questions stand in no split.
+    left, up to `train`; questions beyond that are in no split.
 
     Raises:
         RecipeError: there are not enough questions for validation and test, or
             groups of duplicates are too large to meet a count.
     """
-    left = {
-        name: sorted(units, key=lambda unit: (unit.place, unit.name))
-        for name, units in sorted(strata.items())
-    }
-    total = sum(_size(units) for units in left.values())
+    left = dict(strata)
+    total = sum(size_of(units) for units in left.values())
     if validation + test > total or (train and validation + test >= total):
         raise RecipeError(
             f"{total:,} questions cannot hold {test:,} for test and {validation:,} for "
@@ -104,27 +142,28 @@ def by_counts(
     return rows
 
 
-def _draw(left: dict[str, list[Unit]], count: int) -> list[str]:
-    """At most `count` questions, taken out of `left`."""
-    quotas = apportion({name: _size(units) for name, units in left.items()}, count)
-    taken: list[str] = []
+def _draw(left: Strata, count: int) -> list[str]:
+    """At most `count` questions, taken out of `left`: each stratum's share, then from all."""
+    quotas = apportion({name: size_of(units) for name, units in left.items()}, count)
+    taken: dict[str, Unit] = {}
     for name, quota in quotas.items():
-        taken += _fill(left, [(name, unit) for unit in left[name]], quota)
-    everything = [(name, unit) for name, units in left.items() for unit in units]
-    everything.sort(key=lambda pair: (pair[1].place, pair[1].name))
-    return taken + _fill(left, everything, count - len(taken))
+        _fill(taken, left[name], quota)
+    rest = (unit for units in left.values() for unit in units if unit.name not in taken)
+    _fill(
+        taken,
+        sorted(rest, key=lambda unit: (unit.place, unit.name)),
+        count - size_of(taken.values()),
+    )
+    for name, units in left.items():
+        left[name] = [unit for unit in units if unit.name not in taken]
+    return [query for unit in taken.values() for query in unit.members]
 
 
-def _fill(left: dict[str, list[Unit]], units: list[tuple[str, Unit]], room: int) -> list[str]:
-    taken: list[str] = []
-    gone: dict[str, set[str]] = {}
-    for stratum, unit in units:
-        if len(taken) + len(unit.members) <= room:
-            taken += unit.members
-            gone.setdefault(stratum, set()).add(unit.name)
-    for stratum, names in gone.items():
-        left[stratum] = [unit for unit in left[stratum] if unit.name not in names]
-    return taken
+def _fill(taken: dict[str, Unit], units: Iterable[Unit], room: int) -> None:
+    for unit in units:
+        if len(unit.members) <= room:
+            taken[unit.name] = unit
+            room -= len(unit.members)
 
 
 def apportion(sizes: Mapping[str, int], count: int) -> dict[str, int]:
@@ -144,7 +183,3 @@ def apportion(sizes: Mapping[str, int], count: int) -> dict[str, int]:
     for name in order[: count - sum(out.values())]:
         out[name] += 1
     return out
-
-
-def _size(units: Sequence[Unit]) -> int:
-    return sum(len(unit.members) for unit in units)

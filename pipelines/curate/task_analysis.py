@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -61,10 +62,8 @@ def specialist_scores(
     right, count = matrix.by_task()
     by_task = accuracy(right, count)
     overall = overall_accuracy(right, count, weighting)
-    prices = np.array(
-        [np.nan if cost.get(model) is None else cost[model] for model in matrix.models],
-        dtype=np.float64,
-    )
+    # A cost that is not known becomes NaN.
+    prices = np.array([cost.get(model) for model in matrix.models], dtype=np.float64)
     unlimited = bool(np.isnan(prices).all())
     if unlimited:
         prices = np.zeros(len(prices))
@@ -87,19 +86,21 @@ def specialist_scores(
         used.append(float(budget))
         generalists.append(matrix.models[best])
     score = np.full(len(matrix.tasks), np.nan)
-    if gains:
-        stacked = np.stack(gains)
-        valid = ~np.isnan(stacked)
-        total = np.where(valid, stacked, 0).sum(axis=0)
-        np.divide(total, valid.sum(axis=0), out=score, where=valid.any(axis=0))
-    lacking = (
-        []
-        if unlimited
-        else [model for model, price in zip(matrix.models, prices, strict=True) if np.isnan(price)]
-    )
+    lacking = [m for m, price in zip(matrix.models, prices, strict=True) if np.isnan(price)]
     return Specialist(
-        matrix.tasks, score, used, generalists, len(steps) - len(used), lacking, unlimited
+        matrix.tasks,
+        known_mean(np.stack(gains), axis=0) if gains else score,
+        used,
+        generalists,
+        len(steps) - len(used),
+        lacking,
+        unlimited,
     )
+
+
+def known_mean(values: Floats, *, axis: int) -> Floats:
+    """Mean over an axis without its NaN; NaN where nothing else is."""
+    return accuracy(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
 def overall_accuracy(
@@ -108,12 +109,7 @@ def overall_accuracy(
     """(m,) accuracy over all labels, or the mean over the tasks that have labels."""
     if weighting == "query":
         return accuracy(right.sum(axis=1), count.sum(axis=1))
-    values = accuracy(right, count)
-    valid = ~np.isnan(values)
-    out = np.full(len(values), np.nan)
-    total = np.where(valid, values, 0).sum(axis=1)
-    np.divide(total, valid.sum(axis=1), out=out, where=valid.any(axis=1))
-    return out
+    return known_mean(accuracy(right, count), axis=1)
 
 
 def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
@@ -125,9 +121,7 @@ def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
     valid = ~np.isnan(by_query)
     n = np.bincount(matrix.task[valid], minlength=len(matrix.tasks))
     total = np.bincount(matrix.task[valid], by_query[valid], minlength=len(matrix.tasks))
-    by_task = np.full(len(matrix.tasks), np.nan)
-    np.divide(total, n, out=by_task, where=n > 0)
-    return by_task, by_query
+    return accuracy(total, n), by_query
 
 
 def average_ranks(matrix: LabelMatrix) -> tuple[Floats, NDArray[np.int64]]:
@@ -138,19 +132,10 @@ def average_ranks(matrix: LabelMatrix) -> tuple[Floats, NDArray[np.int64]]:
     """
     from scipy.stats import rankdata
 
-    right, count = matrix.by_task()
-    values = accuracy(right, count)
-    ranks = np.full(values.shape, np.nan)
-    for t in range(values.shape[1]):
-        has = ~np.isnan(values[:, t])
-        ranks[has, t] = rankdata(-values[has, t])
-    valid = ~np.isnan(ranks)
-    mean = np.full(len(values), np.nan)
-    np.divide(
-        np.where(valid, ranks, 0).sum(axis=1), valid.sum(axis=1), out=mean, where=valid.any(axis=1)
-    )
-    top = np.where(valid, values, -np.inf).max(axis=0)
-    return mean, (valid & (values == top)).sum(axis=1)
+    values = accuracy(*matrix.by_task())
+    ranks = rankdata(-values, axis=0, nan_policy="omit")
+    top = np.where(np.isnan(values), -np.inf, values).max(axis=0)
+    return known_mean(ranks, axis=1), (values == top).sum(axis=1)
 
 
 def task_similarity(vectors: NDArray[np.float32], task: NDArray[np.int64], n_tasks: int) -> Floats:
@@ -187,39 +172,29 @@ def model_costs(tables: Mapping[str, pa.Table], by: Budget = "auto") -> dict[str
 def _metered(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
     import duckdb
 
-    models: list[str] = tables["models"].column("model_id").to_pylist()
     metered: dict[str, float] = {}
     if "responses" in tables:
-        responses = tables["responses"]
         with duckdb.connect() as connection:
-            register(connection, "responses", responses)
+            register(connection, "responses", tables["responses"])
             metered = dict(
                 connection.execute(
                     "SELECT model_id, sum(cost_usd::DECIMAL(38, 12))::DOUBLE / count(cost_usd) "
                     "FROM responses WHERE cost_usd IS NOT NULL GROUP BY 1 ORDER BY 1"
                 ).fetchall()
             )
-    return {model: metered.get(model) for model in models}
+    return {model: metered.get(model) for model in tables["models"].column("model_id").to_pylist()}
 
 
-def _listed(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    listed = zip(
-        tables["models"].column("model_id").to_pylist(),
-        tables["models"].column("price_in").to_pylist(),
-        tables["models"].column("price_out").to_pylist(),
-        strict=True,
-    )
+def _summed(tables: Mapping[str, pa.Table], columns: Sequence[str]) -> dict[str, float | None]:
+    """Model → sum of columns of `models`; None where one of them is missing."""
     return {
-        model: None if price_in is None or price_out is None else price_in + price_out
-        for model, price_in, price_out in listed
+        row["model_id"]: None if None in (found := [row.get(c) for c in columns]) else sum(found)
+        for row in tables["models"].to_pylist()
     }
 
 
-def _parameters(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    models = tables["models"]
-    if "params_b" not in models.column_names:
-        return dict.fromkeys(models.column("model_id").to_pylist())
-    return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "params_b")), strict=True))
-
-
-_COSTS = {"usd": _metered, "price": _listed, "params": _parameters}
+_COSTS: Mapping[str, Callable[[Mapping[str, pa.Table]], dict[str, float | None]]] = {
+    "usd": _metered,
+    "price": partial(_summed, columns=("price_in", "price_out")),
+    "params": partial(_summed, columns=("params_b",)),
+}

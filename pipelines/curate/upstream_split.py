@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule
+from pipelines.curate.rule import Curated, Rule, refused
 from pipelines.curate.split import splits_table, with_splits
-from pipelines.errors import RecipeError
 
 #: What sources call our three splits.
 NAMES: Mapping[str, str] = {
@@ -34,7 +33,7 @@ def upstream_split(
     certificate, `health` and `verify` count them.
 
     Args:
-        field: Key of `metadata` that says where a question stands.
+        field: Key of `metadata` that names a question's split.
         names: The source's word → `train`, `validation` or `test`, beside the
             usual ones. Questions with another word, or none, are in no split.
 
@@ -44,31 +43,30 @@ def upstream_split(
     known = {**NAMES, **{k.lower(): v for k, v in (names or {}).items()}}
     wrong = sorted(set(known.values()) - {"train", "validation", "test"})
     if wrong:
-        raise RecipeError(
-            f"{wrong[0]!r} is no split",
-            where="curate: upstream_split",
-            next_step="map names to train, validation or test",
+        raise refused(
+            "upstream_split",
+            f"names must map to train, validation or test, not {wrong[0]!r}",
+            "map names to train, validation or test",
         )
     rows: list[tuple[str, str]] = []
     unread: Counter[str] = Counter()
     for query in tables["queries"].select(["query_id", "metadata"]).to_pylist():
-        said = json.loads(query["metadata"] or "{}").get(field)
-        place = known.get(str(said).lower()) if said is not None else None
+        value = json.loads(query["metadata"] or "{}").get(field)
+        place = known.get(str(value).lower()) if value is not None else None
         if place is None:
-            unread["nothing" if said is None else str(said)] += 1
+            unread["nothing" if value is None else str(value)] += 1
         else:
             rows.append((query["query_id"], place))
     if not rows:
-        raise RecipeError(
+        raise refused(
+            "upstream_split",
             f"no question says in metadata field {field!r} which split it is in "
             f"(found: {', '.join(sorted(unread)[:5])})",
-            where="curate: upstream_split",
-            next_step="map the field in the source's `fields.metadata`, or give 'names'",
+            "map the field in the source's `fields.metadata`, or give 'names'",
         )
     figures: dict[str, Any] = dict(Counter(place for _, place in rows))
-    return with_splits(
-        tables, splits_table({scheme: rows}), {"splits": figures, "unread": dict(unread)}
-    )
+    splits = splits_table({scheme: rows})
+    return with_splits(tables, splits, {"splits": figures, "unread": dict(unread)})
 
 
 RULE = Rule("upstream_split", upstream_split, reads=())

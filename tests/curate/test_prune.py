@@ -136,8 +136,8 @@ def test_the_ends_of_the_trade_off_are_part_of_it(tables: dict[str, Any]) -> Non
     ("parameters", "says"),
     [
         ({"trade_off": 0.5}, "stop rule"),
-        ({"trade_off": 1.5, "target": 2}, "lies in"),
-        ({"trade_off": -0.1, "target": 2}, "lies in"),
+        ({"trade_off": 1.5, "target": 2}, "must lie in"),
+        ({"trade_off": -0.1, "target": 2}, "must lie in"),
         ({"trade_off": 0.5, "target": 2, "protected": ["nobody"]}, "not in the pool"),
     ],
 )

@@ -33,12 +33,10 @@ class LabelIndex:
     @classmethod
     def of(cls, labels: pa.Table | None) -> LabelIndex:
         by_query: dict[str, dict[str, bool]] = defaultdict(dict)
+        columns = ("query_id", "model_id", "correct")
         if labels is not None:
             for query, model, correct in zip(
-                labels.column("query_id").to_pylist(),
-                labels.column("model_id").to_pylist(),
-                labels.column("correct").to_pylist(),
-                strict=True,
+                *(labels.column(name).to_pylist() for name in columns), strict=True
             ):
                 if correct is not None:
                     by_query[query][model] = correct
@@ -52,11 +50,7 @@ class LabelIndex:
         models = sorted({model for row in rows for model in row})
         if len(rows) < 2 or not models:
             return Conflict(0, False)
-        state = np.full((len(rows), len(models)), -1, dtype=np.int8)
-        for i, row in enumerate(rows):
-            for j, model in enumerate(models):
-                if model in row:
-                    state[i, j] = row[model]
+        state = np.array([[row.get(model, -1) for model in models] for row in rows], dtype=np.int8)
         state = np.unique(state, axis=0)  # copies with the same labels add nothing
         right = (state == 1).astype(np.float32)
         wrong = (state == 0).astype(np.float32)

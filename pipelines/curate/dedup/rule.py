@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.conflicts import LabelIndex
+from pipelines.curate.dedup.conflicts import Conflict, LabelIndex
 from pipelines.curate.dedup.partitioned import search
 from pipelines.curate.dedup.search import (
     Pairs,
@@ -22,7 +23,7 @@ from pipelines.curate.dedup.search import (
 )
 from pipelines.curate.dedup.unread_text import Unseen
 from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.rule import Curated, Rule, removals
+from pipelines.curate.rule import Curated, Rule, removing
 from pipelines.embed import text_of
 from schemas import DUPLICATES
 
@@ -103,7 +104,7 @@ def join(
         for one in cells_of(a):
             for other in cells_of(b):
                 # Members of a cell have one tail but may differ before it, so
-                # the first of each speaks for the rest up to its own cut.
+                # the first of each decides for the rest up to its own cut.
                 if not compare_unseen or ends[one[0]].agrees(ends[other[0]]):
                     counted += len(one) * len(other)
                     left.append(one[0])
@@ -132,7 +133,7 @@ def dedup(
         tables: `queries`, `embeddings`; `labels` for conflicts, when there.
         threshold: δ in (0, 1].
         keep: `all` removes nothing and only fills `duplicates`.
-        representative: Who stands for a group: the `first` in the order of
+        representative: Who represents a group: the `first` in the order of
             `queries`, the `longest` text, or the one with most labels.
         prefer_sources: Sources whose questions go first, best first.
         encoder: Which embeddings to use; needed when there are several.
@@ -143,27 +144,19 @@ def dedup(
     """
     queries = tables["queries"]
     vectors, seen, name = query_vectors(tables, encoder, where="dedup")
-    ids: list[str] = queries.column("query_id").to_pylist()
-    sources: list[str] = queries.column("source").to_pylist()
-    texts = [
-        text_of(question, choices)
-        for question, choices in zip(
-            queries.column("question").to_pylist(),
-            queries.column("choices").to_pylist(),
-            strict=True,
-        )
-    ]
+    ids, sources, questions, choices = (
+        queries.column(column).to_pylist()
+        for column in ("query_id", "source", "question", "choices")
+    )
+    texts = [text_of(*one) for one in zip(questions, choices, strict=True)]
     groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
     labels = LabelIndex.of(tables.get("labels"))
     rank = {source: place for place, source in enumerate(prefer_sources)}
-
-    def order(row: int) -> tuple[int, int, int]:
-        merit = {
-            "first": 0,
-            "longest": -len(texts[row]),
-            "most_labelled": -labels.count(ids[row]),
-        }[representative]
-        return rank.get(sources[row], len(rank)), merit, row
+    merit = {
+        "first": lambda row: 0,
+        "longest": lambda row: -len(texts[row]),
+        "most_labelled": lambda row: -labels.count(ids[row]),
+    }[representative]
 
     sizes = np.bincount(groups.label, minlength=1)
     by_group: dict[int, list[int]] = defaultdict(list)
@@ -173,12 +166,13 @@ def dedup(
     norms = row_norms(vectors)
     rows: list[dict[str, Any]] = []
     away: list[tuple[str, str, str]] = []
-    gone: set[int] = set()
-    figures = _Counts()
+    conflicts: list[Conflict] = []
+    across_sources: list[list[str]] = []
     for members in by_group.values():
-        chosen = min(members, key=order)
+        chosen = min(members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row), row))
         conflict = labels.conflict([ids[row] for row in members])
-        figures.add([sources[row] for row in members], conflict)
+        conflicts.append(conflict)
+        across_sources.append(sorted({sources[row] for row in members}))
         to_chosen = cosines(vectors, norms, np.array(members), np.full(len(members), chosen))
         smallest = min(ids[row] for row in members)
         for row, similarity in zip(members, to_chosen.tolist(), strict=True):
@@ -194,17 +188,18 @@ def dedup(
                 }
             )
             if row != chosen and keep == "representative":
-                gone.add(row)
                 detail = (
                     f"near-duplicate of {ids[chosen]} (cosine {similarity:.6f} by {name}), "
                     f"in a group of {len(members)}"
                 )
                 away.append((ids[row], "near_duplicate", detail))
     rows.sort(key=lambda row: (row["group_id"], not row["representative"], row["query_id"]))
-    stay = np.array([row not in gone for row in range(len(ids))], dtype=bool)
-    return Curated(
-        kept={"queries": queries.filter(pa.array(stay))},
-        removed=removals("curate.dedup", "query", away),
+    pairs = Counter(pair for names in across_sources for pair in combinations(names, 2))
+    return removing(
+        tables,
+        "queries",
+        away,
+        rule="dedup",
         added={"duplicates": DUPLICATES.from_rows(rows, where="dedup")},
         figures={
             "encoder": name,
@@ -217,37 +212,14 @@ def dedup(
             "groups": len(by_group),
             "largest_group": max((len(members) for members in by_group.values()), default=0),
             "removed": len(away),
-            **figures.as_json(),
+            "groups_conflict_within_models": sum(one.within > 0 for one in conflicts),
+            "groups_conflict_across_models": sum(one.across for one in conflicts),
+            "groups_across_sources": sum(len(names) > 1 for names in across_sources),
+            "groups_by_source_pair": [
+                {"sources": list(pair), "groups": count} for pair, count in sorted(pairs.items())
+            ],
         },
     )
-
-
-class _Counts:
-    """Counts over groups: label conflicts and groups across sources."""
-
-    def __init__(self) -> None:
-        self.within = self.across = self.across_sources = 0
-        self.pairs: Counter[tuple[str, str]] = Counter()
-
-    def add(self, sources: Sequence[str], conflict: Any) -> None:
-        self.within += conflict.within > 0
-        self.across += conflict.across
-        different = sorted(set(sources))
-        self.across_sources += len(different) > 1
-        for i, one in enumerate(different):
-            for other in different[i + 1 :]:
-                self.pairs[one, other] += 1
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "groups_conflict_within_models": self.within,
-            "groups_conflict_across_models": self.across,
-            "groups_across_sources": self.across_sources,
-            "groups_by_source_pair": [
-                {"sources": list(pair), "groups": count}
-                for pair, count in sorted(self.pairs.items())
-            ],
-        }
 
 
 RULE = Rule("dedup", dedup, reads=("embeddings", "labels"))
