@@ -4,65 +4,124 @@ from __future__ import annotations
 
 import pkgutil
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-import pipelines.routers
 from pipelines.registry import Registry
-from pipelines.routers import PAIR_ROUTERS, ROUTERS
+from pipelines.routers.base import traits_of
 
 ROOT = Path(__file__).parents[1]
 
 
-def registry(path: str) -> Registry:
-    from importlib import import_module
+class Package(NamedTuple):
+    """Where the parts of one registry are, and where each has a test and a row."""
 
-    module, _, name = path.partition(":")
-    found: Any = getattr(import_module(module), name)
+    registry: str
+    #: What a module writes, or which methods its class has, when it makes a part.
+    makes: str
+    readme: str
+    tests: str
+
+
+PACKAGES = {
+    one.registry.rpartition(":")[2]: one
+    for one in (
+        Package(
+            "pipelines.scorers:SCORERS", r"(?:Scorer|_classified)",
+            "pipelines/scorers/README.md", "tests/scorers",
+        ),
+        Package("pipelines.curate:RULES", "Rule", "pipelines/curate/README.md", "tests/curate"),
+        Package(
+            "pipelines.ingest.importers:IMPORTERS", "Importer",
+            "pipelines/ingest/importers/README.md", "tests/ingest/importers",
+        ),
+        Package(
+            "pipelines.routers:ROUTERS", "", "pipelines/routers/README.md", "tests/routers"
+        ),
+        Package(
+            "pipelines.routers:PAIR_ROUTERS", "", "pipelines/routers/README.md", "tests/routers"
+        ),
+    )
+}  # fmt: skip
+ROUTERS = ("ROUTERS", "PAIR_ROUTERS")
+
+
+def registry(kind: str) -> Registry:
+    module, _, name = PACKAGES[kind].registry.partition(":")
+    found = getattr(import_module(module), name)
     assert isinstance(found, Registry)
     return found
 
 
-#: registry → (what a module of the room writes when it makes a part, README, tests).
-ROOMS = {
-    "pipelines.scorers:SCORERS": (r"^([A-Z_]+) = (?:Scorer|_classified)\(", "scorers", "scorers"),
-    "pipelines.curate:RULES": (r"^([A-Z_]+) = Rule\(", "curate", "curate"),
-    "pipelines.ingest.importers:IMPORTERS": (
-        r"^([A-Z_]+) = Importer\(", "ingest/importers", "ingest/importers"
-    ),
-}  # fmt: skip
-PARTS = [(room, name) for room in ROOMS for name in registry(room).builtin]
+def made(kind: str) -> Iterator[str]:
+    """`module:attribute` of every part that the modules of a package make."""
+    package = import_module(PACKAGES[kind].registry.partition(":")[0])
+    for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if one.ispkg:
+            continue
+        module = import_module(one.name)
+        if kind in ROUTERS:
+            yield from _router_classes(module)
+            continue
+        text = Path(module.__file__ or "").read_text(encoding="utf-8")
+        for attribute in re.findall(rf"^([A-Z_]+) = {PACKAGES[kind].makes}\(", text, re.M):
+            yield f"{one.name}:{attribute}"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_part_that_is_made_is_listed(room: str) -> None:
-    made, _, _ = ROOMS[room]
-    package = room.partition(":")[0]
-    folder = ROOT / package.replace(".", "/")
-    listed = set(registry(room).builtin.values())
-    for path in sorted(folder.rglob("*.py")):
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for attribute in re.findall(made, path.read_text(), re.M):
-            is_listed = f"{module}:{attribute}" in listed
-            assert is_listed, (
-                f"{module} makes {attribute}, and nobody can name it: list it in "
-                f"{package.replace('.', '/')}/__init__.py"
-            )
+def _router_classes(module: Any) -> Iterator[str]:
+    """Classes of a module that are routers: they have a name of their own, `fit` and `scores`."""
+    for attribute, value in vars(module).items():
+        own = isinstance(value, type) and value.__module__ == module.__name__
+        if own and isinstance(vars(value).get("name"), str) and hasattr(value, "fit"):
+            yield f"{module.__name__}:{attribute}"
 
 
-@pytest.mark.parametrize(("room", "name"), PARTS)
-def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None:
-    _, documented, tested = ROOMS[room]
-    part = registry(room).get(name)
-    assert part.name == name, f"{registry(room).builtin[name]} calls itself {part.name!r}"
-    module, _, attribute = registry(room).builtin[name].partition(":")
-    texts = [
-        f"{p.stem}\n{p.read_text(errors='ignore')}"
-        for p in (ROOT / "tests" / tested).rglob("*.*")
-        if p.suffix in (".py", ".txt", ".yaml", ".jsonl")
-    ]
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_every_part_that_is_made_is_listed(kind: str) -> None:
+    listed = {
+        target
+        for other in (ROUTERS if kind in ROUTERS else (kind,))
+        for target in registry(other).builtin.values()
+    }
+    package = PACKAGES[kind].registry.partition(":")[0].replace(".", "/")
+    forgotten = sorted(set(made(kind)) - listed)
+    assert not forgotten, f"list {', '.join(forgotten)} in {kind} in {package}/__init__.py"
+
+
+def faults(kind: str, name: str) -> Iterator[str]:
+    """What a listed part lacks, one sentence each."""
+    part = registry(kind).get(name)
+    if part.name != name:
+        yield f"{registry(kind).builtin[name]} calls itself {part.name!r}: use one name"
+    if kind == "ROUTERS" and not (hasattr(part, "traits") and part.traits.cost):
+        yield "write `traits = Traits(…)` with what a fit costs (pipelines/routers/base.py)"
+    if not is_tested(kind, name):
+        yield f"no test under {PACKAGES[kind].tests} names it: add cases, each with its trap"
+    page = (ROOT / PACKAGES[kind].readme).read_text(encoding="utf-8")
+    row, family = router_row(kind, name), f"`{name.partition('_')[0]}_*`"
+    if kind in ROUTERS and row not in page:
+        yield f"put this row into {PACKAGES[kind].readme}:\n{row}"
+    elif f"`{name}`" not in page and family not in page:
+        yield f"add a row to the table of {PACKAGES[kind].readme}"
+
+
+def router_row(kind: str, name: str) -> str:
+    """A router's row in the README, from its traits."""
+    if kind not in ROUTERS:
+        return ""
+    traits = traits_of(registry(kind).get(name))
+    needs = ", ".join(traits.needs) or "–"
+    return f"| `{name}` | {traits.paper or '–'} | {traits.scale} | {needs} | {traits.cost or '–'} |"
+
+
+def is_tested(kind: str, name: str) -> bool:
+    if kind == "PAIR_ROUTERS":
+        return True  # test_pair_routers.py tries each of them
+    module, _, attribute = registry(kind).builtin[name].partition(":")
     leaf = module.rpartition(".")[2]
     words = "|".join(
         [
@@ -71,42 +130,19 @@ def test_every_part_has_its_name_a_test_and_a_line(room: str, name: str) -> None
             rf"import .*\b{leaf}\b",
             rf"\A\w+_{name}$",  # a file of cases
             rf"\b{leaf}\.{attribute}",
+            *([rf"""["']{re.escape(name)}["']""", rf"\b{attribute}\b"] if kind in ROUTERS else []),
         ]
     )
-    tested_there = any(re.search(words, text, re.M) for text in texts)
-    assert tested_there, (
-        f"no test under tests/{tested} names {name!r}: add cases, each with its trap in a comment"
+    return any(
+        re.search(words, f"{path.stem}\n{path.read_text(errors='ignore')}", re.M)
+        for path in (ROOT / PACKAGES[kind].tests).rglob("*.*")
+        if path.suffix in (".py", ".txt", ".yaml", ".jsonl")
     )
-    page = ROOT / "pipelines" / documented / "README.md"
-    family = f"`{name.partition('_')[0]}_*`"
-    # Said in one line: pytest would print the whole page beside it.
-    explained = any(one in page.read_text() for one in (f"`{name}`", family))
-    assert explained, f"{page.relative_to(ROOT)} does not explain {name!r}: add a row to its table"
 
 
-#: Modules of the routers' room that hold no router.
-SHARED = {
-    "base", "gradient", "queries", "saved", "networks.mess_stream", "networks.trained",
-    "neighbours.wins", "pairs.battles", "trees.boosted", "trees.forest",
-    "contrastive.bank", "contrastive.losses", "contrastive.space", "probes.probe",
-}  # fmt: skip
-
-
-def test_every_router_is_listed_by_its_own_name_and_says_its_traits() -> None:
-    prefix = "pipelines.routers."
-    found = pkgutil.walk_packages(pipelines.routers.__path__, prefix)
-    modules = {one.name.removeprefix(prefix) for one in found if not one.ispkg} - SHARED
-    targets = {**ROUTERS.builtin, **PAIR_ROUTERS.builtin}
-    listed = {t.partition(":")[0].removeprefix(prefix) for t in targets.values()}
-    assert not modules - listed, (
-        f"list {sorted(modules - listed)} in ROUTERS in pipelines/routers/__init__.py, or as a "
-        "module without a router in SHARED here"
-    )
-    assert not listed - modules, f"{sorted(listed - modules)} are listed and not there"
-    for registry in (ROUTERS, PAIR_ROUTERS):
-        for name in registry.builtin:
-            made = registry.get(name)
-            assert made.name == name, f"{registry.builtin[name]} calls itself {made.name!r}"
-            if registry is ROUTERS:
-                assert hasattr(made, "traits"), f"{name}: say `traits = Traits(…)` (base.py)"
-                assert made.traits.cost, f"{name}: say in `traits` what a fit costs (base.py)"
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in PACKAGES for name in registry(kind).builtin]
+)
+def test_every_part_has_its_name_a_test_and_a_row(kind: str, name: str) -> None:
+    found = list(faults(kind, name))
+    assert not found, f"{name}: {'; '.join(found)}"

@@ -1,0 +1,97 @@
+"""Scores of simple routers on a few questions, against values computed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipelines.routers import ROUTERS, Examples, Queries
+
+NAN = float("nan")
+#: Two tasks, each a clump of its own: two directions, a little apart within.
+VECTORS = np.array(
+    [[1, 0.01], [1, 0.02], [1, 0.03], [0.01, 1], [0.02, 1], [0.03, 1]], dtype=np.float32
+)
+TASKS = np.array(["a", "a", "a", "b", "b", "b"])
+LABELS = np.array([[1, 0], [1, 1], [1, NAN], [0, 1], [0, 1], [1, 1]], dtype=float)
+
+
+def queries(rows: slice = slice(None)) -> Queries:
+    vectors = VECTORS / np.linalg.norm(VECTORS, axis=1, keepdims=True)
+    ids = tuple(f"q{i}" for i in range(6)[rows])
+    return Queries(ids, TASKS[rows], vectors[rows])
+
+
+def scores(name: str, **settings: object) -> np.ndarray:
+    """Scores of a question of each task, after a fit on all six."""
+    router = ROUTERS.get(name)(**settings)
+    router.fit(Examples(queries(), ("x", "y"), LABELS, {}, None, {}))
+    return np.asarray(router.scores(queries()))[[0, 5]]
+
+
+# Model x is right on 4 of 6, model y on 4 of the 5 that have a label.
+OVERALL = np.array([4 / 6, 4 / 5])
+
+
+def test_a_task_map_counts_the_overall_mean_as_one_more_question() -> None:
+    # A missing label is neither wrong nor counted: y has two labels in task a.
+    wanted = [
+        [(3 + OVERALL[0]) / 4, (1 + OVERALL[1]) / 3],
+        [(1 + OVERALL[0]) / 4, (3 + OVERALL[1]) / 4],
+    ]
+    assert scores("task-map", prior=1.0) == pytest.approx(np.array(wanted))
+
+
+def test_kmeans_as_printed_gives_plain_means_of_clusters() -> None:
+    wanted = [[1.0, 1 / 2], [1 / 3, 1.0]]
+    assert scores("kmeans-as-printed", choices=(2,)) == pytest.approx(np.array(wanted))
+
+
+def test_avengers_pro_weighs_the_nearest_clusters() -> None:
+    # With one cluster to look at: its mean, the overall mean counting as one more question.
+    wanted = [
+        [(3 + OVERALL[0]) / 4, (1 + OVERALL[1]) / 3],
+        [(1 + OVERALL[0]) / 4, (3 + OVERALL[1]) / 4],
+    ]
+    assert scores("avengers-pro", clusters=2, near=1) == pytest.approx(np.array(wanted))
+    # With both, softmax(−β·distance) of the two centres: the near one weighs nearly all.
+    both = scores("avengers-pro", clusters=2, near=2, beta=9.0)
+    weight = 1 / (1 + np.exp(-9 * (1 - 0.02)))
+    assert both[0, 0] == pytest.approx(
+        weight * wanted[0][0] + (1 - weight) * wanted[1][0], abs=1e-2
+    )
+
+
+def test_avengers_pro_as_published_sums_reciprocal_ranks() -> None:
+    # In cluster a x is first (1 and 1/2), in b y is.
+    found = scores("avengers-pro", clusters=2, near=1, as_published=True)
+    assert found == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.0]]))
+
+
+def test_tag_router_scores_wins_against_the_most_accurate_model() -> None:
+    # The reference is y. x against it: win, tie, unknown, loss, loss, tie: −1/5 overall.
+    found = scores("tag-router", grains=(), prior=5.0)
+    overall = -1 / 5
+    of_a, of_b = (1 - 2 * overall) / (2 + 5), (-2 - 3 * overall) / (3 + 5)
+    assert found[:, 0] == pytest.approx(np.array([overall + of_a, overall + of_b]))
+    assert found[:, 1] == pytest.approx(0.0)  # a tie with itself
+
+
+def test_a_forest_of_leaves_with_one_question_repeats_the_labels() -> None:
+    # A missing label enters as the model's mean.
+    found = scores("rorf", trees=200, depth=10, leaf=1, features=1.0)
+    assert found[0, 0] > 0.9
+    assert found[1, 1] > 0.9
+    assert found[0, 1] < found[1, 1]
+
+
+def test_networks_of_one_model_each_do_not_see_the_others() -> None:
+    # Flipping the labels of y changes nothing for x.
+    router = ROUTERS.get("mlp-as-printed")(epochs=20, seed=1)
+    router.fit(Examples(queries(), ("x", "y"), LABELS, {}, None, {}))
+    other = ROUTERS.get("mlp-as-printed")(epochs=20, seed=1)
+    flipped = np.column_stack([LABELS[:, 0], 1 - LABELS[:, 1]])
+    other.fit(Examples(queries(), ("x", "y"), flipped, {}, None, {}))
+    one, two = router.scores(queries()), other.scores(queries())
+    assert one[:, 0].tolist() == two[:, 0].tolist()
+    assert one[:, 1].tolist() != two[:, 1].tolist()
