@@ -1,33 +1,26 @@
-"""The build: sources and a pool in, a release out. The one place where stages have an order."""
+"""The build: sources and a pool in, a release out."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import flow, task
 
 from flows import console
 from flows.console.summary import markdown
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
-from flows.tasks.collect import collect_stage
-from flows.tasks.curate import curate_task
-from flows.tasks.embed import embed_stage
-from flows.tasks.ingest import ingest_task, pool_task
-from flows.tasks.label import label_stage
-from flows.tasks.release import audit_task, certify_task, check_metering, release_task
+from flows.stages import RELEASE, Stage, walk
 from flows.tracking.assets import materialising
 from flows.tracking.log import log, stops_in_words
-from flows.tracking.run import call, publish_markdown, start, tracked
+from flows.tracking.run import call, each, publish_markdown, start, tracked
 from flows.workspace.fixtures import fixtures
-from flows.workspace.stage_folders import PROBING, StageResult
+from flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
 from pipelines.io.staging import write_json
 from schemas.recipe import Recipe
-
-#: The stages a build can stop after, in order.
-STAGES = ("ingest", "collect", "label", "curate", "certify", "release")
 
 
 @flow(name="routeyard-build", flow_run_name="build {recipe}")
@@ -71,89 +64,62 @@ def build(
             f"{checked.name} {checked.version} is released already and is never overwritten: "
             "if this build gives another, set a new 'version' (`routeyard plan` says)",
         )
+    context = BuildContext(checked.name, root, base, jobs, shards)
     with fixtures(checked, root):
-        return _stages(checked, recipe, base, root, jobs=jobs, shards=shards, until=until)
+        return _stages(checked, recipe, context, until)
 
 
-def _stages(
-    checked: Recipe, recipe: str, base: Path, root: Path, *, jobs: int, shards: int, until: str
-) -> dict[str, Any]:
+def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
     done: dict[str, StageResult] = {}
-
-    def finished(name: str, stage: StageResult, text: str) -> None:
-        done[name] = stage
-        if PROBING.get():
-            return
-        console.line(name, text + (" (unchanged)" if stage.reused else ""))
-        record = {key: [one.fingerprint, one.folder] for key, one in done.items()}
-        _remember(root, checked, recipe, record)
-
-    queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
-    finished("ingest", queries, f"{queries.figures['queries']:,} questions")
-    _tell(queries)
-    pool = call(pool_task, recipe=checked, root=str(root))
-    finished("pool", pool, f"{pool.figures['models']} models")
-    if until == "ingest":
+    for stage, results in walk(recipe, context, Completing(context), until):
+        unchanged = " (unchanged)" if results[0].reused and not stage.part_of else ""
+        for line in stage.lines(results[0].figures):
+            console.line(stage.name, line + unchanged)
+        if stage.part_of:
+            continue
+        (done[stage.name],) = results
+        _remember(context.root, recipe, written, done)
+        for note in results[0].figures.get("notes") or ():
+            console.line("note", note)
+        if stage.check:
+            for waiver in recipe.release.waivers:
+                console.line("waived", f"{waiver.gate}: {waiver.reason}")
+            stage.check(context, results[0])
+    if until != RELEASE.until:
         return _summary(done)
-
-    collected = collect_stage(checked, base, root, queries, pool, shards=shards, jobs=jobs)
-    finished("collect", collected, f"{collected.figures['responses']:,} responses")
-    _tell(collected)
-    if until == "collect":
-        return _summary(done)
-
-    labelled = label_stage(checked, root, queries, collected, jobs=jobs)
-    text = f"{labelled.figures['labels']:,} labels, {labelled.figures['undecided']:,} undecided"
-    finished("label", labelled, text)
-    if until == "label":
-        return _summary(done)
-
-    embedded = None
-    if needs_embeddings(checked):
-        embedded = embed_stage(checked, root, queries, shards=shards, jobs=jobs)
-        finished("embed", embedded, f"{embedded.figures['embeddings']:,} questions")
-    curated = call(
-        curate_task,
-        recipe=checked,
-        root=str(root),
-        queries=queries,
-        pool=pool,
-        collected=collected,
-        labelled=labelled,
-        embedded=embedded,
-    )
-    finished("curate", curated, f"{len(checked.curate)} rules")
-    if until == "curate":
-        return _summary(done)
-
-    audited = call(audit_task, recipe=checked, root=str(root), curated=curated, collected=collected)
-    finished("audit", audited, _audit_words(audited))
-    for waiver in checked.release.waivers:
-        console.line("waived", f"{waiver.gate}: {waiver.reason}")
-    check_metering(checked, audited)
-    certified = call(
-        certify_task, recipe=checked, root=str(root), curated=curated, embedded=embedded
-    )
-    finished("certify", certified, str(certified.figures.get("verdict", "")))
-    if until == "certify":
-        return _summary(done)
-
-    releasing = materialising(release_task, checked) if tracked() else release_task
-    released = call(releasing, recipe=checked, root=str(root), stages=done)
-    console.line("release", f"{released['path']} ({released['status']})")
-    log(checked.name, "release", f"{released['path']} ({released['status']})")
+    plain = task(name=RELEASE.name, persist_result=True)(RELEASE.function)
+    releasing = materialising(plain, recipe) if tracked() else plain
+    released = call(releasing, context=context, recipe=recipe, stages=done)
+    said = f"{released['path']} ({released['status']})"
+    console.line("release", said)
+    log(recipe.name, "release", said)
     text = markdown(Path(released["path"]))
-    publish_markdown(checked.name, "summary", text, f"{checked.name} summary")
+    publish_markdown(recipe.name, "summary", text, f"{recipe.name} summary")
     return {**_summary(done), "release": released}
 
 
-def needs_embeddings(recipe: Recipe) -> bool:
-    """True when a curation rule reads the `embeddings` table, or the release is to hold it."""
-    from pipelines.curate import RULES
+class Completing:
+    """Makes a stage's results, or reuses them; Prefect tasks in a tracked run."""
 
-    return recipe.release.include_embeddings or any(
-        "embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate
-    )
+    def __init__(self, context: BuildContext) -> None:
+        self.context = context
+
+    def __call__(
+        self, stage: Stage, given: Sequence[Mapping[str, Any]], processes: int
+    ) -> list[StageResult]:
+        if stage.shards and self.context.shards > 1:
+            stage.shards(self.context, **given[0])
+        options = {"persist_result": True, **stage.retries}
+        made = task(name=stage.task or stage.name, **options)(complete_stage)
+        common = {"stage": stage.name, "function": stage.function, "context": self.context}
+        if stage.each is None:
+            return [call(made, **common, given=given[0])]
+        parts = [
+            {**common, "given": one, "shard": (number, len(given))}
+            for number, one in enumerate(given, 1)
+        ]
+        with console.counter(stage.part_of or stage.name, "models") as count:
+            return each(made, parts, processes=processes, on_done=count)
 
 
 def run_build(
@@ -186,17 +152,6 @@ def run_build(
     )
 
 
-def _audit_words(audited: StageResult) -> str:
-    found, waived = audited.figures["findings"], audited.figures["waived"]
-    return f"{len(found)} findings on metering, {len(waived)} of them waived by the recipe"
-
-
-def _tell(stage: StageResult) -> None:
-    """What the stage's figures do not tell, before anything further is paid for."""
-    for note in () if PROBING.get() else stage.figures.get("notes") or ():
-        console.line("note", note)
-
-
 def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
     return {
         "stages": {
@@ -206,7 +161,7 @@ def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
     }
 
 
-def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]]) -> None:
+def _remember(root: Path, recipe: Recipe, written: str, done: Mapping[str, StageResult]) -> None:
     """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
 
     Stages that this build did not reach stay as they were recorded, unless one before them
@@ -214,24 +169,15 @@ def _remember(root: Path, recipe: Recipe, said: str, record: dict[str, list[str]
     that were once reached.
     """
     path = root / "runs" / f"{recipe.name}.json"
-    stages = {name: pair[0] for name, pair in record.items()}
-    folders = {name: str(Path(pair[1]).relative_to(root)) for name, pair in record.items()}
+    stages = {name: one.fingerprint for name, one in done.items()}
+    folders = {name: str(Path(one.folder).relative_to(root)) for name, one in done.items()}
     before = _recorded(path)
     reached = [*before["reached"], *(name for name in stages if name not in before["reached"])]
     if all(before["stages"].get(name, now) == now for name, now in stages.items()):
         stages = {**before["stages"], **stages}
         folders = {**before["folders"], **folders}
-    write_json(
-        path,
-        {
-            "benchmark": recipe.name,
-            "recipe": said,
-            "version": recipe.version,
-            "stages": stages,
-            "folders": folders,
-            "reached": reached,
-        },
-    )
+    record = {"benchmark": recipe.name, "recipe": written, "version": recipe.version}
+    write_json(path, {**record, "stages": stages, "folders": folders, "reached": reached})
 
 
 def _recorded(path: Path) -> dict[str, Any]:

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from flows.build import Completing
 from flows.plan_offline import agent_plan, is_stated, stated_plan, summary
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
-from flows.tasks.ingest import ingest_task, pool_task
-from flows.tracking.run import call
+from flows.stages import walk
 from flows.workspace.fixtures import fixtures
 from flows.workspace.ledgers import ledger_exists
 from flows.workspace.shares import open_ledger
+from flows.workspace.stage_folders import BuildContext
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
 from pipelines.ledger.ledger import Ledger
@@ -42,8 +43,9 @@ def plan_build(
     if not read_sources and is_stated(checked, base):
         return {**_head(checked, root), **stated_plan(checked)}
     with fixtures(checked, root, serve=False):
-        queries = call(ingest_task, recipe=checked, base=str(base), root=str(root))
-        pool = call(pool_task, recipe=checked, root=str(root))
+        context = BuildContext(checked.name, root, base)
+        found = walk(checked, context, Completing(context), until="ingest")
+        queries, pool = (results[0] for _, results in found)
     table = read(queries, "queries")
     said: dict[str, Any] = {
         **_head(checked, root),
@@ -72,16 +74,16 @@ def plan_build(
         return made.figures()
 
     if not ledger_exists(root):
-        found = planned(None)
+        asked = planned(None)
     else:
         with open_ledger(root) as ledger:
-            found = planned(ledger)
+            asked = planned(ledger)
     if checked.collect.strategy == "informative":
         said["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
             "that it can ask"
         )
-    return {**said, **found, "estimated_usd": found["cost_usd"]}
+    return {**said, **asked, "estimated_usd": asked["cost_usd"]}
 
 
 def power_of(recipe: Recipe, questions: int) -> list[str]:

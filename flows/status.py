@@ -1,76 +1,98 @@
-"""What is fresh, what is stale and why: a build that makes nothing."""
+"""What is fresh, what is stale and why: fingerprints of the stages against what is stored."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.build import build
 from flows.recipe import load
+from flows.stages import STAGES, Stage, walk
+from flows.workspace.fixtures import fixtures
 from flows.workspace.seal import intact
-from flows.workspace.stage_folders import PROBING, Stale
+from flows.workspace.stage_folders import BuildContext, MissingAnswers, StageResult, find_stage
 from pipelines.errors import BadInput
+from schemas.recipe import Recipe
 
 #: Earlier outputs of a stage that are compared, newest first.
-_LOOKED_AT = 500
+_COMPARED = 500
+_WAITS = "an earlier stage is stale"
+
+
+class _NotStored(Exception):
+    """No output of a stage is stored; says which, and why."""
+
+    def __init__(self, stage: Stage, why: str) -> None:
+        self.stage, self.why = stage, why
 
 
 def status(recipe: str, workspace: str) -> list[dict[str, str]]:
     """One row per stage of the recipe: stage, state (`fresh`, `stale`, `waiting`) and why.
 
     Stages after the first stale one wait for it: whether they change depends on
-    what it gives.
+    what it gives. Nothing is made, and no model is asked.
     """
-    token = PROBING.set(True)
-    try:
-        summary = build.fn(recipe=recipe, workspace=workspace, until="certify")
-        stages: Mapping[str, Any] = summary["stages"]
-        stopped: Stale | None = None
-    except Stale as stale:
-        stages, stopped = {}, stale
-    finally:
-        PROBING.reset(token)
-    rows = []
-    order = ["ingest", "pool", "collect", "label", "embed", "curate", "audit", "certify"]
-    reached = False
-    for name in order:
-        if stopped is None:
-            if name in stages:
-                rows.append({"stage": name, "state": "fresh", "why": ""})
-        elif name == stopped.stage or (name == "label" and stopped.stage == "verdicts"):
-            reached = True
-            last = last_run(Path(workspace), recipe)
-            ran = name in last.get("reached", last.get("stages", {}))
-            why = _why(stopped, Path(workspace), ran=ran)
-            rows.append({"stage": name, "state": "stale", "why": why})
-        elif reached:
-            rows.append({"stage": name, "state": "waiting", "why": "an earlier stage is stale"})
-        else:
-            rows.append({"stage": name, "state": "fresh", "why": ""})
-    return [*rows, _release(Path(workspace), recipe, stages, stopped)]
+    checked, base = load(recipe)
+    root = Path(workspace).absolute()
+    root.mkdir(parents=True, exist_ok=True)
+    context = BuildContext(checked.name, root, base)
+    last = last_run(root, recipe)
+    reached = last.get("reached", last.get("stages", {}))
+
+    def look(stage: Stage, given: Sequence[Mapping[str, Any]], processes: int) -> list[StageResult]:
+        return [_stored(stage, context, one, reached) for one in given]
+
+    fresh: dict[str, str] = {}
+    stale: _NotStored | None = None
+    with fixtures(checked, root):
+        try:
+            for stage, results in walk(checked, context, look):
+                if not stage.part_of:
+                    fresh[stage.name] = results[0].fingerprint
+        except _NotStored as found:
+            stale = found
+    if stale is None:
+        rows = [_row(name, "fresh") for name in fresh]
+        return [*rows, _release(root, checked, fresh)]
+    name = stale.stage.part_of or stale.stage.name
+    order = list(dict.fromkeys(one.name for one in STAGES if not one.part_of))
+    before, after = order[: order.index(name)], order[order.index(name) + 1 :]
+    return [
+        *(_row(one, "fresh") for one in before),
+        _row(name, "stale", stale.why),
+        *(_row(one, "waiting", _WAITS) for one in [*after, "release"]),
+    ]
 
 
-def _release(
-    workspace: Path, recipe: str, stages: Mapping[str, Any], stopped: Stale | None
-) -> dict[str, str]:
+def _row(stage: str, state: str, why: str = "") -> dict[str, str]:
+    return {"stage": stage, "state": state, "why": why}
+
+
+def _stored(
+    stage: Stage, context: BuildContext, given: Mapping[str, Any], reached: Sequence[str]
+) -> StageResult:
+    """A stage's stored output, without reading all of it; raises _NotStored."""
+    work = stage.function(context, **given)
+    if isinstance(work, MissingAnswers):
+        raise _NotStored(stage, f"{work.count:,} answers are missing")
+    made_of = work.made_of(stage.name)
+    if (found := find_stage(context.root, made_of, thoroughly=False)) is not None:
+        return found
+    ran = (stage.part_of or stage.name) in reached
+    raise _NotStored(stage, why_stale(made_of, context.root, ran=ran))
+
+
+def _release(root: Path, recipe: Recipe, now: Mapping[str, str]) -> dict[str, str]:
     """Whether the recipe's version is released, from the stages as they are now."""
-    checked, _ = load(recipe)
-    folder = workspace / "releases" / checked.name / checked.version
-    if stopped is not None:
-        return {"stage": "release", "state": "waiting", "why": "an earlier stage is stale"}
-    if not (folder / "manifest.json").is_file():
-        return {"stage": "release", "state": "stale", "why": f"{checked.version} is not released"}
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    now = {name: one["fingerprint"] for name, one in stages.items()}
-    if manifest["stages"] == now:
-        return {"stage": "release", "state": "fresh", "why": ""}
-    changed = sorted(
-        k for k in {*now, *manifest["stages"]} if now.get(k) != manifest["stages"].get(k)
-    )
-    why = f"{checked.version} was released from another {', '.join(changed)}"
-    return {"stage": "release", "state": "stale", "why": why}
+    path = root / "releases" / recipe.name / recipe.version / "manifest.json"
+    if not path.is_file():
+        return _row("release", "stale", f"{recipe.version} is not released")
+    then = json.loads(path.read_text(encoding="utf-8"))["stages"]
+    if then == now:
+        return _row("release", "fresh")
+    changed = ", ".join(sorted(k for k in {*now, *then} if now.get(k) != then.get(k)))
+    return _row("release", "stale", f"{recipe.version} was released from another {changed}")
 
 
 def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
@@ -89,21 +111,20 @@ def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _why(stale: Stale, workspace: Path, *, ran: bool = True) -> str:
+def why_stale(made_of: Mapping[str, Any], workspace: Path, *, ran: bool = True) -> str:
     """What differs from the stage's closest earlier output.
 
     Args:
+        made_of: See `StageWork.made_of`.
         ran: whether a build of this recipe ever reached the stage; outputs of other
             recipes say nothing of it.
     """
-    if "missing" in stale.made_of:
-        return f"{stale.made_of['missing']:,} answers are missing"
-    folder = workspace / "stages" / stale.stage
+    folder = workspace / "stages" / str(made_of["stage"])
     found = sorted(folder.glob("*/stage.json"), key=lambda p: p.stat().st_mtime, reverse=True)
-    records = [record for p in found[:_LOOKED_AT] if (record := intact(p.parent, thoroughly=False))]
-    reasons: list[list[str]] = [_differs(record, stale.made_of) for record in records]
     if not ran and found:
         return "never run for this recipe"
+    records = [intact(path.parent, thoroughly=False) for path in found[:_COMPARED]]
+    reasons: list[list[str]] = [_differs(record, made_of) for record in records if record]
     if not reasons:
         return "its output was damaged" if found else "never run"
     # Shards of one benchmark share a folder, with other benchmarks too: the closest is ours.

@@ -50,13 +50,14 @@ def command(
 
         ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
     """
-    from flows.build import STAGES, run_build
+    from flows.build import run_build
     from flows.cli.results import print_result
     from flows.console.summary import console_summary
+    from flows.stages import UNTIL
     from pipelines.errors import BadInput, did_you_mean
 
-    if until not in STAGES:
-        raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, STAGES))
+    if until not in UNTIL:
+        raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))
     changes: dict[str, Any] = {"reask": reask} if reask else {}
     if reask_truncated is not None:
         changes["reask_truncated"] = reask_truncated

@@ -16,7 +16,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from flows.console.visible import Visible
-from flows.workspace.stage_folders import PROBING
 from schemas.untrusted_text import visible
 
 
@@ -61,9 +60,7 @@ def printer() -> Console:
 
 
 def line(stage: str, text: str) -> None:
-    """One finished stage; a probe finishes none."""
-    if PROBING.get():
-        return
+    """Print a line about a stage."""
     _console.print(Text.assemble((f"{stage:<9}", "bold"), " ", text), soft_wrap=True)
 
 

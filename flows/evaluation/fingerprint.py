@@ -182,16 +182,18 @@ def ask_pool(
     if recipe is None:
         return {}
     from flows.workspace.prompts import ask_prompts, model_to_ask
+    from flows.workspace.stage_folders import BuildContext
     from pipelines.collect.model_prompts import ModelPrompts
 
-    asked = [model_to_ask(recipe, name) for name in models] or [
+    asked = [model_to_ask(recipe.pool, name) for name in models] or [
         one for one in recipe.pool.models if one.relay is None
     ]
     framed = {one.model_id: ModelPrompts(probes, one, recipe.collect) for one in asked}
     return {
         model.model_id: ask_prompts(
-            recipe,
-            root,
+            BuildContext(recipe.name, root, root),
+            recipe.pool,
+            recipe.collect,
             model,
             [framed[model.model_id].prompt(row) for row in range(probes.num_rows)],
             purpose="fingerprint",

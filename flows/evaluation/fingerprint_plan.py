@@ -59,7 +59,7 @@ def _asked(
     from pipelines.collect.estimate import estimate
     from pipelines.collect.model_prompts import ModelPrompts
 
-    wanted = [model_to_ask(recipe, name) for name in models] or [
+    wanted = [model_to_ask(recipe.pool, name) for name in models] or [
         one for one in recipe.pool.models if one.relay is None
     ]
     rows = []

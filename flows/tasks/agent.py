@@ -7,112 +7,98 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-
-from flows.tasks.recorded import write_by_model
+from flows.tasks.responses import (
+    answers_fingerprint,
+    check_answered,
+    check_complete,
+    write_by_model,
+)
 from flows.tracking.log import log
-from flows.tracking.retries import AFTER_CALLS
-from flows.workspace.shares import at_server, open_ledger, slots
-from flows.workspace.stage_folders import PROBING, StageResult, Stale, run_stage, write_table
+from flows.workspace.shares import at_server, open_ledger, provider_slots
+from flows.workspace.stage_folders import (
+    BuildContext,
+    MissingAnswers,
+    StageResult,
+    StageWork,
+    write_table,
+)
 from flows.workspace.tables import read
-from pipelines.errors import BudgetReached, ProviderError
-from schemas.recipe import Recipe
+from schemas.recipe import Collect, Pool
 
 
-@task(name="collect", persist_result=True, timeout_seconds=24 * 3600.0, **AFTER_CALLS)
-def agent_task(
-    recipe: Recipe, base: str, root: str, queries: StageResult, pool: StageResult
-) -> StageResult:
-    """Walk every trajectory to its end; what arrived is in the ledger when it stops before.
+def walk_trajectories(
+    context: BuildContext,
+    *,
+    pool: Pool,
+    collect: Collect,
+    queries: StageResult,
+    models: StageResult,
+) -> StageWork | MissingAnswers:
+    """Every trajectory to its end; what arrived is in the ledger when a run stops before.
 
     Raises:
         BudgetReached, ProviderError: steps are missing.
     """
-    from flows.console.progress import collecting
-    from flows.tasks.collect import answers_fingerprint, check_answered
     from pipelines.collect.agent.rounds import AgentRun, walk
     from pipelines.collect.agent.search import corpus_of
     from pipelines.collect.agent.tables import tables_of
     from pipelines.io import files, named_files
 
-    agent = recipe.collect.agent
+    agent = collect.agent
     assert agent is not None
     table = read(queries, "queries")
-    corpus = corpus_of(table, agent.search, base=Path(base))
-    whole = at_server(recipe.pool)
-    tell = partial(log, recipe.name, "collect")
+    corpus = corpus_of(table, agent.search, base=context.base)
 
-    def gone(send: bool, show: Any = None) -> AgentRun:
-        return walk(
-            table, whole, recipe.collect, ledger, corpus,
-            benchmark=recipe.name, send=send, on_progress=show,
-        )  # fmt: skip
+    def walked(pool: Pool, show: Any = None, *, send: bool) -> AgentRun:
+        how = {"benchmark": context.benchmark, "send": send, "on_progress": show}
+        with open_ledger(context.root) as ledger:
+            return walk(table, pool, collect, ledger, corpus, **how)
 
-    with open_ledger(Path(root)) as ledger:
-        walked = gone(False)
-        if walked.missing and PROBING.get():
-            raise Stale("collect", {"missing": sum(walked.missing.values())})
-        if walked.missing:
-            with slots(whole), collecting(also=tell) as show:
-                walked = gone(True, show)
-            _check_complete(recipe, root, walked)
-    made = tables_of(walked.trajectories, recipe.pool)
-    check_answered(recipe, root, made["responses"])
+    def work(done: AgentRun) -> StageWork:
+        tables = tables_of(done.trajectories, pool)
+        responses, steps = tables["responses"], tables["steps"]
+        check_answered(context, collect, responses)
 
-    def make(folder: Path) -> Mapping[str, Any]:
-        write_by_model(made["responses"], folder)
-        write_table(made["steps"], folder / "steps.parquet")
-        return {
-            "responses": made["responses"].num_rows,
-            "steps": made["steps"].num_rows,
-            "passages": len(corpus.passages),
+        def make(folder: Path) -> Mapping[str, Any]:
+            write_by_model(responses, folder)
+            write_table(steps, folder / "steps.parquet")
+            return {
+                "responses": responses.num_rows,
+                "steps": steps.num_rows,
+                "passages": len(corpus.passages),
+            }
+
+        inputs = {
+            "queries": queries.fingerprint,
+            "pool": models.fingerprint,
+            "answers": answers_fingerprint(responses),
+            "steps": answers_fingerprint(steps),
         }
+        if (file := agent.search.file) is not None:
+            found = named_files.expand(file, base=context.base, where="collect.agent.search.file")
+            inputs["corpus"] = ",".join(files.sha256(one) for one in found)
+        return StageWork(collect.model_dump(mode="json"), inputs, make)
 
-    inputs = {
-        "queries": queries.fingerprint,
-        "pool": pool.fingerprint,
-        "answers": answers_fingerprint(made["responses"]),
-        "steps": answers_fingerprint(made["steps"]),
-    }
-    if agent.search.file is not None:
-        found = named_files.expand(
-            agent.search.file, base=Path(base), where="collect.agent.search.file"
-        )
-        inputs["corpus"] = ",".join(files.sha256(one) for one in found)
-    return run_stage(
-        Path(root),
-        "collect",
-        parameters=recipe.collect.model_dump(mode="json"),
-        inputs=inputs,
-        make=make,
-        benchmark=recipe.name,
-    )
+    def ask() -> StageWork:
+        from flows.console.progress import collecting
+
+        ours, tell = at_server(pool), partial(log, context.benchmark, "collect")
+        with provider_slots(ours), collecting(also=tell) as show:
+            done = walked(ours, show, send=True)
+        what = "steps are still missing ({models}), and those that follow them"
+        budget = done.out_of_budget
+        check_complete(context, done.missing, done.stopped, what=what, out_of_budget=budget)
+        return work(done)
+
+    stored = walked(pool, send=False)
+    return MissingAnswers(sum(stored.missing.values()), ask) if stored.missing else work(stored)
 
 
-def _check_complete(recipe: Recipe, root: str, walked: Any) -> None:
-    if not walked.missing:
-        return
-    total = sum(walked.missing.values())
-    models = ", ".join(f"{model} {n:,}" for model, n in sorted(walked.missing.items()))
-    kind = BudgetReached if walked.out_of_budget else ProviderError
-    raise kind(
-        f"{total:,} steps are still missing ({models}), and those that follow them: "
-        f"{'; '.join(walked.stopped) or 'calls failed'}",
-        where=f"benchmark {recipe.name}; what arrived is in the ledger",
-        next_step=f"mend the cause and run the same command again (--workspace {root}): only "
-        "what is missing will be asked",
-    )
-
-
-def kept_steps(collected: StageResult, tables: Mapping[str, Any]) -> Any:
-    """Steps of the answers that curation kept."""
+def kept_steps(steps: Any, responses: Any) -> Any:
+    """Steps of the answers that curation kept, in their order."""
     import pyarrow as pa
 
     keys = ["query_id", "model_id", "sample"]
-
-    def named(table: Any) -> list[tuple[Any, ...]]:
-        return list(zip(*(table.column(name).to_pylist() for name in keys), strict=True))
-
-    steps = read(collected, "steps")
-    kept = set(named(tables["responses"]))
-    return steps.filter(pa.array([key in kept for key in named(steps)], pa.bool_()))
+    kept = set(zip(*(responses.column(name).to_pylist() for name in keys), strict=True))
+    named = zip(*(steps.column(name).to_pylist() for name in keys), strict=True)
+    return steps.filter(pa.array([key in kept for key in named], pa.bool_()))

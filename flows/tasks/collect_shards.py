@@ -10,83 +10,88 @@ killed go on where it was.
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import Any
 
 from prefect import task
 
-from flows import console
 from flows.tracking.log import log
 from flows.tracking.retries import AFTER_CALLS
 from flows.tracking.run import each
-from flows.workspace.shares import at_server, collectors, open_ledger, seat, share, sharers, slots
-from flows.workspace.stage_folders import StageResult
+from flows.workspace.shares import (
+    at_server,
+    collector_slot,
+    collectors,
+    open_ledger,
+    provider_slots,
+    share,
+    sharers,
+)
+from flows.workspace.stage_folders import BuildContext, StageResult
 from flows.workspace.tables import read
-from pipelines.calls.canary import END, START
-from pipelines.collect.collect import ask_canaries, collect
-from pipelines.collect.coverage import covered
-from pipelines.collect.plan import cuts, plan
-from pipelines.collect.settings import provider_of
-from schemas.recipe import Pool, Recipe
-from schemas.recipe.collect import Canary
-
-_DAY_S = 24 * 3600.0
+from schemas.recipe import Collect, Pool
 
 
 def ask_in_shards(
-    recipe: Recipe, root: Path, queries: StageResult, *, shards: int, at_once: int
+    context: BuildContext,
+    *,
+    pool: Pool,
+    collect: Collect,
+    queries: StageResult,
+    models: StageResult | None = None,
 ) -> None:
-    """Ask what the ledger lacks, each model's queries in `shards` ranges.
+    """Ask what the ledger lacks, each model's queries in `context.shards` ranges.
 
-    What is still missing afterwards is left to the collect stage, which runs
-    next and finds nothing to ask when every shard was answered.
-
-    Args:
-        at_once: Shards that work at the same time: worker processes.
+    `context.jobs` shards work at the same time. What is still missing afterwards is left to
+    the collect stage, which runs next and finds nothing to ask when every shard was answered.
     """
-    if why := _indivisible(recipe):
-        log(recipe.name, "collect", f"not cut into shards: {why}")
+    from flows import console
+    from pipelines.calls.canary import END, START
+    from pipelines.collect.collect import ask_canaries
+    from pipelines.collect.plan import cuts, plan
+    from schemas.recipe.collect import Canary
+
+    if collect.transport == "batch":
+        why = "not cut into shards: batches are cut by 'collect.batch'"
+        log(context.benchmark, "collect", why)
         return
-    pool = at_server(recipe.pool)
-    recipe = recipe.model_copy(update={"pool": pool})
-    table = read(queries, "queries")
+    pool = at_server(pool)
     run = uuid.uuid4().hex[:12]
-    with open_ledger(root) as ledger:
-        planned = plan(table, pool, recipe.collect, ledger, benchmark=recipe.name)
+    with open_ledger(context.root) as ledger:
+        table = read(queries, "queries")
+        planned = plan(table, pool, collect, ledger, benchmark=context.benchmark)
         parts = [
             (model.model.model_id, start, stop)
             for model in planned.models
-            for start, stop in cuts(len(model.rows), shards)
+            for start, stop in cuts(len(model.rows), context.shards)
             if model.missing[start:stop].any()
         ]
         if not parts:
             return
-        with seat(seats := collectors()):
+        with collector_slot(count := collectors()):
             ask_canaries(planned, ledger, run, START)
-            quiet = recipe.collect.model_copy(update={"canary": Canary()})
-            common = {
-                "recipe": recipe.model_copy(update={"collect": quiet}),
-                "root": str(root),
-                "queries": queries,
-            }
+            quiet = collect.model_copy(update={"canary": Canary()})
             given = [
                 {
-                    **common,
+                    "context": context,
+                    "pool": pool,
+                    "collect": quiet,
+                    "queries": queries,
                     "model_id": model_id,
                     "rows": (start, stop),
-                    "sharers": sharers(_served(pool, model_id), recipe.collect, seats, at_once),
+                    "sharers": sharers(_served(pool, model_id), collect, count, context.jobs),
                     "shard": (number, len(parts)),
                 }
                 for number, (model_id, start, stop) in enumerate(parts, 1)
             ]
-            with console.counter("collect", "shards") as count:
-                each(ask_shard_task, given, processes=at_once, on_done=count)
+            with console.counter("collect", "shards") as count_shards:
+                each(ask_shard_task, given, processes=context.jobs, on_done=count_shards)
             ask_canaries(planned, ledger, run, END)
 
 
 def ask_shard(
-    recipe: Recipe,
-    root: str,
+    context: BuildContext,
+    pool: Pool,
+    collect: Collect,
     queries: StageResult,
     model_id: str,
     rows: tuple[int, int],
@@ -99,42 +104,37 @@ def ask_shard(
         rows: First and one past the last, counted among the model's covered queries.
         sharers: Shards among which the provider's limits are divided.
     """
+    from pipelines.collect.collect import collect as ask_planned
+    from pipelines.collect.coverage import covered
+    from pipelines.collect.plan import plan
+
     table = read(queries, "queries")
-    pool, asking = share(_served(recipe.pool, model_id), recipe.collect, sharers)
+    # Coverage is drawn over the whole pool.
+    number = [one.model_id for one in pool.models].index(model_id)
+    drawn = covered(table, len(pool.models), collect.coverage)[number][slice(*rows)]
+    ours, asking = share(_served(pool, model_id), collect, sharers)
     # The bound is the benchmark's and is kept in the ledger; other models' own bounds are not ours.
     own = {name: usd for name, usd in asking.budget.models.items() if name == model_id}
     asking = asking.model_copy(update={"budget": asking.budget.model_copy(update={"models": own})})
-    with open_ledger(Path(root)) as ledger, slots(pool):
-        drawn = [_covers(table, recipe, model_id, rows)]
-        planned = plan(table, pool, asking, ledger, rows=drawn, benchmark=recipe.name)
-        log(recipe.name, "collect", f"{model_id}: {planned.missing:,} answers to ask", shard=shard)
-        done = collect(planned, ledger)
+    with open_ledger(context.root) as ledger, provider_slots(ours):
+        planned = plan(table, ours, asking, ledger, rows=[drawn], benchmark=context.benchmark)
+        text = f"{model_id}: {planned.missing:,} answers to ask"
+        log(context.benchmark, "collect", text, shard=shard)
+        done = ask_planned(planned, ledger)
     missing = sum(done.missing.values())
     why = "; ".join(done.paused.values())
     text = f"{model_id}: {planned.missing - missing:,} answers, {missing:,} missing"
-    log(recipe.name, "collect", f"{text} ({why})" if why else text, shard=shard)
+    log(context.benchmark, "collect", f"{text} ({why})" if why else text, shard=shard)
     return done.figures
 
 
 # The plain function keeps its own name: worker processes find it by that.
-ask_shard_task = task(name="collect shard", timeout_seconds=_DAY_S, **AFTER_CALLS)(ask_shard)
-
-
-def _covers(table: Any, recipe: Recipe, model_id: str, rows: tuple[int, int]) -> Any:
-    """Rows of the queries table that fall to a shard: coverage is drawn over the whole pool."""
-    number = [one.model_id for one in recipe.pool.models].index(model_id)
-    drawn = covered(table, len(recipe.pool.models), recipe.collect.coverage)
-    return drawn[number][slice(*rows)]
+ask_shard_task = task(name="collect shard", timeout_seconds=24 * 3600.0, **AFTER_CALLS)(ask_shard)
 
 
 def _served(pool: Pool, model_id: str) -> Pool:
     """The pool of one model and its provider."""
+    from pipelines.collect.settings import provider_of
+
     model = next(one for one in pool.models if one.model_id == model_id)
     return pool.model_copy(update={"models": [model], "providers": [provider_of(model, pool)]})
-
-
-def _indivisible(recipe: Recipe) -> str | None:
-    """Why one process has to ask everything, if it has to."""
-    if recipe.collect.transport == "batch":
-        return "batches are cut by 'collect.batch'"
-    return None

@@ -8,95 +8,79 @@ from typing import Any
 
 from prefect import task
 
-from flows import console
 from flows.tracking.log import log
-from flows.tracking.retries import AT_HOME
-from flows.tracking.run import call, each
-from flows.workspace.stage_folders import PROBING, StageResult, run_stage, write_table
+from flows.tracking.retries import ON_THIS_MACHINE
+from flows.tracking.run import each
+from flows.workspace.stage_folders import BuildContext, StageResult, StageWork, write_table
 from flows.workspace.tables import read
-from schemas.recipe import Recipe
+from schemas.recipe import Embed
 
 
-def embed_stage(
-    recipe: Recipe, root: Path, queries: StageResult, *, shards: int = 1, jobs: int = 1
-) -> StageResult:
-    """Embeddings of a benchmark; each shard fills the cache, from which all are read.
-
-    The cache's files are cut before the shards are, so vectors do not depend on them.
-    """
-    if shards > 1 and not PROBING.get():
-        _fill_in_shards(recipe, root, queries, shards=shards, jobs=jobs)
-    return call(embed_task, recipe=recipe, root=str(root), queries=queries)  # type: ignore[no-any-return]
-
-
-def _fill_in_shards(
-    recipe: Recipe, root: Path, queries: StageResult, *, shards: int, jobs: int
-) -> None:
-    from pipelines.embed import CHUNK, lacking
-
-    texts = lacking(read(queries, "queries"), encoder=recipe.embed.encoder, cache=_cache(root))
-    shards = min(shards, -(-texts.num_rows // CHUNK))
-    if shards < 2:
-        return
-    listed = root / "cache" / f"to-embed-{queries.fingerprint}.parquet"
-    write_table(texts, listed)
-    given = [
-        {"recipe": recipe, "root": str(root), "texts": str(listed), "shard": (number, shards)}
-        for number in range(1, shards + 1)
-    ]
-    with console.counter("embed", "shards") as count:
-        each(embed_shard_task, given, processes=jobs, on_done=count)
-    listed.unlink()
-
-
-def embed_shard(recipe: Recipe, root: str, texts: str, shard: tuple[int, int]) -> int:
-    """Fill the cache with every `of`-th of its files to come; returns texts embedded now."""
-    import pyarrow.parquet as pq
-
-    from pipelines.embed import fill
-
-    log(recipe.name, "embed", "begins", shard=shard)
-    done = fill(
-        pq.read_table(texts),
-        encoder=recipe.embed.encoder,
-        cache=_cache(Path(root)),
-        batch_size=recipe.embed.batch_size,
-        shard=shard,
-    )
-    log(recipe.name, "embed", f"{done:,} questions", shard=shard)
-    return done
-
-
-# The plain function keeps its own name: worker processes find it by that.
-embed_shard_task = task(name="embed shard", **AT_HOME)(embed_shard)
-
-
-@task(name="embed", persist_result=True, **AT_HOME)
-def embed_task(recipe: Recipe, root: str, queries: StageResult) -> StageResult:
+def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) -> StageWork:
     """Queries → embeddings, through the cache."""
-    from pipelines.embed import embed
+    from pipelines.embed import embed as embedded
 
     def make(folder: Path) -> Mapping[str, Any]:
+        from flows import console
+
         with console.counter("embed", "questions") as count:
-            vectors = embed(
+            vectors = embedded(
                 read(queries, "queries"),
-                encoder=recipe.embed.encoder,
-                cache=_cache(Path(root)),
-                batch_size=recipe.embed.batch_size,
+                encoder=embed.encoder,
+                cache=_cache(context.root),
+                batch_size=embed.batch_size,
                 on_progress=count,
             )
         write_table(vectors, folder / "embeddings.parquet")
         cut = len(vectors) - vectors.column("seen_chars").null_count
         return {"embeddings": vectors.num_rows, "truncated": cut}
 
-    return run_stage(
-        Path(root),
-        "embed",
-        parameters=recipe.embed.model_dump(mode="json"),
-        inputs={"queries": queries.fingerprint},
-        make=make,
-        benchmark=recipe.name,
+    return StageWork(embed.model_dump(mode="json"), {"queries": queries.fingerprint}, make)
+
+
+def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult) -> None:
+    """Fill the cache, from which the stage reads, with tasks that work at the same time.
+
+    The cache's files are cut before the shards are, so vectors do not depend on them.
+    """
+    from flows import console
+    from pipelines.embed import CHUNK, lacking
+
+    texts = lacking(read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root))
+    shards = min(context.shards, -(-texts.num_rows // CHUNK))
+    if shards < 2:
+        return
+    listed = context.root / "cache" / f"to-embed-{queries.fingerprint}.parquet"
+    write_table(texts, listed)
+    given = [
+        {"context": context, "embed": embed, "texts": listed, "shard": (number, shards)}
+        for number in range(1, shards + 1)
+    ]
+    with console.counter("embed", "shards") as count:
+        each(embed_shard_task, given, processes=context.jobs, on_done=count)
+    listed.unlink()
+
+
+def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[int, int]) -> int:
+    """Fill the cache with every `of`-th of its files to come; returns texts embedded now."""
+    import pyarrow.parquet as pq
+
+    from pipelines.embed import fill
+
+    log(context.benchmark, "embed", "begins", shard=shard)
+    done = fill(
+        pq.read_table(texts),
+        encoder=embed.encoder,
+        cache=_cache(context.root),
+        batch_size=embed.batch_size,
+        shard=shard,
     )
+    log(context.benchmark, "embed", f"{done:,} questions", shard=shard)
+    return done
+
+
+# The plain function keeps its own name: worker processes find it by that.
+embed_shard_task = task(name="embed shard", **ON_THIS_MACHINE)(embed_shard)
 
 
 def _cache(root: Path) -> Path:

@@ -1,6 +1,6 @@
-"""What the flow makes for a recipe's `preference` rule: the backend that it names.
+"""The objects that a recipe's `preference` rule needs: its entailment backend and its assessor.
 
-Curation, scorers and clients live in rooms that do not know each other; here they meet.
+Rules know neither scorers nor clients; this module gives them both.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.tasks.verdicts import scorer_modules
+from flows.workspace.stage_folders import BuildContext
 from pipelines.entailment.equivalence import Equivalence
 from pipelines.equivalence_types import Entailment, Pair
 from pipelines.errors import RecipeError
 
 if TYPE_CHECKING:
-    from schemas.recipe import Recipe
+    from schemas.recipe import Collect, CurationRule, Pool
 
 
 def made_for(
-    recipe: Recipe, root: Path, rule: str, parameters: Mapping[str, Any]
+    context: BuildContext, pool: Pool, collect: Collect, rule: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The objects a rule needs and no recipe can write; none for most rules."""
     from pipelines.curate import RULES
 
     if "entailment" not in RULES.get(rule).needs:
         return {}
-    made: dict[str, Any] = {
-        "entailment": entailment_for(parameters.get("backend", "equivalence"), recipe, root)
-    }
+    backend = parameters.get("backend", "equivalence")
+    made: dict[str, Any] = {"entailment": entailment_for(backend, context, pool, collect)}
     if parameters.get("self_assessment"):
-        made["assess"] = assessor(recipe, root, str(parameters["weak"]))
+        made["assess"] = assessor(context, pool, collect, str(parameters["weak"]))
     return made
 
 
-def parts_of(recipe: Recipe, queries: Path) -> list[str]:
+def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
     """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
     from pipelines.curate import RULES
     from pipelines.entailment import BACKENDS
 
     found: list[str] = []
-    for rule in recipe.curate:
+    for rule in rules:
         if "entailment" in RULES.get(rule.rule).needs:
             backend = rule.parameters.get("backend", "equivalence")
             name = backend.get("name", "") if isinstance(backend, Mapping) else backend
@@ -49,12 +49,12 @@ def parts_of(recipe: Recipe, queries: Path) -> list[str]:
     return found
 
 
-def inputs_of(recipe: Recipe) -> dict[str, str]:
+def inputs_of(rules: Sequence[CurationRule]) -> dict[str, str]:
     """What a curate stage depends on beside tables and code: the files of local encoders."""
     from pipelines.signals.local_model import fingerprint
 
     found = {}
-    for number, rule in enumerate(recipe.curate):
+    for number, rule in enumerate(rules):
         backend = rule.parameters.get("backend")
         if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
             found[f"entailment.{number}"] = fingerprint(str(backend["model"]))
@@ -62,7 +62,7 @@ def inputs_of(recipe: Recipe) -> dict[str, str]:
 
 
 def entailment_for(
-    backend: str | Mapping[str, Any], recipe: Recipe, root: Path
+    backend: str | Mapping[str, Any], context: BuildContext, pool: Pool, collect: Collect
 ) -> Entailment | None:
     """The backend of a name, or of `{name: …, options}`; None for `equality`.
 
@@ -83,7 +83,7 @@ def entailment_for(
     kind = BACKENDS.get(name, where="rule 'preference'")
     if name == "judge":
         provider = options.pop("provider", None)
-        options["ask"] = judge(recipe, root, str(options.get("model", "")), provider)
+        options["ask"] = judge(context, pool, collect, str(options.get("model", "")), provider)
     try:
         made: Entailment = kind(**options)
     except TypeError as error:
@@ -96,35 +96,35 @@ def entailment_for(
     return made
 
 
-def judge(recipe: Recipe, root: Path, model: str, provider: str | None) -> Any:
+def judge(
+    context: BuildContext, pool: Pool, collect: Collect, model: str, provider: str | None
+) -> Any:
     """Ask function of a judge: greedy, one word, through the ledger."""
     from flows.workspace.prompts import ask_prompts, model_to_ask
 
-    asked_model = model_to_ask(recipe, model, provider)
+    asked_model = model_to_ask(pool, model, provider)
 
     def ask(prompts: Sequence[str]) -> list[str | None]:
         parameters = {"temperature": 0.0, "max_tokens": 8}
-        asked = ask_prompts(
-            recipe, root, asked_model, prompts, purpose="entailment", parameters=parameters
-        )
+        how: dict[str, Any] = {"purpose": "entailment", "parameters": parameters}
+        asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
         return [None if one is None else one.text for one in asked]
 
     return ask
 
 
-def assessor(recipe: Recipe, root: Path, model: str) -> Any:
+def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) -> Any:
     """Asks a model of the pool whether its answers are right."""
     from flows.workspace.prompts import ask_prompts, model_to_ask
 
-    asked_model = model_to_ask(recipe, model)
+    asked_model = model_to_ask(pool, model)
 
     def assess(items: Sequence[tuple[str, str]]) -> list[float | None]:
         from pipelines.signals.self_assessment import PARAMETERS, certainty, prompt
 
         prompts = [prompt(question, answer) for question, answer in items]
-        asked = ask_prompts(
-            recipe, root, asked_model, prompts, purpose="self_assessment", parameters=PARAMETERS
-        )
+        how: dict[str, Any] = {"purpose": "self_assessment", "parameters": PARAMETERS}
+        asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
         return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
 
     return assess

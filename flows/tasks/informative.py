@@ -2,64 +2,73 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows import console
-from flows.tasks.collect import ask_task
-from flows.tasks.label import label_stage
 from flows.tracking.log import log
-from flows.tracking.run import call
-from flows.workspace.stage_folders import PROBING, StageResult
+from flows.workspace.stage_folders import BuildContext, StageResult
 from flows.workspace.tables import read
-from pipelines.collect.informative import RankedModels, Z, collect_informatively
-from pipelines.dense_slice import dense_rows
-from pipelines.release.matrix import scatter
-from schemas.recipe import Recipe
+from schemas.recipe import Collect, Pool
+
+if TYPE_CHECKING:
+    from pipelines.collect.informative import RankedModels
 
 
 def ask_in_rounds(
-    recipe: Recipe, root: Path, queries: StageResult, pool: StageResult, *, jobs: int
+    context: BuildContext,
+    *,
+    pool: Pool,
+    collect: Collect,
+    queries: StageResult,
+    complete: Callable[[list[list[int]]], tuple[StageResult, StageResult]],
 ) -> StageResult:
     """Responses to what the rounds asked; the figures hold estimates beside plain means.
 
-    Each round labels what is there. What a round asked lies in the ledger, so that a run
-    that was stopped replays its rounds without a call and goes on.
+    What a round asked is in the ledger, so that a run that was stopped replays its rounds
+    without a call and goes on.
+
+    Args:
+        complete: Rows of the questions per model → results of collect and label for them.
     """
+    from pipelines.collect.informative import collect_informatively
+    from pipelines.dense_slice import dense_rows
+    from pipelines.release.matrix import scatter
+
     table = read(queries, "queries")
     ids = table.column("query_id").to_pylist()
-    models = [model.model_id for model in recipe.pool.models]
+    models = [model.model_id for model in pool.models]
     _, tasks = np.unique(table.column("task").to_pylist(), return_inverse=True)
-    collected: StageResult | None = None
+    responses: StageResult | None = None
 
     def answer(asked: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        nonlocal collected
+        nonlocal responses
         rows = [np.flatnonzero(asked[:, m]).tolist() for m in range(len(models))]
-        collected = call(
-            ask_task, recipe=recipe, root=str(root), queries=queries, pool=pool, rows=rows
-        )
-        labelled = label_stage(recipe, root, queries, collected, jobs=jobs)
-        labels = read(labelled, "labels")
-        if not PROBING.get():
-            said = f"{int(asked.sum()):,} of {asked.size:,} pairs asked so far"
-            console.line("rounds", said)
-            log(recipe.name, "collect", said)
-        return scatter(labels, "score", queries=ids, models=models, dtype=np.float64).values
+        responses, labels = complete(rows)
+        if not responses.reused:
+            from flows import console
+
+            text = f"{int(asked.sum()):,} of {asked.size:,} pairs asked so far"
+            console.line("rounds", text)
+            log(context.benchmark, "collect", text)
+        scores = read(labels, "labels")
+        return scatter(scores, "score", queries=ids, models=models, dtype=np.float64).values
 
     ranking = collect_informatively(
-        tasks, len(models), recipe.collect.informative, answer, always=dense_rows(table)
+        tasks, len(models), collect.informative, answer, always=dense_rows(table)
     )
-    assert collected is not None  # the pilot asks at least two questions of every model
-    figures = {**collected.figures, "informative": figures_of(ranking, models, recipe)}
-    return collected.model_copy(update={"figures": figures})
+    assert responses is not None  # the pilot asks at least two questions of every model
+    figures = {**responses.figures, "informative": figures_of(ranking, models, collect)}
+    return responses.model_copy(update={"figures": figures})
 
 
-def figures_of(ranking: RankedModels, models: list[str], recipe: Recipe) -> dict[str, Any]:
+def figures_of(ranking: RankedModels, models: list[str], collect: Collect) -> dict[str, Any]:
     """JSON-ready: per model the plain mean, the weighted estimate and its interval, and
     what each round asked."""
-    plan = recipe.collect.informative
+    from pipelines.collect.informative import Z
+
+    plan = collect.informative
     half = Z * ranking.standard_error
     rows = [
         {

@@ -1,140 +1,145 @@
-"""The label stage: rule verdicts model by model, then verifiers and judges, then the court."""
+"""Verdicts of verifiers and judges, and the labels that the recipe's policy makes of all."""
 
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prefect import task
-
-from flows import console
-from flows.tasks.recorded import response_files
-from flows.tasks.verdicts import labels_task, verdicts_task
-from flows.tracking.retries import AFTER_CALLS
-from flows.tracking.run import call, each
+from flows.tasks.verdicts import scorer_modules
 from flows.workspace.shares import open_ledger
-from flows.workspace.stage_folders import PROBING, StageResult, Stale, run_stage, write_table
-from flows.workspace.tables import read, read_shards
-from schemas.recipe import Recipe
-
-#: Below this many responses, starting worker processes costs more than labelling.
-_SMALL = 20_000
-
-
-def label_stage(
-    recipe: Recipe, root: Path, queries: StageResult, collected: StageResult, *, jobs: int
-) -> StageResult:
-    """Labels of a benchmark; what is filed already is not filed again."""
-    files = response_files(collected)
-    common = {"recipe": recipe, "root": str(root), "queries": queries}
-    shards = [
-        {**common, "responses": str(path), "shard": (number, len(files))}
-        for number, path in enumerate(files, 1)
-    ]
-    processes = 1 if int(collected.figures["responses"]) < _SMALL else jobs
-    with console.counter("label", "models") as count:
-        filed = each(verdicts_task, shards, processes=processes, on_done=count)
-    if (decided := reviewed(recipe, root)) is not None:
-        filed = [*filed, decided]
-    if recipe.label.verifiers or recipe.label.judges:
-        heard = call(
-            hear_task,
-            recipe=recipe,
-            root=str(root),
-            queries=queries,
-            collected=collected,
-            verdicts=filed,
-        )
-        _say_heard(heard)
-        filed = [heard]
-    return call(  # type: ignore[no-any-return]
-        labels_task,
-        recipe=recipe,
-        root=str(root),
-        queries=queries,
-        collected=collected,
-        verdicts=filed,
-    )
-
-
-def reviewed(recipe: Recipe, root: Path) -> StageResult | None:
-    """What people decided (`routeyard review`), as one more file of verdicts."""
-    from flows.workspace.reviews import review_files, reviews
-    from flows.workspace.tables import content
-
-    files = review_files(root, recipe.name)
-    if not files:
-        return None
-
-    def make(folder: Path) -> Mapping[str, Any]:
-        decisions = reviews(root, recipe.name)
-        write_table(decisions, folder / "verdicts.parquet")
-        return {"decisions": decisions.num_rows}
-
-    return run_stage(
-        root,
-        "reviews",
-        parameters={"benchmark": recipe.name},
-        inputs={"reviews": content(files)},
-        make=make,
-        benchmark=recipe.name,
-    )
-
-
-@task(
-    name="hear verifiers and judges",
-    persist_result=True,
-    timeout_seconds=24 * 3600.0,
-    **AFTER_CALLS,
+from flows.workspace.stage_folders import (
+    BuildContext,
+    MissingAnswers,
+    StageResult,
+    StageWork,
+    write_table,
 )
-def hear_task(
-    recipe: Recipe,
-    root: str,
+from flows.workspace.tables import read, read_shards
+from pipelines.errors import BadInput
+from schemas.recipe import Label
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.label.verdicts import FiledVerdicts
+
+
+def ask_judges(
+    context: BuildContext,
+    *,
+    label: Label,
     queries: StageResult,
-    collected: StageResult,
+    responses: StageResult,
     verdicts: Sequence[StageResult],
-) -> StageResult:
-    """Ask verifiers and judges for the verdicts the policies still want, through the ledger."""
+    reviews: StageResult | None,
+) -> StageWork | MissingAnswers:
+    """All verdicts, with those of verifiers and judges that the policies still want."""
     from pipelines.label.escalate import ask_verifiers_and_judges
-
-    table = read(queries, "queries")
-    responses = read_shards(response_files(collected), "responses")
-    filed = read_shards([done.path("verdicts") for done in verdicts], "verdicts")
-    with open_ledger(Path(root)) as ledger:
-        heard = ask_verifiers_and_judges(
-            table,
-            responses,
-            filed,
-            policy=recipe.label,
-            ledger=ledger,
-            run=uuid.uuid4().hex,
-            benchmark=recipe.name,
-            send=not PROBING.get(),
-        )
-    unheard = sum(one["missing"] for one in heard.figures.values())
-    if PROBING.get() and unheard:
-        raise Stale("label", {"missing": unheard})
-
-    def make(folder: Path) -> Mapping[str, Any]:
-        write_table(heard.verdicts, folder / "verdicts.parquet")
-        return {"heard": dict(heard.figures)}
-
     from pipelines.release.fingerprint import content
 
-    return run_stage(
-        Path(root),
-        "hear",
-        parameters=recipe.label.model_dump(mode="json"),
-        inputs={"queries": queries.fingerprint, "verdicts": content(heard.verdicts)},
-        make=make,
-        benchmark=recipe.name,
+    questions = read(queries, "queries")
+    answers = read_shards(responses.parts("responses"), "responses")
+    filed = [*verdicts, *([reviews] if reviews else [])]
+    known = read_shards([one.path("verdicts") for one in filed], "verdicts")
+
+    def asked(*, send: bool) -> FiledVerdicts:
+        how: dict[str, Any] = {"run": uuid.uuid4().hex, "send": send}
+        with open_ledger(context.root) as ledger:
+            return ask_verifiers_and_judges(
+                questions,
+                answers,
+                known,
+                policy=label,
+                ledger=ledger,
+                benchmark=context.benchmark,
+                **how,
+            )
+
+    def work(filed: FiledVerdicts) -> StageWork:
+        def make(folder: Path) -> Mapping[str, Any]:
+            write_table(filed.verdicts, folder / "verdicts.parquet")
+            return {"heard": dict(filed.figures)}
+
+        inputs = {"queries": queries.fingerprint, "verdicts": content(filed.verdicts)}
+        return StageWork(label.model_dump(mode="json"), inputs, make)
+
+    stored = asked(send=False)
+    missing = sum(one["missing"] for one in stored.figures.values())
+    return MissingAnswers(missing, lambda: work(asked(send=True))) if missing else work(stored)
+
+
+def lines_of_judges(figures: Mapping[str, Any]) -> list[str]:
+    """One line per verifier and judge: how many were asked, and why it stopped."""
+    lines = []
+    for name, one in sorted(figures["heard"].items()):
+        stopped = f", stopped: {one['stopped']}" if one.get("stopped") else ""
+        lines.append(
+            f"{name}: {one['asked']:,} asked, {one['failed']:,} without an answer{stopped}"
+        )
+    return lines
+
+
+def decide_labels(
+    context: BuildContext,
+    *,
+    label: Label,
+    queries: StageResult,
+    responses: StageResult,
+    verdicts: Sequence[StageResult],
+    reviews: StageResult | None = None,
+    judged: StageResult | None = None,
+) -> StageWork:
+    """Verdicts → labels, by the recipe's policy.
+
+    Args:
+        judged: All verdicts, where verifiers or judges were asked.
+    """
+    from pipelines.label.aggregate import decide
+
+    made = [judged] if judged is not None else [*verdicts, *([reviews] if reviews else [])]
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        filed = read_shards([one.path("verdicts") for one in made], "verdicts")
+        answers = read_shards(responses.parts("responses"), "responses")
+        labels = decide(read(queries, "queries"), answers, filed, policy=label)
+        undecided = labels.column("score").null_count
+        if undecided == labels.num_rows:
+            _refuse_errors(filed)
+        write_table(filed, folder / "verdicts.parquet")
+        write_table(labels, folder / "labels.parquet")
+        return {"labels": labels.num_rows, "undecided": undecided, "verdicts": filed.num_rows}
+
+    inputs = {
+        "queries": queries.fingerprint,
+        "responses": responses.fingerprint,
+        "verdicts": ",".join(one.fingerprint for one in made),
+    }
+    uses = scorer_modules(queries.path("queries"))
+    return StageWork(label.model_dump(mode="json"), inputs, make, uses)
+
+
+def _refuse_errors(filed: pa.Table) -> None:
+    """Stop where no answer has a label because scorers failed: nothing after it could say why.
+
+    Raises:
+        BadInput: names the scorers, how often each failed, and its most frequent error.
+    """
+    columns = filed.select(["query_id", "scorer", "outcome", "reason"])
+    failed = [row for row in columns.to_pylist() if row["outcome"] == "error"]
+    if not failed:
+        return
+    per_scorer = Counter(row["scorer"] for row in failed)
+    named = ", ".join(f"{name!r} ({count:,} errors)" for name, count in sorted(per_scorer.items()))
+    (scorer, reason), _ = Counter(
+        (row["scorer"], " ".join((row["reason"] or "no reason given").split())[:200])
+        for row in failed
+    ).most_common(1)[0]
+    raise BadInput(
+        f"no answer has a label: scorer {named} failed on every question, most often {reason!r}",
+        where=f"scorer {scorer!r}, e.g. question {failed[0]['query_id']}",
+        next_step="mend fields.references of its source or choose another scorer; the answers "
+        "are kept, and no model is asked again",
     )
-
-
-def _say_heard(heard: StageResult) -> None:
-    for name, said in sorted(heard.figures["heard"].items()):
-        stopped = f", stopped: {said['stopped']}" if said.get("stopped") else ""
-        failed = f"{said['failed']:,} without an answer"
-        console.line("hear", f"{name}: {said['asked']:,} asked, {failed}{stopped}")

@@ -7,31 +7,35 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-
+from flows.tasks.agent import kept_steps
 from flows.tasks.curate import curated_tables
-from flows.workspace.stage_folders import StageResult, run_stage
+from flows.workspace.stage_folders import BuildContext, StageResult, StageWork
 from flows.workspace.tables import read
 from pipelines.errors import GateFailed
 from pipelines.io.staging import write_json
-from schemas.recipe import Recipe
+from schemas.recipe import Collect, Pool, Recipe, Release
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
 
 
-@task(name="metering audit", persist_result=True)
-def audit_task(
-    recipe: Recipe, root: str, curated: StageResult, collected: StageResult
-) -> StageResult:
-    """Metering audit over the responses that are to be released, and what the recipe waives."""
+def audit_metering(
+    context: BuildContext,
+    *,
+    pool: Pool,
+    collect: Collect,
+    release: Release,
+    curated: StageResult,
+    responses: StageResult,
+) -> StageWork:
+    """Metering audit of the responses that are to be released, and what the recipe waives."""
     import pyarrow.compute as pc
 
     from pipelines.metering.audit import apply_waivers, audit, known_of
     from pipelines.metering.steps import as_answers
 
-    known = known_of(recipe.pool)
-    drift = _canaries(recipe, Path(root))
+    known = known_of(pool)
+    canaries = _canaries(context, collect)
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -39,77 +43,68 @@ def audit_task(
         real = tables["models"].filter(pc.equal(tables["models"].column("kind"), "real"))
         metered = pc.is_in(tables["responses"].column("model_id"), real.column("model_id"))
         answers = tables["responses"].filter(metered)
-        if recipe.collect.agent is not None:
+        if collect.agent is not None:
             # What was metered are calls, not trajectories.
-            answers = as_answers(read(collected, "steps"))
+            answers = as_answers(read(responses, "steps"))
+        queries = tables["queries"]
         found = audit(
-            answers,
-            tables["models"],
-            recipe.collect.metering,
-            queries=tables["queries"],
-            canaries=drift,
-            **known,
+            answers, tables["models"], collect.metering, queries=queries, canaries=canaries, **known
         )
-        standing, waived = apply_waivers(found, recipe.release.waivers)
+        unresolved, waived = apply_waivers(found, release.waivers)
         findings = [asdict(finding) for finding in found]
         write_json(folder / "findings.json", findings)
         return {
             "findings": findings,
-            "standing": [f"{one.model_id}: {one.count:,} {one.says}" for one in standing],
+            "standing": [f"{one.model_id}: {one.count:,} {one.says}" for one in unresolved],
             "waived": [f"{one.model_id}: {one.count:,} {one.says}" for one, _ in waived],
         }
 
-    return run_stage(
-        Path(root),
-        "audit",
-        parameters={
-            "metering": recipe.collect.metering.model_dump(mode="json"),
-            "waivers": [waiver.model_dump() for waiver in recipe.release.waivers],
-            "known": known,
-            "canaries": [] if drift is None else drift.to_pylist(),
-        },
-        inputs={"curated": curated.fingerprint}
-        | ({} if recipe.collect.agent is None else {"steps": collected.fingerprint}),
-        make=make,
-        benchmark=recipe.name,
-    )
+    parameters = {
+        "metering": collect.metering.model_dump(mode="json"),
+        "waivers": [waiver.model_dump() for waiver in release.waivers],
+        "known": known,
+        "canaries": [] if canaries is None else canaries.to_pylist(),
+    }
+    inputs = {"curated": curated.fingerprint}
+    if collect.agent is not None:
+        inputs["steps"] = responses.fingerprint
+    return StageWork(parameters, inputs, make)
 
 
-def _canaries(recipe: Recipe, root: Path) -> Any:
+def _canaries(context: BuildContext, collect: Collect) -> Any:
     """Canary answers of the workspace's last run; null where the recipe asks for none."""
     from flows.workspace.shares import open_ledger
     from pipelines.calls.canary import canary_answers
 
-    if not recipe.collect.canary.prompts or recipe.collect.provider == "recorded":
+    if not collect.canary.prompts or collect.provider == "recorded":
         return None
-    with open_ledger(root) as ledger:
+    with open_ledger(context.root) as ledger:
         return canary_answers(ledger)
 
 
-def check_metering(recipe: Recipe, audited: StageResult) -> None:
+def check_metering(context: BuildContext, audited: StageResult) -> None:
     """Stop at findings that the recipe does not waive.
 
     Raises:
         GateFailed: names the first findings and how to waive them.
     """
-    standing: list[str] = audited.figures["standing"]
-    if not standing:
+    unresolved: list[str] = audited.figures["standing"]
+    if not unresolved:
         return
-    more = f"; and {len(standing) - 5} more" if len(standing) > 5 else ""
+    more = f"; and {len(unresolved) - 5} more" if len(unresolved) > 5 else ""
     raise GateFailed(
-        f"the metering audit stops this release: {'; '.join(standing[:5])}{more}",
-        where=f"benchmark {recipe.name} {recipe.version}; {audited.folder}/findings.json",
+        f"the metering audit stops this release: {'; '.join(unresolved[:5])}{more}",
+        where=f"benchmark {context.benchmark}; {audited.folder}/findings.json",
         next_step="`routeyard audit metering --recipe FILE` names the answers; mend the cause, or "
         "waive it by name in the recipe: release.waivers: [{gate: metering, reason: …}]; the card "
         "will print the reason",
     )
 
 
-@task(name="certify", persist_result=True)
-def certify_task(
-    recipe: Recipe, root: str, curated: StageResult, embedded: StageResult | None
-) -> StageResult:
-    """Routability certificate over the staged tables."""
+def certify_routability(
+    context: BuildContext, *, curated: StageResult, embeddings: StageResult | None
+) -> StageWork:
+    """Routability certificate over the curated tables."""
     from pipelines.evaluate.certificate import certify
     from pipelines.evaluate.certificate.crossfit import REFERENCE
     from pipelines.matrix.reading import from_tables
@@ -117,13 +112,12 @@ def certify_task(
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
-        embeddings = None if embedded is None else read(embedded, "embeddings")
         core = from_tables(
             tables["queries"],
             tables["models"],
             tables["labels"],
             tables["responses"],
-            embeddings,
+            None if embeddings is None else read(embeddings, "embeddings"),
             tables["splits"],
             tables.get("duplicates"),
             verdicts=tables["verdicts"],
@@ -133,45 +127,39 @@ def certify_task(
         return {"verdict": certificate["verdict"], "certificate": certificate}
 
     inputs = {"curated": curated.fingerprint}
-    if embedded is not None:
-        inputs["embeddings"] = embedded.fingerprint
-    return run_stage(
-        Path(root),
-        "certify",
-        parameters={},
-        inputs=inputs,
-        make=make,
-        uses=ROUTERS.modules(REFERENCE),
-        benchmark=recipe.name,
-    )
+    if embeddings is not None:
+        inputs["embeddings"] = embeddings.fingerprint
+    return StageWork({}, inputs, make, ROUTERS.modules(REFERENCE))
 
 
-@task(name="release", persist_result=True)
-def release_task(recipe: Recipe, root: str, stages: Mapping[str, StageResult]) -> dict[str, Any]:
-    """Tables, database, card and manifest, written whole."""
+def write_benchmark(
+    context: BuildContext, *, recipe: Recipe, stages: Mapping[str, StageResult]
+) -> dict[str, Any]:
+    """Path, status and fingerprint of the release: tables, database, card, manifest, written whole.
+
+    Args:
+        stages: Every finished stage by its name; the manifest keeps their fingerprints.
+    """
     from datacards.card import render
     from datacards.files import render as render_files
     from pipelines.release.build import write_release
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
-    if recipe.release.include_embeddings and "embed" in stages:
+    if recipe.release.include_embeddings:
         tables["embeddings"] = read(stages["embed"], "embeddings")
-    if recipe.collect.agent is not None and "collect" in stages:
-        from flows.tasks.agent import kept_steps
-
-        tables["steps"] = kept_steps(stages["collect"], tables)
+    if recipe.collect.agent is not None:
+        tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
     if recipe.release.zoo is not None:
         check_zoo(recipe.release.zoo, tables)
-    ingested = stages["ingest"].figures
     released = write_release(
         tables,
         recipe=recipe.model_dump(mode="json"),
-        root=Path(root) / "releases",
+        root=context.root / "releases",
         render_card=render,
         render_files=render_files,
         figures={name: _short(done.figures) for name, done in stages.items()},
         fingerprints={name: done.fingerprint for name, done in stages.items()},
-        sources=ingested["sources"],
+        sources=stages["ingest"].figures["sources"],
         waivers=[waiver.model_dump() for waiver in recipe.release.waivers],
     )
     return {

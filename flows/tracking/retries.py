@@ -31,4 +31,4 @@ ATTEMPTS: dict[str, Any] = {
 #: For tasks whose every call was tried again already, as the recipe's `retry` says.
 AFTER_CALLS = ATTEMPTS | {"retries": 1}
 #: For tasks on this machine's disk and processors.
-AT_HOME = ATTEMPTS | {"retries": 1, "retry_delay_seconds": 2}
+ON_THIS_MACHINE = ATTEMPTS | {"retries": 1, "retry_delay_seconds": 2}

@@ -1,16 +1,12 @@
 """Prefect when an API is configured, the same functions directly when none is.
 
-A temporary Prefect server costs 15 seconds per run; most runs need none. The
-order of the stages is written once, in `flows.build`, which calls tasks
-through `call` and `each`.
+A temporary Prefect server costs 15 seconds per run; most runs need none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-from flows.workspace.stage_folders import PROBING
 
 
 def api_configured() -> bool:
@@ -21,10 +17,10 @@ def api_configured() -> bool:
 
 
 def tracked() -> bool:
-    """True inside a flow run that Prefect tracks, unless it only asks what is stale."""
+    """True inside a flow run that Prefect tracks."""
     from prefect.context import FlowRunContext
 
-    return FlowRunContext.get() is not None and not PROBING.get()
+    return FlowRunContext.get() is not None
 
 
 def start(flow: Any, **parameters: Any) -> Any:
@@ -52,7 +48,7 @@ def each(
     results = []
     for result in _run_each(task, parameters, processes):
         results.append(result)
-        if on_done and not PROBING.get():
+        if on_done:
             on_done(len(results), len(parameters))
     return results
 
@@ -61,7 +57,7 @@ def _run_each(task: Any, parameters: Sequence[Mapping[str, Any]], processes: int
     if tracked():
         futures = [task.submit(**one) for one in parameters]
         yield from (future.result() for future in futures)
-    elif processes <= 1 or len(parameters) <= 1 or PROBING.get():
+    elif processes <= 1 or len(parameters) <= 1:
         yield from (task.fn(**one) for one in parameters)
     else:
         from concurrent.futures import ProcessPoolExecutor

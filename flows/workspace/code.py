@@ -1,4 +1,4 @@
-"""What a stage is made of: the code that its function can reach, and a hash of each module.
+"""The code that a stage's function can reach, with a hash of each module.
 
 The reach is computed, never listed by hand. From the stage's function the imports
 are followed: inside it, in the functions of `flows.tasks` that it calls, and

@@ -9,18 +9,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.workspace.shares import open_ledger
 from pipelines.errors import RecipeError, Retryable, did_you_mean
 
 if TYPE_CHECKING:
+    from flows.workspace.stage_folders import BuildContext
     from pipelines.ledger.attempt import Attempt
-    from schemas.recipe import Model, Recipe
+    from schemas.recipe import Collect, Model, Pool
 
 
-def model_to_ask(recipe: Recipe, model_id: str, provider: str | None = None) -> Model:
+def model_to_ask(pool: Pool, model_id: str, provider: str | None = None) -> Model:
     """A model of the pool, or one that only a provider of the pool serves.
 
     Raises:
@@ -28,7 +28,7 @@ def model_to_ask(recipe: Recipe, model_id: str, provider: str | None = None) -> 
     """
     from schemas.recipe import Model
 
-    models = {model.model_id: model for model in recipe.pool.models}
+    models = {model.model_id: model for model in pool.models}
     if model_id in models:
         return models[model_id]
     if provider is None:
@@ -41,8 +41,9 @@ def model_to_ask(recipe: Recipe, model_id: str, provider: str | None = None) -> 
 
 
 def ask_prompts(
-    recipe: Recipe,
-    root: Path,
+    context: BuildContext,
+    pool: Pool,
+    collect: Collect,
     model: Model,
     prompts: Sequence[str],
     *,
@@ -62,13 +63,13 @@ def ask_prompts(
     from pipelines.calls.budget import BudgetLedger
     from pipelines.calls.model_queue import ModelQueue
     from pipelines.calls.pricing import Price
-    from pipelines.calls.prompts import ask_prompts, request_for
+    from pipelines.calls.prompts import ask_prompts as ask_queue
+    from pipelines.calls.prompts import request_for
     from pipelines.calls.request import RequestSettings
     from pipelines.collect.collect import timeouts_of
     from pipelines.collect.settings import provider_of
 
-    collect = recipe.collect
-    provider = provider_of(model, recipe.pool)
+    provider = provider_of(model, pool)
     settings = RequestSettings.of(
         provider, model.endpoint_model or model.model_id, {**model.parameters, **parameters}
     )
@@ -84,8 +85,8 @@ def ask_prompts(
         max_tokens=model.context_window,
         unanswered_after=collect.unanswered.after,
     )
-    with open_ledger(root) as ledger:
-        heard = ask_prompts(
+    with open_ledger(context.root) as ledger:
+        heard = ask_queue(
             named,
             queue,
             ledger,
@@ -93,10 +94,10 @@ def ask_prompts(
             purpose=purpose,
             retry=collect.retry,
             budget=BudgetLedger(
-                collect.budget, ledger, recipe.name, settings=[settings.settings_hash]
+                collect.budget, ledger, context.benchmark, settings=[settings.settings_hash]
             ),
             timeouts=timeouts_of(collect),
-            benchmark=recipe.name,
+            benchmark=context.benchmark,
         )
     if heard.missing:
         last = next((one for one in heard.answers.values() if not one.final), None)

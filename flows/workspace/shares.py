@@ -3,7 +3,7 @@
 `ROUTEYARD_LEDGER` names a PostgreSQL ledger (`postgresql://…`); without it the
 ledger is the workspace's own file. `ROUTEYARD_COLLECTORS` says how many
 collectors may work at once: each takes an equal share of every limit, and holds
-one of that many seats while it asks, so that one too many is turned away.
+one of that many slots while it asks, so that one too many is turned away.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from flows.tracking.run import tracked
 from pipelines.errors import BadInput
@@ -54,53 +55,51 @@ def collectors() -> int:
     return int(said)
 
 
-def share(pool: Pool, collect: Collect, seats: int) -> tuple[Pool, Collect]:
+def share(pool: Pool, collect: Collect, collectors: int) -> tuple[Pool, Collect]:
     """Pool and collect section with this collector's share of every limit.
 
     Raises:
         BadInput: a limit leaves less than one call in flight per collector.
     """
-    if seats == 1:
+    if collectors == 1:
         return pool, collect
-    providers = [p.model_copy(update={"limits": part(p.limits, seats)}) for p in pool.providers]
-    models = [
-        m.model_copy(update={"limits": part(m.limits, seats)}) if m.limits else m
-        for m in pool.models
-    ]
-    return (
-        pool.model_copy(update={"providers": providers, "models": models}),
-        collect.model_copy(update={"limits": part(collect.limits, seats)}),
-    )
+
+    def shared(one: Any) -> Any:
+        return one.model_copy(update={"limits": part(one.limits, collectors)})
+
+    models = [shared(one) if one.limits else one for one in pool.models]
+    providers = [shared(one) for one in pool.providers]
+    return pool.model_copy(update={"providers": providers, "models": models}), shared(collect)
 
 
-def part(limits: RateLimits, seats: int) -> RateLimits:
-    """One of `seats` equal shares."""
-    if limits.concurrency < seats:
+def part(limits: RateLimits, collectors: int) -> RateLimits:
+    """One of `collectors` equal shares."""
+    if limits.concurrency < collectors:
         raise BadInput(
-            f"{limits.concurrency} calls in flight cannot be shared by {seats} collectors",
+            f"{limits.concurrency} calls in flight cannot be shared by {collectors} collectors",
             next_step=f"lower {COLLECTORS}, or raise 'limits.concurrency' in the recipe",
         )
     return limits.model_copy(
         update={
-            "concurrency": limits.concurrency // seats,
-            "requests_per_minute": _share(limits.requests_per_minute, seats),
-            "tokens_per_minute": _share(limits.tokens_per_minute, seats),
+            "concurrency": limits.concurrency // collectors,
+            "requests_per_minute": _share(limits.requests_per_minute, collectors),
+            "tokens_per_minute": _share(limits.tokens_per_minute, collectors),
         }
     )
 
 
-def sharers(pool: Pool, collect: Collect, seats: int, at_once: int) -> int:
+def sharers(pool: Pool, collect: Collect, collectors: int, at_once: int) -> int:
     """Among how many shards each limit of a pool is divided.
 
     Not more than its smallest concurrency allows, and so many that a Prefect
     limit, of which each holds its share, lets no more of them ask.
 
     Args:
-        seats: Collectors. at_once: Shards that each of them works on at a time.
+        collectors: Collectors. at_once: Shards that each of them works on at a time.
     """
     limits = [m.limits or collect.limits for m in pool.models] + [p.limits for p in pool.providers]
     smallest = min(one.concurrency for one in limits)
-    wanted = max(seats, min(seats * at_once, smallest))
+    wanted = max(collectors, min(collectors * at_once, smallest))
     # 5 places for 3 shards make 1 place each, and then 5 of them may ask.
     return max(
         p.limits.concurrency // max(1, p.limits.concurrency // wanted) for p in pool.providers
@@ -108,10 +107,10 @@ def sharers(pool: Pool, collect: Collect, seats: int, at_once: int) -> int:
 
 
 @contextmanager
-def seat(seats: int) -> Iterator[None]:
-    """A seat among the collectors while this one asks.
+def collector_slot(collectors: int) -> Iterator[None]:
+    """One of the collectors' slots, held while this one asks.
 
-    With a PostgreSQL ledger the database counts the seats; a collector that dies
+    With a PostgreSQL ledger the database counts the slots; a collector that dies
     loses its own.
     """
     url = os.environ.get(LEDGER)
@@ -120,12 +119,12 @@ def seat(seats: int) -> Iterator[None]:
         return
     from pipelines.ledger.collector_slots import take_slot
 
-    with take_slot(url, seats):
+    with take_slot(url, collectors):
         yield
 
 
 @contextmanager
-def slots(pool: Pool) -> Iterator[None]:
+def provider_slots(pool: Pool) -> Iterator[None]:
     """As much of each provider's Prefect limit as the pool's share says, in a tracked run."""
     with ExitStack() as held:
         if tracked():
@@ -157,5 +156,5 @@ def at_server(pool: Pool) -> Pool:
     return pool.model_copy(update={"providers": providers})
 
 
-def _share(value: float | None, seats: int) -> float | None:
-    return None if value is None else value / seats
+def _share(value: float | None, collectors: int) -> float | None:
+    return None if value is None else value / collectors

@@ -16,7 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +27,66 @@ from flows.workspace.code import made_by
 from flows.workspace.seal import RECORD, clear, intact, sealed
 from pipelines.io.staging import place, staging, write_json
 
-#: True while `routeyard status` asks what a build would do: nothing is made.
-PROBING: ContextVar[bool] = ContextVar("probing", default=False)
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What every stage of a build is given beside its sections of the recipe.
+
+    Attributes:
+        benchmark: The recipe's name.
+        root: The workspace.
+        base: Folder that the recipe's paths start from.
+        jobs: Worker processes.
+        shards: Parts that each model's questions, and the embedding, are cut into.
+    """
+
+    benchmark: str
+    root: Path
+    base: Path
+    jobs: int = 1
+    shards: int = 1
 
 
-class Stale(Exception):
-    """A stage would have to run; `made_of` is what its output would be made of."""
+@dataclass(frozen=True, slots=True)
+class StageWork:
+    """What a stage's output is made of, and the function that makes it.
 
-    def __init__(self, stage: str, made_of: Mapping[str, Any]):
-        self.stage = stage
-        self.made_of = made_of
-        super().__init__(stage)
+    Attributes:
+        parameters: JSON-ready; all that steers the stage.
+        inputs: Name → fingerprint of each input.
+        make: Writes tables into a folder and returns JSON-ready figures. The code that it and
+            the function around it can reach enters the fingerprint.
+        uses: Modules of registered parts that it uses (`Registry.modules`).
+    """
+
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    make: Callable[[Path], Mapping[str, Any]]
+    uses: Iterable[str] = ()
+
+    def made_of(self, stage: str) -> dict[str, Any]:
+        """What is hashed: stage, parameters, inputs and the code's modules, JSON-ready."""
+        content = {
+            "stage": stage,
+            "parameters": dict(self.parameters),
+            "inputs": dict(self.inputs),
+            "code": made_by(self.make, self.uses),
+        }
+        # Canonical JSON once, so that what is compared later equals what was hashed.
+        return dict(json.loads(json.dumps(content)))
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswers:
+    """Answers of models that a stage still lacks; nothing is sent before `ask` is called.
+
+    Attributes:
+        count: Missing answers.
+        ask: Asks for them, and returns the stage's work.
+    """
+
+    count: int
+    ask: Callable[[], StageWork]
 
 
 class StageResult(BaseModel):
@@ -55,6 +104,10 @@ class StageResult(BaseModel):
         """Parquet file of one of the stage's tables."""
         return Path(self.folder) / f"{table}.parquet"
 
+    def parts(self, table: str) -> list[Path]:
+        """Parquet files of a table that is written in parts, in name order."""
+        return sorted((Path(self.folder) / table).glob("*.parquet"))
+
 
 def digest(content: Any) -> str:
     """SHA-256 over canonical JSON."""
@@ -62,59 +115,69 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def find_stage(
+    root: Path, made_of: Mapping[str, Any], *, thoroughly: bool = True
+) -> StageResult | None:
+    """The stored output of a stage; None where there is none, or it was damaged.
+
+    Args:
+        made_of: See `StageWork.made_of`.
+        thoroughly: Read every file; else only sizes are compared.
+    """
+    folder = _folder(root, made_of)
+    record = intact(folder, thoroughly=thoroughly)
+    if record is None:
+        return None
+    return StageResult(
+        stage=made_of["stage"],
+        fingerprint=folder.name,
+        folder=str(folder),
+        reused=True,
+        figures=record["figures"],
+    )
+
+
+def complete_stage(
+    stage: str,
+    function: Callable[..., StageWork | MissingAnswers],
+    context: BuildContext,
+    given: Mapping[str, Any],
+    shard: tuple[int, int] | None = None,
+) -> StageResult:
+    """Output of a stage's function: asked for what is missing, stored, or reused."""
+    work = function(context, **given)
+    if isinstance(work, MissingAnswers):
+        work = work.ask()
+    return run_stage(context.root, stage, work, benchmark=context.benchmark, shard=shard)
+
+
 def run_stage(
     root: Path,
     stage: str,
+    work: StageWork,
     *,
-    parameters: Mapping[str, Any],
-    inputs: Mapping[str, str],
-    make: Callable[[Path], Mapping[str, Any]],
-    uses: Iterable[str] = (),
     benchmark: str = "",
     shard: tuple[int, int] | None = None,
 ) -> StageResult:
-    """Run `make(folder)` unless its output is already there.
+    """Output of `work.make`, which runs unless it is stored already.
 
     Args:
-        parameters: JSON-ready; all that steers the stage.
-        inputs: name → fingerprint of each input.
-        make: Writes tables into the folder and returns JSON-ready figures. The code
-            that it and the function around it can reach enters the fingerprint.
-        uses: Modules of registered parts that it uses (`Registry.modules`).
         benchmark, shard: For the log only; (number from 1, how many) where there are several.
     """
-    made_of = {
-        "stage": stage,
-        "parameters": dict(parameters),
-        "inputs": dict(inputs),
-        "code": made_by(make, uses),
-    }
-    # Canonical JSON once, so that what is compared later equals what was hashed.
-    made_of = json.loads(json.dumps(made_of))
-    fingerprint = digest(made_of)[:24]
-    folder = root / "stages" / stage / fingerprint
-    said = intact(folder, thoroughly=not PROBING.get())
-    if said is not None:
-        if not PROBING.get():
-            log(benchmark, stage, f"unchanged: {counts(said['figures'])}", shard=shard)
-        return StageResult(
-            stage=stage,
-            fingerprint=fingerprint,
-            folder=str(folder),
-            reused=True,
-            figures=said["figures"],
-        )
-    if PROBING.get():
-        raise Stale(stage, made_of)
+    made_of = work.made_of(stage)
+    if (stored := find_stage(root, made_of)) is not None:
+        log(benchmark, stage, f"unchanged: {counts(stored.figures)}", shard=shard)
+        return stored
+    folder = _folder(root, made_of)
     if clear(folder):
-        from flows import console  # which asks this module whether it probes
+        from flows import console
 
         console.line("note", f"{stage} is made again: {folder} was damaged")
     log(benchmark, stage, "begins", shard=shard)
     begun = time.monotonic()
     with staging(folder) as unfinished:
-        figures = dict(make(unfinished))
-        record = {**made_of, "fingerprint": fingerprint, "figures": figures}
+        figures = dict(work.make(unfinished))
+        record = {**made_of, "fingerprint": folder.name, "figures": figures}
         write_json(unfinished / RECORD, sealed(unfinished, record))
         try:
             place(unfinished, folder)
@@ -125,11 +188,15 @@ def run_stage(
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
     return StageResult(
         stage=stage,
-        fingerprint=fingerprint,
+        fingerprint=folder.name,
         folder=str(folder),
         reused=False,
         figures=json.loads(json.dumps(figures)),
     )
+
+
+def _folder(root: Path, made_of: Mapping[str, Any]) -> Path:
+    return root / "stages" / str(made_of["stage"]) / digest(made_of)[:24]
 
 
 def write_table(table: Any, path: Path) -> None:

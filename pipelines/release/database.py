@@ -148,9 +148,9 @@ def checksum_of(database: Path) -> Path:
 def comment(connection: Any, name: str, kind: str) -> None:
     """Describe a table, or a view of it, and each of its columns."""
     contract = contract_of(name)
-    connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.says)}')
+    connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.description)}')
     for column in contract.columns:
-        says = column.says + (f" [{column.unit}]" if column.unit else "")
+        says = column.full_description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
 
 

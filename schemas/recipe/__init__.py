@@ -78,6 +78,11 @@ class Recipe(Strict):
     release: Release = Release()
     """What is released, and what its card says."""
 
+    @property
+    def split_is_written(self) -> bool:
+        """Whether the recipe states a `split`; schemes of rules may replace the default one."""
+        return "split" in self.model_fields_set
+
     @model_validator(mode="before")
     @classmethod
     def _no_keys(cls, data: object) -> object:

@@ -123,6 +123,7 @@ def test_the_entailment_judge_keeps_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from flows.workspace.prompts import ask_prompts, model_to_ask
+    from flows.workspace.stage_folders import BuildContext
     from schemas.recipe import Recipe
 
     monkeypatch.setenv("ECHO_KEY", KEY)
@@ -145,9 +146,10 @@ def test_the_entailment_judge_keeps_no_key(
             )
             try:
                 said: Any = ask_prompts(
-                    recipe,
-                    tmp_path / kind,
-                    model_to_ask(recipe, "m"),
+                    BuildContext(recipe.name, tmp_path / kind, tmp_path),
+                    recipe.pool,
+                    recipe.collect,
+                    model_to_ask(recipe.pool, "m"),
                     ["does it follow?"],
                     purpose="entailment",
                     parameters={"max_tokens": 8},

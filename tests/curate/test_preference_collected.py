@@ -12,6 +12,7 @@ import pytest
 from datacards.sections.preference import preference_sections
 from flows.tasks.entailment import made_for
 from flows.workspace.prompts import ask_prompts, model_to_ask
+from flows.workspace.stage_folders import BuildContext
 from pipelines.collect.collect import collect, responses_table
 from pipelines.collect.plan import plan
 from pipelines.curate.apply import curate
@@ -137,10 +138,11 @@ def tables(server, tmp_path_factory):
 def applied(server, tables, root, **parameters):
     rule = {"rule": "preference", "strong": "large", "weak": "small", **parameters}
     said = recipe(server, rule)
+    context = BuildContext(said.name, root, root)
     return curate(
         tables,
         [(one.rule, one.parameters) for one in said.curate],
-        make=lambda name, given: made_for(said, root, name, given),
+        make=lambda name, given: made_for(context, said.pool, said.collect, name, given),
     )
 
 
@@ -248,10 +250,12 @@ def test_what_no_recipe_can_write_is_refused(server, tables, tmp_path):
 
 def test_prompts_are_asked_once_whatever_their_number(server, tmp_path: Path):
     said = recipe(server)
-    model = model_to_ask(said, "small")
+    model = model_to_ask(said.pool, "small")
     prompts = ["What is 1 + 1?"] * 5 + ["What is 2 + 2?"]
     before = server.requests
-    found = ask_prompts(said, tmp_path, model, prompts, purpose="probe", parameters={"seed": 3})
+    context = BuildContext(said.name, tmp_path, tmp_path)
+    how = {"purpose": "probe", "parameters": {"seed": 3}}
+    found = ask_prompts(context, said.pool, said.collect, model, prompts, **how)
     assert server.requests == before + 2
     assert len({one.text for one in found[:5]}) == 1
     assert found[0].logprobs is not None

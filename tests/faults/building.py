@@ -20,7 +20,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,30 +75,31 @@ def watch(stages: Stages) -> None:
     """Every stage of `flows.build` goes through here."""
     from flows import build
 
-    names = {
-        build.ingest_task: "ingest",
-        build.pool_task: "pool",
-        build.curate_task: "curate",
-        build.audit_task: "audit",
-        build.certify_task: "certify",
-        build.release_task: "release",
-    }
-    plain = build.call
+    plain, call = build.Completing.__call__, build.call
+    entered = contextlib.ExitStack()
 
-    def call(task: Any, **parameters: Any) -> Any:
-        with stages.within(names[task]):
-            return plain(task, **parameters)
+    def completing(self: Any, stage: Any, *given: Any) -> Any:
+        name = stage.part_of or stage.name
+        if stages.stage != name:
+            entered.close()
+            entered.enter_context(stages.within(name))
+        try:
+            made = plain(self, stage, *given)
+        except BaseException:
+            entered.close()
+            raise
+        if not stage.part_of:
+            entered.close()
+        return made
 
-    def staged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*given: Any, **named: Any) -> Any:
-            with stages.within(name):
-                return function(*given, **named)
+    def calling(task: Any, **parameters: Any) -> Any:
+        if task.name != "release":
+            return call(task, **parameters)
+        with stages.within("release"):
+            return call(task, **parameters)
 
-        return run
-
-    build.call = call
-    for name in ("collect", "label", "embed"):
-        setattr(build, f"{name}_stage", staged(name, getattr(build, f"{name}_stage")))
+    build.Completing.__call__ = completing  # type: ignore[method-assign]
+    build.call = calling
     sys.addaudithook(stages.hook)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from flows.recipe import load
-from flows.tasks.ingest import ingest_task
+from flows.tasks.ingest import read_sources
+from flows.workspace.stage_folders import BuildContext, complete_stage
 from pipelines.collect.plan import plan
 from pipelines.errors import RouteyardError
 from tests.faults.attacks import Row
@@ -24,7 +25,9 @@ def taken_in(path: Path, root: Path) -> None:
     import pyarrow.parquet as pq
 
     recipe, base = load(path)
-    done = ingest_task.fn(recipe=recipe, base=str(base), root=str(root))
+    context = BuildContext(recipe.name, root, base)
+    given = {"sources": recipe.sources, "compared_with": recipe.compared_with}
+    done = complete_stage("ingest", read_sources, context, given)
     plan(pq.read_table(done.path("queries")), recipe.pool, recipe.collect, None)
 
 

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[3]
 ASKED = """
 import json, sys
 from flows.workspace.code import made_by
-from flows.tasks import verdicts
-found = made_by(verdicts.labels_task.fn, ["pipelines.scorers.numeric"])
+from flows.tasks import label
+found = made_by(label.decide_labels, ["pipelines.scorers.numeric"])
 print(json.dumps(found))
 """
 

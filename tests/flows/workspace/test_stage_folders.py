@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.workspace.stage_folders import PROBING, Stale, run_stage
+from flows.workspace.stage_folders import StageWork, find_stage, run_stage
 from pipelines.errors import DiskFull
 
 ROOT = Path(__file__).parents[3]
@@ -28,7 +28,7 @@ def make(folder: Path) -> dict[str, int]:
 
 def run(root: Path, **change: object):
     given = {"parameters": {"a": 1}, "inputs": {"q": "f1"}, "make": make}
-    return run_stage(root, "stage", **(given | change))
+    return run_stage(root, "stage", StageWork(**(given | change)))
 
 
 def test_the_same_inputs_are_made_once(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_what_a_killed_process_left_is_swept_but_not_what_another_host_makes(
     begun = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from flows.workspace.stage_folders import run_stage\n"
+        "from flows.workspace.stage_folders import StageWork, run_stage\n"
         "def make(folder):\n    print('begun', flush=True); time.sleep(60)\n"
-        "run_stage(Path(sys.argv[1]), 'stage', parameters={}, inputs={}, make=make)\n"
+        "run_stage(Path(sys.argv[1]), 'stage', StageWork({}, {}, make))\n"
     )
     words = [sys.executable, "-c", begun, str(tmp_path)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) as killed:
@@ -96,34 +96,29 @@ def test_the_faster_of_two_makers_wins_and_both_go_on(tmp_path: Path) -> None:
     assert len(list((tmp_path / "stages" / "stage").iterdir())) == 1
 
 
-def test_probing_makes_nothing_and_says_what_is_stale(tmp_path: Path) -> None:
-    token = PROBING.set(True)
-    try:
-        with pytest.raises(Stale) as caught:
-            run(tmp_path)
-    finally:
-        PROBING.reset(token)
-    assert caught.value.made_of["inputs"] == {"q": "f1"}
+def test_looking_for_a_stage_makes_nothing(tmp_path: Path) -> None:
+    made_of = StageWork({"a": 1}, {"q": "f1"}, make).made_of("stage")
+    assert find_stage(tmp_path, made_of) is None
+    assert made_of["inputs"] == {"q": "f1"}
     assert not (tmp_path / "stages").exists()
+    assert find_stage(tmp_path, made_of) is None
+    done = run(tmp_path)
+    assert find_stage(tmp_path, made_of) == done.model_copy(update={"reused": True})
 
 
 def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     # A change in a shared module used to be told as "never run".
-    from flows.status import _why
+    from flows.status import why_stale
 
     run(tmp_path)
-    token = PROBING.set(True)
-    try:
-        with pytest.raises(Stale) as caught:
-            run(tmp_path, uses=["pipelines.errors"], parameters={"a": 3})
-    finally:
-        PROBING.reset(token)
-    why = _why(caught.value, tmp_path)
+    made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["pipelines.errors"]).made_of("stage")
+    assert find_stage(tmp_path, made_of) is None
+    why = why_stale(made_of, tmp_path)
     assert "parameter 'a' changed" in why
     assert "code 'pipelines.errors' changed" in why
-    assert _why(Stale("other", caught.value.made_of), tmp_path) == "never run"
+    assert why_stale({**made_of, "stage": "other"}, tmp_path) == "never run"
     # What another recipe left in the folder is no earlier output of this one.
-    assert _why(caught.value, tmp_path, ran=False) == "never run for this recipe"
+    assert why_stale(made_of, tmp_path, ran=False) == "never run for this recipe"
 
 
 def _truncate(folder: Path) -> None:
@@ -186,9 +181,8 @@ def test_a_stage_of_an_older_version_has_no_seal_and_is_reused(tmp_path: Path) -
 
 
 def test_half_a_record_beside_is_no_reason_to_fail(tmp_path: Path) -> None:
-    from flows.status import _why
+    from flows.status import why_stale
 
     _record(Path(run(tmp_path).folder))
-    assert _why(Stale("stage", {"parameters": {}, "inputs": {}, "code": {}}), tmp_path) == (
-        "its output was damaged"
-    )
+    made_of = {"stage": "stage", "parameters": {}, "inputs": {}, "code": {}}
+    assert why_stale(made_of, tmp_path) == "its output was damaged"

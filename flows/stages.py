@@ -1,0 +1,317 @@
+"""The stages of a build: the one list that says what is made, of what, by whom, and in which order.
+
+`build`, `plan`, `status` and `refresh` walk this list. `python -m flows.stages` prints it as the
+table of ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from flows.tasks.agent import walk_trajectories
+from flows.tasks.collect import ask_models
+from flows.tasks.collect_shards import ask_in_shards
+from flows.tasks.curate import apply_rules
+from flows.tasks.embed import embed_in_shards, embed_queries
+from flows.tasks.informative import ask_in_rounds
+from flows.tasks.ingest import list_models, read_sources
+from flows.tasks.label import ask_judges, decide_labels, lines_of_judges
+from flows.tasks.recorded import import_answers
+from flows.tasks.release import (
+    audit_metering,
+    certify_routability,
+    check_metering,
+    write_benchmark,
+)
+from flows.tasks.verdicts import read_reviews, score_responses
+from flows.tracking.retries import AFTER_CALLS, ATTEMPTS, ON_THIS_MACHINE
+from flows.workspace.reviews import review_files
+from flows.workspace.stage_folders import BuildContext, StageResult
+from schemas.recipe import Recipe
+
+_HOUR_S = 3600.0
+_ASKING = {"timeout_seconds": 24 * _HOUR_S, **AFTER_CALLS}
+#: Below this many rows, starting worker processes costs more than the work.
+_SMALL = 20_000
+
+
+def needs_embeddings(recipe: Recipe) -> bool:
+    """True when a curation rule reads the `embeddings` table, or the release is to hold it."""
+    from pipelines.curate import RULES
+
+    return recipe.release.include_embeddings or any(
+        "embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate
+    )
+
+
+def _is_recorded(recipe: Recipe, root: Path) -> bool:
+    return recipe.collect.provider == "recorded"
+
+
+def _is_agent(recipe: Recipe, root: Path) -> bool:
+    return not _is_recorded(recipe, root) and recipe.collect.agent is not None
+
+
+def _is_asked(recipe: Recipe, root: Path) -> bool:
+    return not _is_recorded(recipe, root) and recipe.collect.agent is None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    Attributes:
+        name: Its folder below `stages/`, and its name in manifests and `routeyard status`.
+        makes: What later stages call its result.
+        inputs: What it reads of earlier stages, by `makes`; None where a stage was not wanted.
+        sections: Keys of the recipe that it is given.
+        function: (context, sections, inputs) → what its output is made of. It reads, and neither
+            writes nor asks: `status` calls it too. The release's function writes.
+        until: The stage of `--until` with which it runs.
+        prints: What `build` prints of its figures: a line, in which lists count their entries,
+            or a function that returns lines.
+        wanted: (recipe, workspace) → whether this build has it.
+        part_of: The stage that it is a part of, in manifests and `routeyard status`.
+        each: Input of which each file is worked on by itself, at the same time.
+        shards: Does most of the work beforehand, in tasks that run at the same time (`--shards`).
+        check: Raises where its result stops the build.
+        task: Name of its Prefect task, and how often that is tried again.
+    """
+
+    name: str
+    makes: str
+    function: Callable[..., Any]
+    inputs: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    until: str = ""
+    prints: str | Callable[[Mapping[str, Any]], list[str]] = ""
+    wanted: Callable[[Recipe, Path], bool] = lambda recipe, root: True
+    part_of: str | None = None
+    each: str | None = None
+    shards: Callable[..., None] | None = None
+    check: Callable[[BuildContext, StageResult], None] | None = None
+    task: str = ""
+    retries: Mapping[str, Any] = field(default_factory=dict)
+
+    def lines(self, figures: Mapping[str, Any]) -> list[str]:
+        """What `build` prints about the stage's result."""
+        if not isinstance(self.prints, str):
+            return self.prints(figures)
+        sizes = {k: len(v) if isinstance(v, list) else v for k, v in figures.items()}
+        return [self.prints.format(**sizes)] if self.prints else []
+
+
+_COLLECT: dict[str, Any] = {
+    "makes": "responses",
+    "sections": ("pool", "collect"),
+    "inputs": ("queries", "models"),
+    "prints": "{responses:,} responses",
+    "until": "collect",
+}
+
+STAGES = (
+    Stage(
+        "ingest",
+        makes="queries",
+        function=read_sources,
+        sections=("sources", "compared_with"),
+        prints="{queries:,} questions",
+        until="ingest",
+        retries={"timeout_seconds": 6 * _HOUR_S, **ATTEMPTS},
+    ),
+    Stage(
+        "pool",
+        makes="models",
+        function=list_models,
+        sections=("pool",),
+        prints="{models} models",
+        until="ingest",
+        retries=ON_THIS_MACHINE,
+    ),
+    # A recipe has one of the three ways to collect.
+    Stage(
+        "collect",
+        function=import_answers,
+        wanted=_is_recorded,
+        task="import recorded",
+        retries=ON_THIS_MACHINE,
+        **_COLLECT,
+    ),
+    Stage("collect", function=walk_trajectories, wanted=_is_agent, retries=_ASKING, **_COLLECT),
+    Stage(
+        "collect",
+        function=ask_models,
+        wanted=_is_asked,
+        shards=ask_in_shards,
+        retries=_ASKING,
+        **_COLLECT,
+    ),
+    Stage(
+        "verdicts",
+        makes="verdicts",
+        function=score_responses,
+        sections=("label",),
+        inputs=("queries", "responses"),
+        each="responses",
+        part_of="label",
+        until="label",
+        task="file verdicts",
+        retries=ON_THIS_MACHINE,
+    ),
+    Stage(
+        "reviews",
+        makes="reviews",
+        function=read_reviews,
+        wanted=lambda recipe, root: bool(review_files(root, recipe.name)),
+        part_of="label",
+        until="label",
+        task="read reviews",
+    ),
+    Stage(
+        "hear",
+        makes="judged",
+        function=ask_judges,
+        sections=("label",),
+        inputs=("queries", "responses", "verdicts", "reviews"),
+        wanted=lambda recipe, root: bool(recipe.label.verifiers or recipe.label.judges),
+        prints=lines_of_judges,
+        part_of="label",
+        until="label",
+        task="hear verifiers and judges",
+        retries=_ASKING,
+    ),
+    Stage(
+        "label",
+        makes="labels",
+        function=decide_labels,
+        sections=("label",),
+        inputs=("queries", "responses", "verdicts", "reviews", "judged"),
+        prints="{labels:,} labels, {undecided:,} undecided",
+        until="label",
+        task="decide labels",
+        retries=ON_THIS_MACHINE,
+    ),
+    Stage(
+        "embed",
+        makes="embeddings",
+        function=embed_queries,
+        sections=("embed",),
+        inputs=("queries",),
+        wanted=lambda recipe, root: needs_embeddings(recipe),
+        shards=embed_in_shards,
+        prints="{embeddings:,} questions",
+        until="curate",
+        retries=ON_THIS_MACHINE,
+    ),
+    Stage(
+        "curate",
+        makes="curated",
+        function=apply_rules,
+        sections=("curate", "split", "split_is_written", "pool", "collect"),
+        inputs=("queries", "models", "responses", "labels", "embeddings"),
+        prints="{rules} rules",
+        until="curate",
+        retries=ON_THIS_MACHINE,
+    ),
+    Stage(
+        "audit",
+        makes="audited",
+        function=audit_metering,
+        sections=("pool", "collect", "release"),
+        inputs=("curated", "responses"),
+        prints="{findings} findings on metering, {waived} of them waived by the recipe",
+        check=check_metering,
+        until="certify",
+        task="metering audit",
+    ),
+    Stage(
+        "certify",
+        makes="certified",
+        function=certify_routability,
+        inputs=("curated", "embeddings"),
+        prints="{verdict}",
+        until="certify",
+    ),
+)
+#: The last one: it stores no output of its own, it writes the release from those of all stages.
+RELEASE = Stage("release", makes="release", function=write_benchmark, until="release")
+#: What `--until` takes, in order.
+UNTIL = tuple(dict.fromkeys(stage.until for stage in (*STAGES, RELEASE)))
+
+
+class Complete(Protocol):
+    """Gives the results of a stage, one for each set of what its function is given."""
+
+    def __call__(
+        self, stage: Stage, given: Sequence[Mapping[str, Any]], processes: int
+    ) -> list[StageResult]: ...
+
+
+def walk(
+    recipe: Recipe, context: BuildContext, complete: Complete, until: str = "certify"
+) -> Iterator[tuple[Stage, list[StageResult]]]:
+    """Each stage that the recipe wants with its results, in order, up to a stage of `UNTIL`.
+
+    Args:
+        complete: Makes a stage's results, or finds those that are stored.
+    """
+    made: dict[str, Any] = {}
+
+    def run(stage: Stage, **more: Any) -> list[StageResult]:
+        given = {key: getattr(recipe, key) for key in stage.sections}
+        given |= {name: made.get(name) for name in stage.inputs} | more
+        parts, processes = [given], 1
+        if stage.each is not None:
+            source: StageResult = made[stage.each]
+            parts = [{**given, stage.each: path} for path in source.parts(stage.each)]
+            processes = context.jobs if source.figures[stage.each] >= _SMALL else 1
+        results = complete(stage, parts, processes)
+        made[stage.makes] = results if stage.each is not None else results[0]
+        return results
+
+    def in_rounds(stage: Stage) -> list[StageResult]:
+        def label(rows: list[list[int]]) -> tuple[StageResult, StageResult]:
+            run(stage, rows=rows)
+            for later in (one for one in STAGES if one.until == "label"):
+                if later.wanted(recipe, context.root):
+                    run(later)
+            return made["responses"], made["labels"]
+
+        given = {"pool": recipe.pool, "collect": recipe.collect, "queries": made["queries"]}
+        made["responses"] = ask_in_rounds(context, **given, complete=label)
+        return [made["responses"]]
+
+    for stage in STAGES:
+        if UNTIL.index(stage.until) > UNTIL.index(until):
+            return
+        if not stage.wanted(recipe, context.root):
+            continue
+        asks = stage.function is ask_models and recipe.collect.strategy == "informative"
+        yield stage, in_rounds(stage) if asks else run(stage)
+
+
+def as_table() -> str:
+    """The list as a Markdown table."""
+    lines = [
+        "| Stage | Made from | Recipe | Makes | Function |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for stage in (*STAGES, RELEASE):
+        name = f"{stage.part_of}: {stage.name}" if stage.part_of else stage.name
+        cells = [
+            f"`{name}`",
+            ", ".join(stage.inputs) or ("all of the above" if stage is RELEASE else "–"),
+            ", ".join(f"`{key}`" for key in stage.sections if key != "split_is_written")
+            or ("all of it" if stage is RELEASE else "–"),
+            stage.makes,
+            f"`{stage.function.__module__}.{stage.function.__name__}`",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(as_table())
