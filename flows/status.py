@@ -11,7 +11,7 @@ from flows.recipe import load
 from flows.stages import STAGES, Stage, walk
 from flows.workspace.fixtures import fixtures
 from flows.workspace.seal import intact
-from flows.workspace.stage_folders import BuildContext, MissingAnswers, StageResult, find_stage
+from flows.workspace.stage_folders import BuildContext, PendingAnswers, StageResult, find_stage
 from pipelines.errors import BadInput
 from schemas.recipe import Recipe
 
@@ -74,7 +74,7 @@ def _stored(
 ) -> StageResult:
     """A stage's stored output, without reading all of it; raises _NotStored."""
     work = stage.function(context, **given)
-    if isinstance(work, MissingAnswers):
+    if isinstance(work, PendingAnswers):
         raise _NotStored(stage, f"{work.count:,} answers are missing")
     made_of = work.made_of(stage.name)
     if (found := find_stage(context.root, made_of, thoroughly=False)) is not None:

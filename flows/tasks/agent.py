@@ -17,7 +17,7 @@ from flows.tracking.log import log
 from flows.workspace.shares import at_server, open_ledger, provider_slots
 from flows.workspace.stage_folders import (
     BuildContext,
-    MissingAnswers,
+    PendingAnswers,
     StageResult,
     StageWork,
     write_table,
@@ -33,7 +33,7 @@ def walk_trajectories(
     collect: Collect,
     queries: StageResult,
     models: StageResult,
-) -> StageWork | MissingAnswers:
+) -> StageWork | PendingAnswers:
     """Every trajectory to its end; what arrived is in the ledger when a run stops before.
 
     Raises:
@@ -91,7 +91,7 @@ def walk_trajectories(
         return work(done)
 
     stored = walked(pool, send=False)
-    return MissingAnswers(sum(stored.missing.values()), ask) if stored.missing else work(stored)
+    return PendingAnswers(sum(stored.missing.values()), ask) if stored.missing else work(stored)
 
 
 def kept_steps(steps: Any, responses: Any) -> Any:

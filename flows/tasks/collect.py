@@ -22,7 +22,7 @@ from flows.workspace.shares import (
     provider_slots,
     share,
 )
-from flows.workspace.stage_folders import BuildContext, MissingAnswers, StageResult, StageWork
+from flows.workspace.stage_folders import BuildContext, PendingAnswers, StageResult, StageWork
 from flows.workspace.tables import read
 from schemas.recipe import Collect, Pool
 
@@ -35,7 +35,7 @@ def ask_models(
     queries: StageResult,
     models: StageResult,
     rows: list[list[int]] | None = None,
-) -> StageWork | MissingAnswers:
+) -> StageWork | PendingAnswers:
     """Answers of the pool to the questions, one response file per model.
 
     Args:
@@ -82,5 +82,5 @@ def ask_models(
     with open_ledger(context.root) as ledger:
         planned = plan(table, pool, collect, ledger, **how)
         if planned.missing:
-            return MissingAnswers(planned.missing, ask)
+            return PendingAnswers(planned.missing, ask)
         return work(responses_table(planned, ledger))

@@ -12,7 +12,7 @@ from flows.tasks.verdicts import scorer_modules
 from flows.workspace.shares import open_ledger
 from flows.workspace.stage_folders import (
     BuildContext,
-    MissingAnswers,
+    PendingAnswers,
     StageResult,
     StageWork,
     write_table,
@@ -35,7 +35,7 @@ def ask_judges(
     responses: StageResult,
     verdicts: Sequence[StageResult],
     reviews: StageResult | None,
-) -> StageWork | MissingAnswers:
+) -> StageWork | PendingAnswers:
     """All verdicts, with those of verifiers and judges that the policies still want."""
     from pipelines.label.escalate import ask_verifiers_and_judges
     from pipelines.release.fingerprint import content
@@ -68,7 +68,7 @@ def ask_judges(
 
     stored = asked(send=False)
     missing = sum(one["missing"] for one in stored.figures.values())
-    return MissingAnswers(missing, lambda: work(asked(send=True))) if missing else work(stored)
+    return PendingAnswers(missing, lambda: work(asked(send=True))) if missing else work(stored)
 
 
 def lines_of_judges(figures: Mapping[str, Any]) -> list[str]:

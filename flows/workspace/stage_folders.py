@@ -77,7 +77,7 @@ class StageWork:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingAnswers:
+class PendingAnswers:
     """Answers of models that a stage still lacks; nothing is sent before `ask` is called.
 
     Attributes:
@@ -139,14 +139,14 @@ def find_stage(
 
 def complete_stage(
     stage: str,
-    function: Callable[..., StageWork | MissingAnswers],
+    function: Callable[..., StageWork | PendingAnswers],
     context: BuildContext,
     given: Mapping[str, Any],
     shard: tuple[int, int] | None = None,
 ) -> StageResult:
     """Output of a stage's function: asked for what is missing, stored, or reused."""
     work = function(context, **given)
-    if isinstance(work, MissingAnswers):
+    if isinstance(work, PendingAnswers):
         work = work.ask()
     return run_stage(context.root, stage, work, benchmark=context.benchmark, shard=shard)
 
