@@ -15,86 +15,35 @@ from pipelines.metrics.bootstrap import interval
 
 Floats = NDArray[np.float64]
 
-METRICS_SCHEMA = pa.schema(
-    [
-        ("router", pa.string()),
-        ("metric", pa.string()),
-        ("split", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("reason", pa.string()),
-        ("n", pa.int64()),
-    ]
-)
-CURVES_SCHEMA = pa.schema(
-    [
-        ("router", pa.string()),
-        ("curve", pa.string()),
-        ("measure", pa.string()),
-        ("split", pa.string()),
-        ("point", pa.int32()),
-        ("setting", pa.float64()),
-        ("x", pa.float64()),
-        ("y", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
-)
-COMPARISONS_SCHEMA = pa.schema(
-    [
-        ("metric", pa.string()),
-        ("split", pa.string()),
-        ("first", pa.string()),
-        ("second", pa.string()),
-        ("difference", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("p", pa.float64()),
-        ("p_adjusted", pa.float64()),
-        ("significant", pa.bool_()),
-        ("n10", pa.int64()),
-        ("n01", pa.int64()),
-    ]
-)
-PROFILES_SCHEMA = pa.schema(
-    [
-        ("router", pa.string()),
-        ("split", pa.string()),
-        ("model_id", pa.string()),
-        ("share", pa.float64()),
-        # The same on hard questions (plateau study, section 5.1); null where none is.
-        ("hard_share", pa.float64()),
-    ]
-)
+_TYPES = {"s": pa.string(), "f": pa.float64(), "i": pa.int64(), "p": pa.int32(), "b": pa.bool_()}
 
-EXCHANGES_SCHEMA = pa.schema(
-    [
-        ("first", pa.string()),
-        ("second", pa.string()),
-        ("split", pa.string()),
-        ("disagreement", pa.float64()),
-        ("won", pa.float64()),
-        ("lost", pa.float64()),
-        ("signed", pa.float64()),
-        ("unsigned", pa.float64()),
-        ("given_disagreement", pa.float64()),
-        ("signed_given_disagreement", pa.float64()),
-    ]
+
+def _schema(**columns: str) -> pa.Schema:
+    """Columns by type: `s` string, `f` float64, `i` int64, `p` int32, `b` bool."""
+    return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+
+
+METRICS_SCHEMA = _schema(
+    router="s", metric="s", split="s", value="f", low="f", high="f", reason="s", n="i"
 )
-OOD_SCHEMA = pa.schema(
-    [
-        ("router", pa.string()),
-        ("group", pa.string()),
-        ("n", pa.int64()),
-        ("id_accuracy", pa.float64()),
-        ("ood_accuracy", pa.float64()),
-        ("change", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("agreement", pa.float64()),
-    ]
-)
+CURVES_SCHEMA = _schema(
+    router="s", curve="s", measure="s", split="s", point="p",
+    setting="f", x="f", y="f", low="f", high="f",
+)  # fmt: skip
+COMPARISONS_SCHEMA = _schema(
+    metric="s", split="s", first="s", second="s", difference="f", low="f", high="f",
+    p="f", p_adjusted="f", significant="b", n10="i", n01="i",
+)  # fmt: skip
+#: `hard_share`: on hard questions (plateau study, section 5.1); null where none is.
+PROFILES_SCHEMA = _schema(router="s", split="s", model_id="s", share="f", hard_share="f")
+EXCHANGES_SCHEMA = _schema(
+    first="s", second="s", split="s", disagreement="f", won="f", lost="f", signed="f",
+    unsigned="f", given_disagreement="f", signed_given_disagreement="f",
+)  # fmt: skip
+OOD_SCHEMA = _schema(
+    router="s", group="s", n="i", id_accuracy="f", ood_accuracy="f", change="f",
+    low="f", high="f", agreement="f",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -139,6 +139,29 @@ def train_network(
                     break
         network.load_state_dict(kept)
     return network, best
+
+
+def best_network(
+    candidates: Sequence[tuple[Any, Any, Mapping[str, float]]],
+    inputs: Any,
+    targets: Floats,
+    held: tuple[Any, Floats] | None,
+    *,
+    seed: int,
+) -> tuple[Any, Any]:
+    """(setting, network) of the candidate with the least validation loss, the first of equals.
+
+    Args:
+        candidates: setting, builder of its network, and keywords of `train_network`. Without
+            validation only the first is trained.
+    """
+    best, found = float("inf"), None
+    for setting, build, how in candidates if held is not None else candidates[:1]:
+        network, loss = train_network(build, inputs, targets, held, seed=seed, **how)
+        if loss < best:
+            best, found = loss, (setting, network)
+    assert found is not None
+    return found
 
 
 def masked_cross_entropy(logits: Any, targets: Any, known: Any) -> Any:

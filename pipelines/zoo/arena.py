@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.io.staging import replacing
 from pipelines.matrix.core import Core
 from pipelines.metrics.arena import arena_score
 from pipelines.metrics.selection import at_choice
@@ -97,23 +98,22 @@ def write(path: Path, made: list[dict[str, Any]], test: Core, choice: NDArray[np
     Raises:
         BadInput: the file's score is not the one that labels and costs of the release give.
     """
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text(json.dumps(made, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    back = json.loads(unfinished.read_text(encoding="utf-8"))
-    found = score_of(back)
-    wanted = float(
-        arena_score(
-            float(at_choice(test.labels, choice).mean()),
-            1000 * float(at_choice(test.costs["usd"], choice).mean()),
+    with replacing(path) as unfinished:
+        text = json.dumps(made, ensure_ascii=False, indent=1) + "\n"
+        unfinished.write_text(text, encoding="utf-8")
+        back = json.loads(unfinished.read_text(encoding="utf-8"))
+        found = score_of(back)
+        wanted = float(
+            arena_score(
+                float(at_choice(test.labels, choice).mean()),
+                1000 * float(at_choice(test.costs["usd"], choice).mean()),
+            )
         )
-    )
-    if len(back) != test.n_queries or abs(found - wanted) > 1e-9:
-        unfinished.unlink()
-        raise BadInput(
-            f"the file would score {found:.6f}, and the release says {wanted:.6f}",
-            next_step="report this: the two are computed from the same answers",
-        )
-    unfinished.replace(path)
+        if len(back) != test.n_queries or abs(found - wanted) > 1e-9:
+            raise BadInput(
+                f"the file would score {found:.6f}, and the release says {wanted:.6f}",
+                next_step="report this: the two are computed from the same answers",
+            )
     return found
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.io.staging import replacing
 from pipelines.matrix.core import MEASURES, Core
 from pipelines.metrics.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Router
@@ -78,13 +79,10 @@ def run(job: Job) -> CellResult:
             scores = None
         else:
             result = CellResult(job.cell, validation, test, fit_s, cpu_s, peak())
-    folder.mkdir(parents=True, exist_ok=True)
     if scores is not None:
         _scores(folder / f"{job.fingerprint}.safetensors", scores)
-    unfinished = record.with_name(f".{record.name}.{os.getpid()}.{threading.get_ident()}")
-    values = {k: v for k, v in asdict(result).items() if k != "cell"}
-    unfinished.write_text(json.dumps({"cell": asdict(job.cell), **values}))
-    unfinished.replace(record)
+    with replacing(record) as unfinished:
+        unfinished.write_text(json.dumps(asdict(result)), encoding="utf-8")
     return result
 
 
@@ -153,9 +151,8 @@ def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:
 def _scores(path: Path, scores: NDArray[np.float32]) -> None:
     from safetensors.numpy import save_file
 
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    save_file({"scores": np.ascontiguousarray(scores)}, unfinished)
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        save_file({"scores": np.ascontiguousarray(scores)}, unfinished)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
+from pipelines.io.staging import replacing
 from pipelines.matrix.core import Core
 
 #: One in so many train questions is taken for validation where a scheme has none.
@@ -77,7 +77,6 @@ def write(
 ) -> CellInputs:
     """The bench of a core under `folder`; what is there already is not written again."""
     core, carved = with_validation(core, scheme)
-    folder.mkdir(parents=True, exist_ok=True)
     arrays, words, data = _contents(core, scheme)
     _save(folder / f"data-{data}.safetensors", arrays)
     _text(folder / f"data-{data}.json", words)
@@ -169,12 +168,10 @@ def _save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     from safetensors.numpy import save_file
 
     if not path.is_file():
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, unfinished)
-        unfinished.replace(path)
+        with replacing(path) as unfinished:
+            save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, unfinished)
 
 
 def _text(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_text(text)

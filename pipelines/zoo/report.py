@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,30 +35,11 @@ CELLS = pa.schema(
 
 
 def cells_table(results: Sequence[CellResult]) -> pa.Table:
-    """One row per cell that was fitted; refusals stand in table.md with their reason."""
-    rows = [
-        {
-            "router": r.cell.router,
-            "encoder": r.cell.encoder,
-            "architecture": r.cell.architecture,
-            "seed": r.cell.seed,
-            "stage": r.cell.stage,
-            "val_accuracy": r.val_accuracy,
-            "test_accuracy": r.test_accuracy,
-            "fit_s": r.fit_s,
-            "cpu_s": r.cpu_s,
-            "peak_mb": r.peak_mb,
-        }
-        for r in results
-        if r.reason is None
-    ]
-    order = sorted(
-        rows,
-        key=lambda row: (
-            row["router"], row["encoder"], row["stage"], row["architecture"], row["seed"],
-        ),
-    )  # fmt: skip
-    return pa.Table.from_pylist(order, schema=CELLS)
+    """One row per cell that was fitted; table.md lists refusals with their reason."""
+    rows = [{**asdict(r.cell), **asdict(r)} for r in results if r.reason is None]
+    order = ("router", "encoder", "stage", "architecture", "seed")
+    rows.sort(key=lambda row: [row[name] for name in order])
+    return pa.Table.from_pylist(rows, schema=CELLS)
 
 
 def markdown(
@@ -70,7 +52,7 @@ def markdown(
     """The main table: accuracy in per cent, mean ± sd over seeds, per encoder and over them.
 
     Args:
-        standings: (router, encoder) → standing.
+        rankings: (router, encoder) → ranking.
         references: name → test accuracy of what is no router.
         refused: (router, encoder) → why.
     """
@@ -82,22 +64,7 @@ def markdown(
         head += ["mean ± sd over encoders"]
     head += ["seeds", "s per fit", "CPU s in all", "peak MB"]
     lines = [f"# {shown(title)}", "", *notes, "", _row(head), _row(["---"] * len(head))]
-    for router in routers:
-        own = [rankings[router, e] for e in encoders if (router, e) in rankings]
-        row = [router]
-        for encoder in encoders:
-            found = rankings.get((router, encoder))
-            row.append("–" if found is None else f"{100 * found.mean:.2f} ± {100 * found.sd:.2f}")
-        if several:
-            mean, sd = overall(rankings, router)
-            row.append(f"{100 * mean:.2f} ± {100 * sd:.2f}")
-        row += [
-            str(max(one.seeds for one in own)),
-            f"{np.mean([one.fit_s for one in own]):.2f}",
-            f"{sum(one.cpu_s for one in own):.1f}",
-            f"{max(one.peak_mb for one in own):.0f}",
-        ]
-        lines.append(_row(row))
+    lines += [_row(_router_row(rankings, router, encoders, several)) for router in routers]
     lines += ["", _row(["reference", "test accuracy"]), _row(["---", "---"])]
     lines += [_row([name, f"{100 * value:.2f}"]) for name, value in references.items()]
     top = [overall(rankings, router)[0] for router in routers[:5]]
@@ -111,6 +78,28 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
+def _router_row(
+    rankings: Mapping[tuple[str, str], Ranking], router: str, encoders: Sequence[str], several: bool
+) -> list[str]:
+    """Cells of one router: accuracy with each encoder, over several, and what it took."""
+    found = [rankings.get((router, encoder)) for encoder in encoders]
+    own = [one for one in found if one is not None]
+    row = [router, *("–" if one is None else _percent(one.mean, one.sd) for one in found)]
+    if several:
+        row.append(_percent(*overall(rankings, router)))
+    return [
+        *row,
+        str(max(one.seeds for one in own)),
+        f"{np.mean([one.fit_s for one in own]):.2f}",
+        f"{sum(one.cpu_s for one in own):.1f}",
+        f"{max(one.peak_mb for one in own):.0f}",
+    ]
+
+
+def _percent(mean: float, sd: float) -> str:
+    return f"{100 * mean:.2f} ± {100 * sd:.2f}"
+
+
 def overall(rankings: Mapping[tuple[str, str], Ranking], router: str) -> tuple[float, float]:
     """(mean, sd) over encoders of a router's means; sd 0 for one encoder."""
     means = [s.mean for (name, _), s in sorted(rankings.items()) if name == router]
@@ -122,17 +111,10 @@ def standings_json(rankings: Mapping[tuple[str, str], Ranking]) -> list[dict[str
         {
             "router": router,
             "encoder": encoder,
-            "architecture": s.winner.architecture,
-            "mean": s.mean,
-            "sd": s.sd,
-            "validation": s.validation,
-            "seeds": s.seeds,
-            "fit_s": s.fit_s,
-            "total_s": s.total_s,
-            "cpu_s": s.cpu_s,
-            "peak_mb": s.peak_mb,
+            "architecture": found.winner.architecture,
+            **{name: value for name, value in asdict(found).items() if name != "winner"},
         }
-        for (router, encoder), s in sorted(rankings.items())
+        for (router, encoder), found in sorted(rankings.items())
     ]
 
 

@@ -10,8 +10,8 @@ from pipelines.zoo.protocol import (
     CellResult,
     ZooCell,
     first_stage,
+    ranking,
     second_stage,
-    standing,
 )
 
 
@@ -38,7 +38,7 @@ def test_the_winner_is_chosen_on_validation_of_stage_two_and_never_on_test() -> 
     results = [result(0, FIRST_SEED, 1, 0.9, 0.99), result(1, FIRST_SEED, 1, 0.5, 0.1)]
     results += [result(0, seed, 2, 0.4, 0.99) for seed in MORE_SEEDS]
     results += [result(1, seed, 2, 0.6, 0.2) for seed in MORE_SEEDS]
-    found = standing(results)
+    found = ranking(results)
     assert found is not None
     assert found.winner.setting == {"k": 1}
     # Mean and sd over the five seeds of the setting, that of stage 1 among them.
@@ -48,11 +48,11 @@ def test_the_winner_is_chosen_on_validation_of_stage_two_and_never_on_test() -> 
 
 
 def test_a_router_without_chance_is_chosen_in_stage_one() -> None:
-    found = standing([result(k, FIRST_SEED, 1, v, v) for k, v in enumerate((0.2, 0.5, 0.5))])
+    found = ranking([result(k, FIRST_SEED, 1, v, v) for k, v in enumerate((0.2, 0.5, 0.5))])
     assert found is not None
     assert (found.winner.setting["k"], found.mean, found.sd, found.seeds) == (1, 0.5, 0.0, 1)
 
 
 def test_a_router_that_refused_has_no_standing() -> None:
     cell = first_stage("r", "e", [{}])[0]
-    assert standing([CellResult(cell, None, None, 0.0, 0.0, 1.0, "needs embeddings")]) is None
+    assert ranking([CellResult(cell, None, None, 0.0, 0.0, 1.0, "needs embeddings")]) is None

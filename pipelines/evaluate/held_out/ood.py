@@ -56,8 +56,7 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     Raises:
         BadInput: the group holds no train question, or no test question is outside of it.
     """
-    columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
-    inside = members(patterns, columns, core.metadata)
+    inside = _members(core, patterns)
     split = core.splits[scheme]
     kept = np.where((split == "test") ^ inside, split, "")
     if not np.any(kept == "train") or not np.any(kept == "test"):
@@ -67,6 +66,11 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
             next_step=f"tasks: {', '.join(np.unique(core.tasks)[:20])}",
         )
     return replace(core, splits={**core.splits, scheme: kept})
+
+
+def _members(core: Core, patterns: Sequence[str]) -> NDArray[np.bool_]:
+    columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
+    return members(patterns, columns, core.metadata)
 
 
 def held_out_groups(
@@ -103,7 +107,7 @@ def held_out_groups(
         if not np.any(rest.splits[scheme] == "train"):
             continue
         tests = [(name, mask) for name, mask, least in part.tests(at_least)
-                 if (_labelled(core, scheme, mask) >= least)]  # fmt: skip
+                 if tested(core, scheme, mask).n_queries >= least]  # fmt: skip
         if not tests:
             continue
         train = rest.training(scheme)
@@ -111,10 +115,10 @@ def held_out_groups(
         for group, mask in tests:
             test = tested(core, scheme, mask)
             draws = Draws(test.n_queries, resamples, seed)
-            found += [
-                _compared(name, group, test, train, inside[name], outside[name], draws)
-                for name in routers
-            ]
+            heuristic = best_single(train.labels, price_of(train))
+            for name in routers:
+                known, new = (choices_of(one[name], test, train) for one in (inside, outside))
+                found.append(row_of(name, group, test, known, new, heuristic, draws))
     return found
 
 
@@ -140,8 +144,7 @@ def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> l
         return [_Part(str(name), names == name, {}) for name in np.unique(names)]
     parts = []
     for name, patterns in groups.items():
-        columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
-        held = members(patterns, columns, core.metadata)
+        held = _members(core, patterns)
         if not held.any() or held.all():
             which = "no question" if not held.any() else "every question"
             raise BadInput(
@@ -161,10 +164,6 @@ def tested(core: Core, scheme: str, mask: NDArray[np.bool_]) -> Core:
     return test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
 
 
-def _labelled(core: Core, scheme: str, mask: NDArray[np.bool_]) -> int:
-    return tested(core, scheme, mask).n_queries
-
-
 def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
     """ID and OOD averages of each router over its groups, every group counting once.
 
@@ -176,7 +175,11 @@ def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
         mine = [row for row in rows if row.router == name and _whole(row.group)]
         if not mine:
             continue
-        change = float(np.mean([row.change for row in mine]))
+        means = {
+            name: float(np.mean([getattr(row, name) for row in mine]))
+            for name in ("id_accuracy", "ood_accuracy", "change", "agreement")
+        }
+        change = means["change"]
         below = float(np.sqrt(np.sum([(row.change - row.low) ** 2 for row in mine])) / len(mine))
         above = float(np.sqrt(np.sum([(row.high - row.change) ** 2 for row in mine])) / len(mine))
         out.append(
@@ -184,12 +187,9 @@ def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
                 mine[0],
                 group="average",
                 n=sum(row.n for row in mine),
-                id_accuracy=float(np.mean([row.id_accuracy for row in mine])),
-                ood_accuracy=float(np.mean([row.ood_accuracy for row in mine])),
-                change=change,
                 low=change - below,
                 high=change + above,
-                agreement=float(np.mean([row.agreement for row in mine])),
+                **means,
             )
         )
     return out
@@ -222,27 +222,6 @@ def choices_of(
         some[:, among] = available[:, among]
         available = some
     return best(router.scores(test.queries()), available, price_of(train))
-
-
-def _compared(
-    name: str,
-    group: str,
-    test: Core,
-    train: Examples,
-    inside: Router,
-    outside: Router,
-    draws: Draws,
-) -> OutOfDistribution:
-    heuristic = best_single(train.labels, price_of(train))
-    return row_of(
-        name,
-        group,
-        test,
-        choices_of(inside, test, train),
-        choices_of(outside, test, train),
-        heuristic,
-        draws,
-    )
 
 
 def row_of(

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.evaluate.compare import compare, ranking
-from pipelines.evaluate.pairs import default_pair, pair_of
-from pipelines.evaluate.router_result import measure
+from pipelines.evaluate.compare import Comparison, compare, ranking
+from pipelines.evaluate.pairs import Traded, default_pair, pair_of
+from pipelines.evaluate.router_result import RouterResult, measure
 from pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
@@ -127,8 +127,7 @@ def evaluate(
     data = prepare(core, scheme, split=split, resamples=resamples, seed=seed, cluster=cluster)
     chosen = pair or default_pair(core)
     done = fitted(data, routers, seeds, clock)
-    scores = done.scores
-    shared = _rivals(
+    shared = _shared(
         data, done, points, chosen, embed_seconds, usd_per_hour, reference, picks or {}
     )
     measured, references = (
@@ -136,40 +135,35 @@ def evaluate(
             measure(data, name, found, points=points, scaling=scaling, shared=shared)
             for name, found in group.items()
         ]
-        for group in (scores, reference_scores(data))
+        for group in (done.scores, reference_scores(data))
     )
-    rows: list[MetricRow] = [row for one in [*measured, *references] for row in one.metrics]
-    rows += done.spread + plain_references(data)
-    rows += agreement(data, measured)
-    curves = [row for one in [*measured, *references] for row in one.curves]
-    for name in data.prices:
-        curves += mix_curve(data, name)
+    every = [*measured, *references]
+    rows = _rows(every)
+    rows += done.spread + plain_references(data) + agreement(data, measured)
+    curves = _curves(every)
+    curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
     if chosen is not None:
         on = pair_of(data.test, *chosen)
-        duels = traded(data, on, scores, pair_routers or {}, bands, binary_by)
-        rows += [row for one in duels for row in one.metrics] + pair_levels(data, on)
-        curves += [row for one in duels for row in one.curves]
-        ours = [one for one in duels if one.router not in REFERENCES]
-        compared += compare("apgr", data.split, {one.router: one.apgr for one in ours})
-        compared += compare("auroc", data.split, {one.router: one.auroc for one in ours})
-    found_ood = (
-        ood_rows(core, scheme, routers, resamples, seed, ood_groups) if ood or ood_groups else None
-    )
-    if found_ood is not None:
+        duels = traded(data, on, done.scores, pair_routers or {}, bands, binary_by)
+        rows += [*_rows(duels), *pair_levels(data, on)]
+        curves += _curves(duels)
+        compared += _compared_on_pair(data, duels)
+    found_ood = None
+    if ood or ood_groups:
+        found_ood = ood_rows(core, scheme, routers, resamples, seed, ood_groups)
         rows += ood_metrics(found_ood)
-    rows = counted(rows, data.test.n_queries)
     accuracy = {
         one.router: float(at_choice(data.test.labels, one.choice).mean()) for one in measured
     }
     return Evaluation(
-        metrics=table(rows, METRICS_SCHEMA),
+        metrics=table(counted(rows, data.test.n_queries), METRICS_SCHEMA),
         curves=table(curves, CURVES_SCHEMA),
         comparisons=table(compared, COMPARISONS_SCHEMA),
-        profiles=profiles(data, [*measured, *references]),
+        profiles=profiles(data, every),
         exchanges=exchanges(data, measured),
         ood=None if found_ood is None else table(found_ood, OOD_SCHEMA),
-        choices=choices(data, [*measured, *references]),
+        choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={
             **facts(core, data, scheme, resamples, seed, cluster, chosen),
@@ -179,7 +173,25 @@ def evaluate(
     )
 
 
-def _rivals(
+def _rows(results: Sequence[RouterResult | Traded]) -> list[MetricRow]:
+    return [row for one in results for row in one.metrics]
+
+
+def _curves(results: Sequence[RouterResult | Traded]) -> list[dict[str, Any]]:
+    return [row for one in results for row in one.curves]
+
+
+def _compared_on_pair(data: EvaluationData, duels: Sequence[Traded]) -> list[Comparison]:
+    """All pairs of routers by APGR and by AUROC; references are not compared."""
+    ours = [one for one in duels if one.router not in REFERENCES]
+    return [
+        row
+        for name in ("apgr", "auroc")
+        for row in compare(name, data.split, {one.router: getattr(one, name) for one in ours})
+    ]
+
+
+def _shared(
     data: EvaluationData,
     done: Fitted,
     points: int,
@@ -189,7 +201,7 @@ def _rivals(
     reference: str | None,
     picks: Mapping[str, Mapping[str, float]],
 ) -> SharedFacts:
-    """What every router is shown of the others and of the circumstances."""
+    """Facts that all routers of the evaluation share."""
     largest, frontier = joint(data, done.scores, points)
     ids = data.test.query_ids
     return SharedFacts(

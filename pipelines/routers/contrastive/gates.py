@@ -12,7 +12,12 @@ from pipelines.routers.contrastive.bank import bank_of
 from pipelines.routers.contrastive.cscr import PAPER
 from pipelines.routers.contrastive.losses import info_nce
 from pipelines.routers.contrastive.space import DescriptorRouter
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    head,
+    logistic_loss,
+)
 
 
 class SoftMoE(DescriptorRouter):
@@ -118,11 +123,9 @@ class Parametric(Trained):
         return torch.softmax(self.logits(network, x), dim=1)
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
         logits, known = self.logits(network, batch.x), batch.known > 0
         if self.settings["of"] == "descriptors":
-            return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)
+            return logistic_loss(logits, batch.y, batch.known)
         return info_nce(logits, known & (batch.y >= self.settings["right"]), known, 1.0)
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
 class EmbedLLM(Trained):
@@ -68,7 +68,6 @@ class EmbedLLM(Trained):
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         x = batch.x
         if self.settings["noise"] and batch.noise is not None:
@@ -76,4 +75,4 @@ class EmbedLLM(Trained):
             # vector would be too much for a short one: noise of this norm, whatever its size.
             noise = torch.randn(x.shape, generator=batch.noise)
             x = x + self.settings["noise"] * noise
-        return masked_mean(cross_entropy(network(x), batch.y, reduction="none"), batch.known)
+        return logistic_loss(network(x), batch.y, batch.known)

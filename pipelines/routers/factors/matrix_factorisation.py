@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import probabilities, start_logits, train_network
+from pipelines.routers.gradient import best_network, probabilities, start_logits
+
+#: How factors are trained.
+RATES = {"learning_rate": 1e-2, "weight_decay": 1e-2}
 
 
 class MatrixFactorisation:
@@ -34,21 +37,14 @@ class MatrixFactorisation:
         train = usable(train)
         vectors = train.queries.vectors()
         held = train.validation
-        choices = self.dimensions if held is not None else self.dimensions[:1]
-        pairs = None if held is None else (held.queries.vectors(), held.labels)
-        best = float("inf")
-        for dimension in choices:
-            network, loss = train_network(
-                factorised(vectors.shape[1], dimension, start_logits(model_means(train.labels))),
-                vectors,
-                train.labels,
-                pairs,
-                seed=self.seed,
-                learning_rate=1e-2,
-                weight_decay=1e-2,
-            )
-            if loss < best:
-                best, self.dimension, self._network = loss, dimension, network
+        start = start_logits(model_means(train.labels))
+        self.dimension, self._network = best_network(
+            [(d, factorised(vectors.shape[1], d, start), RATES) for d in self.dimensions],
+            vectors,
+            train.labels,
+            None if held is None else (held.queries.vectors(), held.labels),
+            seed=self.seed,
+        )
         return self
 
     def scores(self, queries: Queries) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats, Queries, Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from pipelines.routers.networks.trained import Trained
 
 
 class MIRT(Trained):
@@ -78,11 +78,6 @@ class MIRT(Trained):
         self._memory = train.queries.vectors() if self.settings["mix"] else None
         super().fit(train)
         return self
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-        return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)
 
     def scores(self, queries: Queries) -> Floats:
         if self._memory is None:

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    dropped,
+    logistic_loss,
+)
 
 
 class NIRT(Trained):
@@ -81,7 +86,5 @@ class NIRT(Trained):
         return Monotone()
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
         logits = network(batch.x, batch.noise)
-        return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)
+        return logistic_loss(logits, batch.y, batch.known)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from pipelines.routers.networks.trained import Trained, head
 
 
 class Logistic(Trained):
@@ -24,8 +24,3 @@ class Logistic(Trained):
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         return head(inputs, start)
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-        return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)

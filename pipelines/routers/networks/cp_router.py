@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from pipelines.routers.networks.trained import Trained, head
 
 #: Error rates that are tried.
 ALPHAS = tuple(round(0.01 * k, 2) for k in range(1, 100))
@@ -50,11 +50,6 @@ class CPRouter(Trained):
         if not width:
             return head(inputs, start)
         return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-        return masked_mean(cross_entropy(network(batch.x), batch.y, reduction="none"), batch.known)
 
     def settle(self, network: Any, train: Examples) -> None:
         super().settle(network, train)

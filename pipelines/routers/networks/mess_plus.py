@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, head, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    dropped,
+    head,
+    logistic_loss,
+)
 
 
 class MessPlus(Trained):
@@ -55,9 +61,7 @@ class MessPlus(Trained):
         )
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
         share = self.settings["dropout"]
         hidden = network[:3](dropped(batch.x, share, batch.noise))
         logits = network[3](dropped(hidden, share, batch.noise))
-        return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)
+        return logistic_loss(logits, batch.y, batch.known)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import probabilities, start_logits, train_network
+from pipelines.routers.gradient import best_network, probabilities, start_logits
 
 
 class MLP:
@@ -41,24 +42,14 @@ class MLP:
     def fit(self, train: Examples) -> MLP:
         train = usable(train)
         vectors = train.queries.vectors()
-        held = train.validation
-        choices = [(width, decay) for width in self.widths for decay in self.decays]
-        if held is None:
-            choices = choices[:1]
-        pairs = None if held is None else (held.queries.vectors(), held.labels)
-        best = float("inf")
-        for width, decay in choices:
-            network, loss = train_network(
-                layers(vectors.shape[1], width, start_logits(model_means(train.labels))),
-                vectors,
-                train.labels,
-                pairs,
-                seed=self.seed,
-                weight_decay=decay,
-                learning_rate=3e-3,
-            )
-            if loss < best:
-                best, self.width, self.decay, self._network = loss, width, decay, network
+        held, start = train.validation, start_logits(model_means(train.labels))
+        (self.width, self.decay), self._network = best_network(
+            candidates(vectors.shape[1], start, self.widths, self.decays),
+            vectors,
+            train.labels,
+            None if held is None else (held.queries.vectors(), held.labels),
+            seed=self.seed,
+        )
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -78,6 +69,21 @@ class MLP:
         self._network = layers(inputs, self.width, start)()
         self._network.load_state_dict(state)
         return self
+
+
+def candidates(
+    inputs: int, start: NDArray[np.float32], widths: Sequence[int], decays: Sequence[float]
+) -> list[tuple[tuple[int, float], Any, dict[str, float]]]:
+    """Networks of every width and weight decay, as `best_network` takes them."""
+    return [
+        (
+            (width, decay),
+            layers(inputs, width, start),
+            {"weight_decay": decay, "learning_rate": 3e-3},
+        )
+        for width in widths
+        for decay in decays
+    ]
 
 
 def layers(inputs: int, width: int, start: NDArray[np.float32]) -> Any:

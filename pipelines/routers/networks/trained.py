@@ -47,7 +47,8 @@ class TrainingBatch:
 
 
 class Trained(ABC):
-    """Base of the gradient routers. Subclasses set `defaults` and write three methods."""
+    """Base of the gradient routers: a subclass sets `defaults` and writes `build`, and `loss` or
+    `read` where its own differ."""
 
     name: ClassVar[str]
     traits: ClassVar[Traits]
@@ -80,9 +81,9 @@ class Trained(ABC):
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         """A torch module; called under the seed. `start`: (m,) logits of the models' means."""
 
-    @abstractmethod
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        """Scalar loss of a batch."""
+        """Scalar loss of a batch; cross-entropy of the network's logits unless overridden."""
+        return logistic_loss(network(batch.x), batch.y, batch.known)
 
     def read(self, network: Any, x: Any) -> Any:
         """(b, m) scores of questions; sigmoid of the network's logits unless said otherwise."""
@@ -232,6 +233,13 @@ class Trained(ABC):
 def masked_mean(values: Any, weight: Any) -> Any:
     """Mean of values over the cells that count; 0 where none does."""
     return (values * weight).sum() / weight.sum().clamp(min=1.0)
+
+
+def logistic_loss(logits: Any, y: Any, known: Any) -> Any:
+    """Mean cross-entropy of logits (b, m) against labels over the cells that are known."""
+    from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+
+    return masked_mean(cross_entropy(logits, y, reduction="none"), known)
 
 
 def head(width: int, start: NDArray[np.float32]) -> Any:

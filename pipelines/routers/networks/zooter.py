@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    head,
+    logistic_loss,
+    masked_mean,
+)
 
 
 class Zooter(Trained):
@@ -65,11 +71,7 @@ class Zooter(Trained):
         logits = network(batch.x)
         total = divergence(logits, batch.more["target"], batch.more["counts"])
         if self.settings["both"]:
-            from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-            total = total + masked_mean(
-                cross_entropy(logits, batch.y, reduction="none"), batch.known
-            )
+            total = total + logistic_loss(logits, batch.y, batch.known)
         return total
 
     def read(self, network: Any, x: Any) -> Any:

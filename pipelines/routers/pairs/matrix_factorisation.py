@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.gradient import probabilities, train_network
+from pipelines.routers.factors.matrix_factorisation import RATES
+from pipelines.routers.gradient import best_network, probabilities
 from pipelines.routers.pairs.battles import Battles
 
 
@@ -35,19 +36,14 @@ class PairMatrixFactorisation:
                 _inputs(other.vectors, other.first, other.second),
                 other.outcome[:, None],
             )
-        best = float("inf")
-        for dimension in self.dimensions if held is not None else self.dimensions[:1]:
-            network, loss = train_network(
-                _factors(train.vectors.shape[1], dimension, len(train.model_ids)),
-                inputs,
-                train.outcome[:, None],
-                held,
-                seed=self.seed,
-                learning_rate=1e-2,
-                weight_decay=1e-2,
-            )
-            if loss < best:
-                best, self.dimension, self._network = loss, dimension, network
+        width, models = train.vectors.shape[1], len(train.model_ids)
+        self.dimension, self._network = best_network(
+            [(d, _factors(width, d, models), RATES) for d in self.dimensions],
+            inputs,
+            train.outcome[:, None],
+            held,
+            seed=self.seed,
+        )
         return self
 
     def scores(self, queries: Queries) -> Floats:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.routers.base import Floats, Queries
-from pipelines.routers.gradient import probabilities, start_logits, train_network
-from pipelines.routers.networks.mlp import layers
+from pipelines.routers.gradient import best_network, probabilities, start_logits
+from pipelines.routers.networks.mlp import candidates
 from pipelines.routers.pairs.battles import Battles
 
 
@@ -32,20 +32,14 @@ class PairMLP:
         if train.validation is not None:
             held_vectors, held_won = train.validation.between(small, large)
             held = (held_vectors, held_won[:, None])
-        choices = [(width, decay) for width in self.widths for decay in self.decays]
-        best = float("inf")
-        for width, decay in choices if held is not None else choices[:1]:
-            network, loss = train_network(
-                layers(vectors.shape[1], width, start_logits(np.array([won.mean()]))),
-                vectors,
-                won[:, None],
-                held,
-                seed=self.seed,
-                weight_decay=decay,
-                learning_rate=3e-3,
-            )
-            if loss < best:
-                best, self.width, self.decay, self._network = loss, width, decay, network
+        start = start_logits(np.array([won.mean()]))
+        (self.width, self.decay), self._network = best_network(
+            candidates(vectors.shape[1], start, self.widths, self.decays),
+            vectors,
+            won[:, None],
+            held,
+            seed=self.seed,
+        )
         return self
 
     def scores(self, queries: Queries) -> Floats:

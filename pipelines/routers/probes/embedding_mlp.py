@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, dropped, head, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    dropped,
+    head,
+    logistic_loss,
+)
 from pipelines.routers.probes.probe import PAPER
 
 
@@ -59,7 +65,5 @@ class EmbeddingMLP(Trained):
         return Layers()
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
         logits = network(batch.x, batch.noise)
-        return masked_mean(cross_entropy(logits, batch.y, reduction="none"), batch.known)
+        return logistic_loss(logits, batch.y, batch.known)

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.routers.base import Examples, Floats, Queries, Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    head,
+    logistic_loss,
+)
 
 PAPER = "RouterXBench: Towards Fair and Comprehensive Evaluation of Routers"
 #: Of a spread in which nothing varies.
@@ -91,13 +96,11 @@ class Probe(Trained):
         """A module: states (b, L, d), a generator or None → weights of layers (b, L), sum 1."""
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
         logits, y, known = network(batch.x, batch.noise), batch.y, batch.known
         if self._own >= 0:
             own = slice(self._own, self._own + 1)
             logits, y, known = logits[:, own], y[:, own], known[:, own]
-        return masked_mean(cross_entropy(logits, y, reduction="none"), known)
+        return logistic_loss(logits, y, known)
 
     def read(self, network: Any, x: Any) -> Any:
         import torch

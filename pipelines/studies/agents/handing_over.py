@@ -84,30 +84,11 @@ def handed(
         right: (n,) whether the small model's own trajectory was right.
         members: Steps taken → column of the relay that hands over there.
     """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    seen = [(k, at) for k in members if k in made for at in train
-            if not np.isnan(made[k][at]).any() and not np.isnan(right[at])]  # fmt: skip
-    n = len(right)
-    chances = {k: np.full(n, np.nan) for k in members}
-    if seen:
-        x = np.stack([made[k][at] for k, at in seen])
-        y = np.array([right[at] > 0.5 for _, at in seen])
-        fitted = None
-        if y.any() and not y.all():
-            fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
-        for k in members:
-            if k in made:
-                rows = np.flatnonzero(~np.isnan(made[k]).any(axis=1))
-                if len(rows):
-                    chances[k][rows] = (
-                        y.mean() if fitted is None else fitted.predict_proba(made[k][rows])[:, 1]
-                    )
+    chances = _chances(made, train, right, members)
     every = np.concatenate([c[~np.isnan(c)] for c in chances.values()] or [np.zeros(0)])
     thresholds = np.unique(np.concatenate([[0.0], np.quantile(every, np.linspace(0, 1, 21)), [1.1]])
                            if len(every) else np.array([0.0]))  # fmt: skip
+    n = len(right)
     chosen = np.full((len(thresholds), n), small, dtype=np.int64)
     for row, threshold in enumerate(thresholds):
         open_ = np.ones(n, bool)
@@ -117,3 +98,32 @@ def handed(
             chosen[row, hands] = members[k]
             open_ &= ~hands
     return chosen
+
+
+def _chances(
+    made: Mapping[int, Floats],
+    train: NDArray[np.int64],
+    right: Floats,
+    members: Mapping[int, int],
+) -> dict[int, Floats]:
+    """Steps taken → (n,) chance that the small model will be right; NaN where it had ended."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    chances = {k: np.full(len(right), np.nan) for k in members}
+    seen = [(k, at) for k in members if k in made for at in train
+            if not np.isnan(made[k][at]).any() and not np.isnan(right[at])]  # fmt: skip
+    if not seen:
+        return chances
+    x = np.stack([made[k][at] for k, at in seen])
+    y = np.array([right[at] > 0.5 for _, at in seen])
+    fitted = None
+    if y.any() and not y.all():
+        fitted = make_pipeline(StandardScaler(), LogisticRegression()).fit(x, y)
+    for k in chances.keys() & made.keys():
+        rows = np.flatnonzero(~np.isnan(made[k]).any(axis=1))
+        if len(rows):
+            known = y.mean() if fitted is None else fitted.predict_proba(made[k][rows])[:, 1]
+            chances[k][rows] = known
+    return chances
