@@ -10,7 +10,8 @@ from pipelines.collect.recorded_file import not_in_the_pool
 from pipelines.collect.recorded_row import NEEDED
 from pipelines.errors import BadInput
 from pipelines.io import files, named_files
-from pipelines.mapping.jinja import Field, NoColumn, compile_field
+from pipelines.mapping.expressions import Field
+from pipelines.mapping.fields import NoColumn, compile_field
 from schemas.recipe import Recorded
 
 #: Keys within the entry, what is wrong, and the next step.

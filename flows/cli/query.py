@@ -44,8 +44,7 @@ def command(
     from flows.cli.results import print_result
     from flows.evaluation.released import say_if_yanked
     from pipelines.release.query.answers import ending, to_text, write_answer
-    from pipelines.release.query.process import SqlProcess
-    from pipelines.release.query.query import query_release
+    from pipelines.release.query.process import SqlProcess, query_release
     from pipelines.release.query.saved import SAVED, saved
 
     if not sql:

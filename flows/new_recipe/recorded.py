@@ -13,7 +13,7 @@ from pipelines.errors import BadInput
 from pipelines.ingest.guessing.guess import Guess, Table, reach
 from pipelines.ingest.guessing.recordings import answers_of, holds_answers
 from pipelines.io import files, named_files
-from pipelines.mapping.jinja import compile_field
+from pipelines.mapping.fields import compile_field
 
 
 @dataclass(frozen=True, slots=True)

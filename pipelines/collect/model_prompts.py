@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from pipelines.calls.request import Message
 from pipelines.errors import RecipeError
-from pipelines.mapping.jinja import compile_field
+from pipelines.mapping.fields import compile_field
 from pipelines.mapping.texts import text_of
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model

@@ -16,7 +16,7 @@ from pipelines.collect.recorded_row import RecipeQuestion
 from pipelines.collect.repeated_rows import Key, RepeatedRows
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.io import files, named_files
-from pipelines.mapping.jinja import Sparse
+from pipelines.mapping.fields import Sparse
 from schemas import RESPONSES
 from schemas.recipe import Recorded
 

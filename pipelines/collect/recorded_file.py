@@ -20,7 +20,7 @@ from pipelines.collect.recorded_row import (
 from pipelines.collect.repeated_rows import RepeatedRows
 from pipelines.errors import RecordedError, did_you_mean
 from pipelines.io import files
-from pipelines.mapping.jinja import Sparse
+from pipelines.mapping.fields import Sparse
 from pipelines.mapping.texts import expression
 from schemas.recipe import Recorded
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import RecordedError
-from pipelines.mapping.jinja import Sparse, compile_field
+from pipelines.mapping.fields import Sparse, compile_field
 from pipelines.mapping.texts import text_of
 from schemas.leaks import same_words
 from schemas.recipe import Recorded

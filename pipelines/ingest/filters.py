@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines.errors import SourceError, did_you_mean
-from pipelines.mapping.jinja import NoColumn, Sparse, compile_field
+from pipelines.mapping.fields import NoColumn, Sparse, compile_field
 from schemas.recipe import Source
 
 Row = Mapping[str, Any]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pipelines.errors import SourceError
-from pipelines.mapping.jinja import letter
+from pipelines.mapping.expressions import letter
 from pipelines.mapping.texts import BYTES, expression, keys, text_key
 
 

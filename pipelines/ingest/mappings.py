@@ -129,7 +129,7 @@ OFTEN = (
 
 def page() -> Iterator[str]:
     """The table in Markdown, line by line, with the names of Jinja's filters at the end."""
-    from pipelines.mapping.jinja import words
+    from pipelines.mapping.expressions import words
 
     yield "# What a mapping may say\n"
     yield (

@@ -15,7 +15,7 @@ from pipelines.dense_slice import DENSE, EXTENSION, SLICE
 from pipelines.errors import SourceError
 from pipelines.ingest.filters import Filtered
 from pipelines.ingest.row import Row, SourceRowReader, place_of
-from pipelines.mapping.jinja import letter
+from pipelines.mapping.expressions import letter
 from schemas import QUERIES
 from schemas.recipe import Source
 

@@ -9,7 +9,8 @@ from pipelines.errors import SourceError
 from pipelines.ingest.listed import options
 from pipelines.ingest.listed import references as listed_references
 from pipelines.io.files import Line
-from pipelines.mapping.jinja import Sparse, compile_field, letter
+from pipelines.mapping.expressions import letter
+from pipelines.mapping.fields import Sparse, compile_field
 from pipelines.mapping.texts import text_of
 from pipelines.scorers import SCORERS
 from pipelines.scorers.scorer import GIVEN, NO_RULE, Scorer, ScoreResult

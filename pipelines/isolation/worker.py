@@ -151,7 +151,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={
-                "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+                "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
                 "PYTHONHASHSEED": "0",
                 "PATH": os.environ.get("PATH", ""),
                 "LC_ALL": "C.UTF-8",

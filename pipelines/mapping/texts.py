@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import BadInput, SourceError
-from pipelines.mapping.jinja import whole
+from pipelines.mapping.expressions import whole
 
 #: The next step where bytes are no UTF-8: what is, is read as text.
 BYTES = "store the column as text: its bytes are no UTF-8"

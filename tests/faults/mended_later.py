@@ -145,7 +145,7 @@ LATER: dict[str, Fault] = {
     "inexact": Fault(
         "7",
         "intervals and the largest numbers left a query as others",
-        "pipelines/release/query/worker.py",
+        "pipelines/release/query/sql.py",
         "            check_types(relation.columns, relation.types)\n",
         "",
         "tests/release/test_query.py::"

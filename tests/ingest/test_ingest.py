@@ -17,7 +17,7 @@ import pytest
 from pipelines.errors import RouteyardError, SourceError
 from pipelines.ingest import ingest
 from pipelines.ingest.queries import query_id
-from pipelines.mapping.jinja import NoColumn
+from pipelines.mapping.fields import NoColumn
 from schemas.recipe import Source
 
 ROWS = [

@@ -13,7 +13,7 @@ from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.errors import RecipeError, RecordedError, SourceError
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
-from pipelines.mapping.jinja import compile_field
+from pipelines.mapping.fields import compile_field
 from pipelines.mapping.texts import expression, text_of
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model

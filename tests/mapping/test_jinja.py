@@ -8,7 +8,8 @@ import pytest
 
 from pipelines.errors import RecipeError
 from pipelines.ingest.mappings import OFTEN, OWN, REACHED, Example, page
-from pipelines.mapping.jinja import compile_field, words
+from pipelines.mapping.expressions import words
+from pipelines.mapping.fields import compile_field
 
 ROW = {"question": "Why?", "options": ["x", "y"], "answer": 1, "nested": {"text": ["a"]}}
 
@@ -156,7 +157,7 @@ def test_after_a_mapping_without_end_the_next_one_answers() -> None:
     ],
 )
 def test_only_what_cannot_grow_runs_beside_us(mapping: str, plain: bool) -> None:
-    from pipelines.mapping.jinja import _ENVIRONMENT
+    from pipelines.mapping.expressions import ENVIRONMENT as _ENVIRONMENT
     from pipelines.mapping.limits import is_plain
 
     assert is_plain(_ENVIRONMENT.parse(mapping)) is plain

@@ -11,8 +11,8 @@ import pytest
 from pipelines.errors import BadInput, SourceError, Unsafe
 from pipelines.release import open_release
 from pipelines.release.query.answers import to_text
-from pipelines.release.query.process import SqlProcess
-from pipelines.release.query.query import QueryError, QueryLimit, query_release
+from pipelines.release.query.errors import QueryError, QueryLimit
+from pipelines.release.query.process import SqlProcess, query_release
 
 PER_TASK = (
     "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.release.query.answers import write_answer
-from pipelines.release.query.process import QueryLimit, SqlProcess
-from pipelines.release.query.query import query_release
+from pipelines.release.query.errors import QueryLimit
+from pipelines.release.query.process import SqlProcess, query_release
 
 #: What the asking process may take beyond what it has when it starts to ask.
 SPARE = 400 << 20
@@ -30,7 +30,7 @@ from pathlib import Path
 import pyarrow.ipc
 from pipelines.errors import RouteyardError
 from pipelines.release.query.process import SqlProcess
-from pipelines.release.query.query import query_release
+from pipelines.release.query.process import query_release
 
 query_release(Path(sys.argv[1]), "SELECT 1")
 with open("/proc/self/statm") as stream:
@@ -142,7 +142,7 @@ def test_a_process_that_is_killed_is_said_and_replaced(release) -> None:
     with SqlProcessOf(release) as process:
         _, batches = process.stream("SELECT range FROM range(100000000)", timeout_s=60)
         next(batches)
-        child = process._process
+        child = process._worker._process
         assert child is not None
         os.kill(child.pid, signal.SIGKILL)
         with pytest.raises(QueryLimit, match="ended"):
@@ -160,14 +160,15 @@ def test_an_answer_left_in_the_middle_is_not_the_next_one(release) -> None:
 
 
 def test_the_process_leaves_with_the_one_that_asks(release) -> None:
-    question = json.dumps({"sql": DEAF}).encode() + b"\n"
+    asked = {"function": "pipelines.release.query.sql:answer", "args": [DEAF], "cpu_s": None}
+    question = json.dumps(asked | {"memory": 1 << 32, "file_size": 0}).encode() + b"\n"
     code = (
         "import os, sys, signal\nfrom pathlib import Path\n"
         "from pipelines.release.query.process import SqlProcess\n"
         "p = SqlProcess(Path(sys.argv[1]))\np.table('SELECT 1', timeout_s=60)\n"
-        "print(p._process.pid, flush=True)\n"
-        f"p._process.stdin.write({question!r})\n"
-        "p._process.stdin.flush()\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        "print(p._worker._process.pid, flush=True)\n"
+        f"p._worker._process.stdin.write({question!r})\n"
+        "p._worker._process.stdin.flush()\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(release)], capture_output=True, text=True, check=False

@@ -90,4 +90,4 @@ def test_plain_answers_do_not_start_the_worker() -> None:
     read = SCORERS.get("math").read
     for reference, answer in [(r"\frac{\sqrt{3}}{3}", r"\frac{1}{\sqrt3}"), ("30p", "30q")]:
         read(ScoringInput("", (reference,)), f"\\boxed{{{answer}}}")
-    assert symbolic._worker.process is None
+    assert symbolic._WORKER._process is None

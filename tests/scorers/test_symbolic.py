@@ -70,9 +70,9 @@ def test_time_outs_are_remembered_for_the_pair_and_for_the_reference(
 
 def test_a_worker_that_dies_settles_nothing_and_is_replaced() -> None:
     assert symbolic.same("x+1", "1+x") is True
-    assert symbolic._worker.process is not None
-    symbolic._worker.process.kill()
-    symbolic._worker.process.wait()
+    assert symbolic._WORKER._process is not None
+    symbolic._WORKER._process.kill()
+    symbolic._WORKER._process.wait()
     assert symbolic.same("x+2", "2+x") is True
 
 

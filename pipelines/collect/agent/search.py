@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.errors import BadInput, RecipeError
 from pipelines.io import files, named_files
-from pipelines.mapping.jinja import compile_field
+from pipelines.mapping.fields import compile_field
 from schemas.recipe.agent import Search
 
 _WORD = re.compile(r"\w+")

@@ -1,35 +1,43 @@
-"""Asks the process that answers SQL, and ends it when a limit is passed."""
+"""SQL over a release: read-only, answered in a process with limits of time and memory."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import select
-import struct
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, RouteyardError, SourceError, Unsafe
+from pipelines.errors import BadInput, SourceError
+from pipelines.isolation import FunctionFailed, LimitExceeded, Limits, ProcessEnded, Worker
+from pipelines.release.query import sql as in_child
+from pipelines.release.query.errors import QueryLimit, too_much
 
-_HEADER = struct.Struct(">cQ")
-#: Longest wait for the process to open the release, in seconds.
-_START_S = 120.0
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+#: What Arrow and DuckDB need beside the memory of a query, in bytes.
+_OVERHEAD = 512 << 20
+#: The longest time-out, in seconds: a year.
+_LONGEST = 366 * 86400.0
 
 
-class QueryError(BadInput):
-    """SQL that DuckDB does not accept."""
+def query_release(
+    release: Path, sql: str, *, timeout_s: float = 60.0, memory_limit: str = "4GB"
+) -> pa.Table:
+    """Answer of one SQL statement as an Arrow table.
 
+    It is found in a process of its own, whose address space is limited and which is
+    ended when the time is up; neither a single expression nor a large answer passes.
 
-class QueryLimit(RouteyardError):
-    """A query ran into its limit of time or memory."""
+    Raises:
+        QueryError: the SQL is wrong.
+        Unsafe: it would write, or read a file outside the release.
+        QueryLimit: time or memory ran out.
+        SourceError: there is no release, or it is damaged.
+    """
+    with closing(SqlProcess(release, memory_limit=memory_limit)) as process:
+        return process.table(sql, timeout_s=timeout_s)
 
 
 def in_bytes(memory: str) -> int:
@@ -47,7 +55,7 @@ def in_bytes(memory: str) -> int:
 
 
 class SqlProcess:
-    """SQL over one release, answered in a process with a limit of its own.
+    """SQL over one release, answered in a limited process.
 
     A time-out ends the process, and the next query starts another: an expression that
     looks at no clock is stopped as well. Memory is limited there by the address space,
@@ -55,9 +63,9 @@ class SqlProcess:
     """
 
     def __init__(self, release: Path, *, memory_limit: str = "4GB") -> None:
-        self._release, self._memory = release.resolve(), memory_limit
-        self._most = in_bytes(memory_limit)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._memory, self._most = memory_limit, in_bytes(memory_limit)
+        limits = Limits(self._most + _OVERHEAD, _LONGEST, answer=self._most)
+        self._worker = Worker(limits, in_child.open_release, str(release.resolve()), memory_limit)
         #: `cpu_s` and `peak_mb` of the process up to its last answer.
         self.spent: dict[str, float] = {}
 
@@ -86,165 +94,47 @@ class SqlProcess:
             Unsafe: it would write, or read a file outside the release.
             QueryLimit: time or memory ran out.
         """
-        process = self._running()
-        assert process.stdin is not None
-        try:
-            process.stdin.write(json.dumps({"sql": sql}).encode() + b"\n")
-            process.stdin.flush()
-        except OSError as error:
-            self.close()
-            raise _gone() from error
-        clock = _Clock(timeout_s)
-        kind, body = self._frame(clock)
-        if kind != b"S":
-            raise self._unexpected(kind)
-        with pa.ipc.open_stream(body) as reader:
-            schema = reader.schema
-        return schema, self._batches(clock)
-
-    def _batches(self, clock: _Clock) -> Iterator[pa.RecordBatch]:
-        done = False
-        try:
-            while True:
-                kind, body = self._frame(clock)
-                if kind == b"D":
-                    done = True
-                    self.spent = json.loads(body)
-                    return
-                if kind != b"B":
-                    raise self._unexpected(kind)
-                with pa.ipc.open_stream(body) as reader:
-                    yield from reader
-        except RouteyardError:
-            done = True
-            raise
-        finally:
-            if not done:  # left in the middle: the rest of the answer would be the next one's
-                self.close()
+        if not 0 < timeout_s <= _LONGEST:
+            raise BadInput(
+                f"{timeout_s:g} s is no time-out",
+                next_step=f"give more than 0 and at most {_LONGEST:g}",
+            )
+        pieces = self._pieces(sql, timeout_s)
+        return next(pieces), pieces
 
     def close(self) -> None:
         """End the process; a later query starts another."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                _shut(stream)
+        self._worker.close()
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        self.close()
-        words = [sys.executable, "-m", "pipelines.release.query.worker"]
-        words += [str(self._release), self._memory, str(self._most)]
-        environment = {
-            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
-            "MALLOC_ARENA_MAX": "2",  # each arena reserves address space
-            "LC_ALL": "C.UTF-8",
-            "PATH": os.environ.get("PATH", ""),
-        }
-        self._process = subprocess.Popen(  # noqa: S603  this interpreter, a module of ours
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            cwd="/",
-            start_new_session=True,  # Ctrl-C is ours to handle
-        )
-        try:
-            kind, _ = self._frame(_Clock(_START_S))
-        except RouteyardError:
-            self.close()
-            raise
-        if kind != b"R":
-            raise self._unexpected(kind)
-        return self._process
-
-    def _frame(self, clock: _Clock) -> tuple[bytes, bytes]:
-        kind, size = _HEADER.unpack(self._read(_HEADER.size, clock))
-        if size > self._most:
-            self.close()
-            raise too_much()
-        body = self._read(size, clock)
-        if kind == b"E":
-            raise _told(json.loads(body), self._release)
-        return kind, body
-
-    def _read(self, size: int, clock: _Clock) -> bytes:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        handle, parts = self._process.stdout.fileno(), bytearray()
-        try:
-            while len(parts) < size:
-                started = time.monotonic()
-                ready, _, _ = select.select([handle], [], [], clock.left())
-                clock.spent += time.monotonic() - started
-                if not ready:
-                    raise QueryLimit(
-                        f"the query took longer than {clock.limit:g} s",
-                        next_step="narrow it with WHERE, or raise --timeout",
-                    )
-                part = os.read(handle, min(size - len(parts), 1 << 20))
-                if not part:
-                    raise _gone()
-                parts += part
-        except BaseException:
-            self.close()
-            raise
-        return bytes(parts)
-
-    def _unexpected(self, kind: bytes) -> RouteyardError:
-        self.close()
-        return SourceError(f"the process that answers queries sent {kind!r}")
+    def _pieces(self, sql: str, timeout_s: float) -> Iterator[Any]:
+        limits = Limits(self._most + _OVERHEAD, timeout_s, answer=self._most)
+        with (
+            _our_limits(timeout_s),
+            closing(self._worker.stream(in_child.answer, sql, limits=limits)) as stream,
+        ):
+            for piece in stream:
+                if isinstance(piece, dict):
+                    self.spent = piece
+                else:
+                    yield piece
 
 
-#: The longest time-out, in seconds: a year.
-_LONGEST = 366 * 86400.0
-
-
-class _Clock:
-    """Time that a query has left; it stands still while nobody waits for it."""
-
-    def __init__(self, limit: float) -> None:
-        if not 0 < limit <= _LONGEST:
-            raise BadInput(
-                f"{limit:g} s is no time-out",
-                next_step=f"give more than 0 and at most {_LONGEST:g}",
-            )
-        self.limit, self.spent = limit, 0.0
-
-    def left(self) -> float:
-        return max(0.0, self.limit - self.spent)
-
-
-def too_much() -> QueryLimit:
-    """The error of a query that needs more memory than it may use."""
-    return QueryLimit(
-        "the query needs more memory than it may use", next_step="narrow it, or raise --memory"
-    )
-
-
-def _gone() -> QueryLimit:
-    # Memory that nobody could refuse politely ends the process.
-    return QueryLimit(
-        "the process that answers queries ended, most likely for want of memory",
-        next_step="narrow the query, or raise --memory",
-    )
-
-
-def _told(said: dict[str, Any], release: Path) -> Exception:
-    kinds: dict[str, type[RouteyardError]] = {
-        kind.__name__: kind for kind in (QueryError, QueryLimit, Unsafe, SourceError, BadInput)
-    }
-    kind = kinds.get(str(said.get("kind")), SourceError)
-    return kind(str(said.get("what")), where=said.get("where"), next_step=said.get("next_step"))
-
-
-def _shut(stream: IO[bytes]) -> None:
+@contextmanager
+def _our_limits(timeout_s: float) -> Iterator[None]:
+    """The limited process's errors as those of a query."""
     try:
-        stream.close()
-    except OSError:  # what was not sent any more
-        return
+        yield
+    except LimitExceeded as error:
+        if error.limit == "memory":
+            raise too_much() from error
+        raise QueryLimit(
+            f"the query took longer than {timeout_s:g} s",
+            next_step="narrow it with WHERE, or raise --timeout",
+        ) from error
+    except ProcessEnded as error:  # memory that nobody could refuse politely ends it
+        raise QueryLimit(
+            "the process that answers queries ended, most likely for want of memory",
+            next_step="narrow the query, or raise --memory",
+        ) from error
+    except FunctionFailed as error:
+        raise SourceError(str(error), next_step="narrow the query") from error

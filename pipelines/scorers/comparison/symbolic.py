@@ -1,19 +1,16 @@
-"""Asks the symbolic worker, with a time limit that is kept by killing it."""
+"""Symbolic comparison within a time limit, which is kept by killing the process that compares."""
 
 from __future__ import annotations
 
-import atexit
-import json
-import os
-import selectors
-import subprocess
-import sys
-import threading
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 
-#: Seconds for one comparison, and for the worker to start (it imports sympy).
-LIMIT, START = 5.0, 120.0
+from pipelines.isolation import LimitExceeded, Limits, ProcessEnded, Worker
+from pipelines.scorers.comparison import latex_equality
+
+#: Seconds for one comparison.
+LIMIT = 5.0
 #: Longer expressions are not handed on: parsing alone would take the limit.
 LONGEST = 600
 
@@ -22,82 +19,7 @@ class TookTooLong(Exception):
     """A comparison did not end within the limit; the worker has been killed."""
 
 
-class _Worker:
-    """One worker process of one process, restarted after a kill; safe to share by threads."""
-
-    def __init__(self) -> None:
-        self.owner = os.getpid()
-        self.lock = threading.Lock()
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def ask(self, one: str, other: str, limit: float) -> bool | None:
-        with self.lock:
-            if self.process is not None and self.process.poll() is not None:
-                self.stop()  # it died; close its pipes
-            if self.process is None:
-                self._start()
-            answer = self._exchange([one, other], limit)
-            return None if answer is None else bool(answer)
-
-    def _start(self) -> None:
-        folders = [os.getcwd(), *(path for path in sys.path if path)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.scorers.comparison.symbolic_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},
-        )
-        if self._exchange(["1", "1"], START) is not True:
-            raise RuntimeError(
-                "the symbolic worker does not work; try "
-                "`python -m pipelines.scorers.comparison.symbolic_worker`"
-            )
-
-    def _exchange(self, pair: list[str], limit: float) -> object:
-        process = self.process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(json.dumps(pair).encode() + b"\n")
-            process.stdin.flush()
-            with selectors.DefaultSelector() as selector:
-                selector.register(process.stdout, selectors.EVENT_READ)
-                ready = selector.select(limit)
-            if not ready:
-                self.stop()
-                raise TookTooLong
-            line = process.stdout.readline()
-        except BrokenPipeError:
-            line = b""
-        if not line:  # the worker died (memory, stack): this pair cannot be settled
-            self.stop()
-            return None
-        return json.loads(line)
-
-    def stop(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    try:
-                        pipe.close()
-                    except BrokenPipeError:
-                        continue
-
-
-_worker = _Worker()
-
-
-def _mine() -> _Worker:
-    """This process's worker: one inherited by a fork belongs to the parent."""
-    global _worker
-    if _worker.owner != os.getpid():
-        _worker = _Worker()
-    return _worker
+_WORKER = Worker(Limits(memory=2 << 30, wall_s=LIMIT), latex_equality.prepare)
 
 
 #: Pairs that took too long, and how often each side did: they are not tried again.
@@ -133,7 +55,17 @@ def same(one: str, other: str, limit: float = LIMIT) -> bool | None:
 
 @lru_cache(maxsize=65536)
 def _same(one: str, other: str, limit: float) -> bool | None:
-    return _mine().ask(one, other, limit)
+    try:
+        answer = _WORKER.call(
+            latex_equality.equal, one, other, limits=replace(_WORKER.limits, wall_s=limit)
+        )
+    except LimitExceeded as error:
+        if error.limit == "time":
+            raise TookTooLong from error
+        return None
+    except ProcessEnded:  # by its stack: this pair cannot be settled
+        return None
+    return None if answer is None else bool(answer)
 
 
 def forget() -> None:
@@ -144,9 +76,5 @@ def forget() -> None:
 
 
 def close() -> None:
-    """Stop the worker; the next comparison starts another."""
-    if _worker.owner == os.getpid():
-        _worker.stop()
-
-
-atexit.register(close)
+    """Stop the process; the next comparison starts another."""
+    _WORKER.close()

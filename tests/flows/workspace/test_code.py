@@ -58,7 +58,7 @@ def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
 
     # The jail's programs are read as files and started; no import shows them.
     assert "pipelines.isolation.jail.host" in reach(frozenset({"pipelines.scorers.code"}))
-    assert "pipelines.scorers.comparison.symbolic_worker" in reach(
+    assert "pipelines.scorers.comparison.latex_equality" in reach(
         frozenset({"pipelines.scorers.math"})
     )
     assert module_hash("pipelines.isolation.jail.host")

@@ -1,39 +1,61 @@
-"""SQL over a release: read-only, within limits of time and memory."""
+"""Answers SQL over one release; these functions run in the limited process (`process.py`)."""
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from pipelines.errors import Unsafe
-from pipelines.release.query.process import QueryError, QueryLimit, SqlProcess, too_much
+from pipelines.release.query.connection import connect
+from pipelines.release.query.errors import QueryError, too_much
+from pipelines.release.query.exact import check_types, check_values
 
-__all__ = ["QueryError", "QueryLimit", "checked", "query_release", "told", "too_much"]
+#: Rows of a batch that is handed over.
+_ROWS = 10_000
+_connections: list[Any] = []
 
 
-def query_release(
-    release: Path, sql: str, *, timeout_s: float = 60.0, memory_limit: str = "4GB"
-) -> pa.Table:
-    """Answer of one SQL statement as an Arrow table.
+def open_release(release: str, memory_limit: str) -> None:
+    """Connect to a release, whose queries `answer` is asked for then.
 
-    It is found in a process of its own, whose address space is limited and which is
-    ended when the time is up; neither a single expression nor a large answer passes.
+    Raises:
+        SourceError: as `connect` does.
+    """
+    _connections[:] = [connect(Path(release), memory_limit=memory_limit)]
+
+
+def answer(sql: str) -> Iterator[Any]:
+    """The schema of an answer, its batches, and what the process took so far.
 
     Raises:
         QueryError: the SQL is wrong.
         Unsafe: it would write, or read a file outside the release.
-        QueryLimit: time or memory ran out.
-        SourceError: there is no release, or it is damaged.
+        QueryLimit: memory ran out.
     """
-    with closing(SqlProcess(release, memory_limit=memory_limit)) as process:
-        return process.table(sql, timeout_s=timeout_s)
+    import pyarrow as pa
+
+    (connection,) = _connections
+    _check(connection, sql)
+    with _our_errors(connection):
+        # PIVOT is several statements in one, so the text is run, not the parsed statement.
+        relation = connection.sql(sql)
+        if relation is None:
+            yield pa.schema([])
+        else:
+            check_types(relation.columns, relation.types)
+            reader = relation.to_arrow_reader(_ROWS)
+            yield reader.schema
+            for batch in reader:
+                check_values(batch)
+                yield batch
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield {"cpu_s": used.ru_utime + used.ru_stime, "peak_mb": used.ru_maxrss / 1024}
 
 
-def checked(connection: Any, sql: str) -> None:
+def _check(connection: Any, sql: str) -> None:
     """Refuse anything but one statement that reads.
 
     Raises:
@@ -65,13 +87,13 @@ def checked(connection: Any, sql: str) -> None:
 
 
 @contextmanager
-def told(connection: Any) -> Iterator[None]:
+def _our_errors(connection: Any) -> Iterator[None]:
     """DuckDB's errors as ours, which say what to do next."""
     import duckdb
 
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
         raise too_much() from error
     except duckdb.PermissionException as error:
         raise Unsafe(

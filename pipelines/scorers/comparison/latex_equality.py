@@ -1,14 +1,10 @@
-"""Symbolic comparison in a process that can be killed.
+"""Symbolic comparison of two LaTeX texts; it runs in a limited process (`symbolic.py`).
 
-`python -m pipelines.scorers.comparison.symbolic_worker` reads one JSON pair of LaTeX texts a
-line and answers `true`, `false` or `null` (one side cannot be read). Some
-comparisons never end, and math-verify's own time-out works only in a main
-thread; so the asking process waits, and kills this one when it takes too long.
+Some comparisons never end, and math-verify's own time-out works in a main thread only.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from random import Random
 from typing import Any
@@ -17,8 +13,22 @@ from typing import Any
 _MOST_DIGITS = 4_000
 
 
+def prepare() -> None:
+    """What the limited process runs first: it imports sympy and its grammar."""
+    sys.set_int_max_str_digits(20_000)
+    if equal("1", "1") is not True:
+        raise RuntimeError("the symbolic comparison does not work: is math-verify whole?")
+
+
 def equal(one: str, other: str) -> bool | None:
-    """Whether two LaTeX scalars or relations are mathematically equal."""
+    """Whether two LaTeX scalars or relations are mathematically equal; None: unreadable."""
+    try:
+        return _equal(one, other)
+    except Exception:  # sympy raises anything
+        return None
+
+
+def _equal(one: str, other: str) -> bool | None:
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
     from math_verify import verify
 
@@ -109,19 +119,3 @@ def _told_apart(first: Any, second: Any) -> bool:
         if finite and abs(a - b) > max(abs(a), abs(b)) * 10**-15:
             return True
     return False
-
-
-def main() -> None:
-    sys.set_int_max_str_digits(20_000)
-    for line in sys.stdin:
-        one, other = json.loads(line)
-        try:
-            answer = equal(one, other)
-        except Exception:
-            answer = None
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
