@@ -48,10 +48,17 @@ class Client:
         connections: Calls in flight at most; each has a connection that is reused.
         timeouts: Seconds after which a call is given up, and its parts.
         stream: Ask for server-sent events, which gives the time to first token.
+        use_proxies: Use proxies and `.netrc` of the machine: they see prompts and answers.
     """
 
     def __init__(
-        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
+        self,
+        provider: Provider,
+        *,
+        connections: int,
+        timeouts: Timeouts,
+        stream: bool = False,
+        use_proxies: bool = True,
     ) -> None:
         import httpx2
         import openai
@@ -79,6 +86,7 @@ class Client:
                 limits=limits,
                 timeout=timeout,
                 follow_redirects=False,
+                trust_env=use_proxies,
                 event_hooks={"response": [self._bound]},
             ),
             default_headers={"accept-encoding": ACCEPTED},
@@ -231,6 +239,22 @@ def _objects(content: bytes, secret: Secret) -> Iterator[dict[str, Any]]:
         except CallFault:
             # Its request is then without a result, and says so.
             continue
+
+
+def get_json(provider: Provider, path: str, *, timeout_s: float) -> dict[str, Any]:
+    """The JSON object behind one GET, without the machine's proxies.
+
+    Raises:
+        BadInput: the key is not set.
+        CallFault: no such object came.
+    """
+
+    async def get() -> dict[str, Any]:
+        timeouts = Timeouts(deadline_s=timeout_s)
+        async with Client(provider, connections=1, timeouts=timeouts, use_proxies=False) as client:
+            return await client.get(path)
+
+    return asyncio.run(get())
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

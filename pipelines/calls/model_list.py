@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipelines.calls.client import get_json
 from pipelines.calls.reply import CallFault
-from pipelines.calls.wire.requests_client import RequestsClient
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.errors import BadInput
 from schemas.recipe.pool import Provider
 
@@ -26,19 +25,16 @@ def list_models(provider: Provider, *, timeout_s: float = 30.0) -> ModelList:
 
     Many serve no list, or an empty one: that says nothing about their models.
     """
-    try:
-        client = RequestsClient(provider, connections=1, timeouts=Timeouts(deadline_s=timeout_s))
-    except BadInput as error:
-        return ModelList(None, error.what)
-    with client:
-        for number in range(1, _ATTEMPTS + 1):
-            try:
-                data = client.get("/models").get("data")
-                break
-            except CallFault as fault:
-                if fault.permanent or number == _ATTEMPTS:
-                    return ModelList(None, f"{fault.kind}: {fault.message[:200]}".rstrip(": "))
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            data = get_json(provider, "/models", timeout_s=timeout_s).get("data")
+            break
+        except BadInput as error:
+            return ModelList(None, error.what)
+        except CallFault as fault:
+            if fault.permanent or number == _ATTEMPTS:
+                return ModelList(None, f"{fault.kind}: {fault.message[:200]}".rstrip(": "))
     entries = data if isinstance(data, list) else []
-    said = [entry.get("id") for entry in entries if isinstance(entry, dict)]
-    names = frozenset(name for name in said if isinstance(name, str) and name)
+    ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    names = frozenset(name for name in ids if isinstance(name, str) and name)
     return ModelList(names) if names else ModelList(None, "it lists no models")

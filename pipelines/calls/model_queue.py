@@ -15,7 +15,7 @@ from schemas.recipe.pool import Provider
 
 
 class Transport(Protocol):
-    """Sends completions to one provider: `Client`, or `RequestsClient` over `requests`."""
+    """Sends completions to one provider; `Client` does."""
 
     @property
     def streams(self) -> bool: ...

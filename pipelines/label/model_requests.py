@@ -1,13 +1,14 @@
-"""A verifier or judge as a queue of the one asker: its limits, budget, and what it may say."""
+"""Requests to a verifier or judge: its limits, its budget and the replies that can be used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.client import Client
-from pipelines.calls.model_queue import ModelQueue, Transport
+from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.pricing import Price
 from pipelines.calls.prompts import PromptResults, ask_prompts
 from pipelines.calls.reply import CallFault, ModelReply
@@ -38,7 +39,7 @@ def ask_model(
     purpose: str,
     benchmark: str,
     readable: Callable[[str], bool],
-    transport: Callable[..., Transport] = Client,
+    use_proxies: bool = True,
     send: bool = True,
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
@@ -79,7 +80,7 @@ def ask_model(
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, readable),
         unanswered_after=Unanswered().after,
-        transport=transport,
+        transport=partial(Client, use_proxies=use_proxies),
     )
     return ask_prompts(
         requests,

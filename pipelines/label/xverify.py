@@ -16,7 +16,6 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from pipelines.calls.prompts import request_for
-from pipelines.calls.wire.requests_client import RequestsClient
 from pipelines.label.model_requests import ask_model, settings_of
 from pipelines.label.templates import load_template
 from pipelines.label.verdicts import (
@@ -78,7 +77,7 @@ def verify(
         purpose="verify",
         benchmark=benchmark,
         readable=lambda text: verdict_in(text) is not None,
-        transport=RequestsClient,
+        use_proxies=False,
         send=send,
     )
     rows, costs = [], Costs()

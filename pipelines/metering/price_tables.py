@@ -103,15 +103,13 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     Raises:
         BadInput: the list cannot be read.
     """
+    from pipelines.calls.client import get_json
     from pipelines.calls.reply import CallFault
-    from pipelines.calls.wire.requests_client import RequestsClient
-    from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 
     # As the recipe writes it: what the environment puts into an address is shown nowhere.
     url = provider.base_url.rstrip("/") + "/models"
     try:
-        with RequestsClient(provider, connections=1, timeouts=Timeouts(deadline_s=60.0)) as client:
-            data = client.get("/models")
+        data = get_json(provider, "/models", timeout_s=60.0)
     except CallFault as fault:
         raise BadInput(
             f"the price list of provider {provider.name!r} cannot be read: "
