@@ -30,8 +30,9 @@ from pipelines.calls.request import Request
 from pipelines.calls.runner import RunResult, progress_shown
 from pipelines.calls.wire.address import address_of
 from pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from pipelines.ledger.answer_keys import AnswerKey
 from pipelines.ledger.attempt import Attempt, is_billed
-from pipelines.ledger.ledger import AnswerKey, Ledger
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import BatchSettings
 
 _ENDED = ("completed", "failed", "expired", "cancelled")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain, repeat
 
 from pipelines.calls.request import Request, RequestSettings
-from pipelines.ledger.ledger import AnswerKey
+from pipelines.ledger.answer_keys import AnswerKey
 
 PREFIX = "batch:"
 

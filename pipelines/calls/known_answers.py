@@ -15,7 +15,8 @@ from typing import TypeVar
 
 from pipelines.calls.request import Message, RequestSettings
 from pipelines.calls.wire.address import is_loopback
-from pipelines.ledger.ledger import AnsweredKey, AnswerKey, Ledger, SettledKey
+from pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, SettledKey
+from pipelines.ledger.ledger import Ledger
 
 ADDRESS_NOTE = "address:"
 MOVED_NOTE = "moved:"

@@ -17,8 +17,9 @@ from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.request import Request, RequestSettings
 from pipelines.calls.runner import run_requests
 from pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from pipelines.ledger.answer_keys import SettledKey
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger, SettledKey
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Retry
 
 

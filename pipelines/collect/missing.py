@@ -10,7 +10,8 @@ import numpy as np
 from pipelines.calls.known_answers import KnownAnswers
 from pipelines.calls.request import RequestSettings
 from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.ledger.ledger import Ledger, SettledKey
+from pipelines.ledger.answer_keys import SettledKey
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Collect
 
 #: Pairs looked up in the ledger at a time.

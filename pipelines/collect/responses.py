@@ -11,8 +11,9 @@ from pipelines.calls.known_answers import KnownAnswers
 from pipelines.calls.pricing import Price
 from pipelines.collect.missing import CHUNK, unanswered
 from pipelines.collect.plan import ModelPlan, Plan
+from pipelines.ledger.answer_keys import AnsweredKey
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import AnsweredKey, Ledger
+from pipelines.ledger.ledger import Ledger
 from schemas import RESPONSES
 from schemas.recipe.collect import Collect
 

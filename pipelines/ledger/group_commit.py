@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Acknowledge
 
+#: Called from the ledger's thread once the attempts are durable, or with the fault.
+Acknowledge = Callable[[BaseException | None], None]
 #: Appended attempts that one commit takes at most.
 _MOST = 512
 

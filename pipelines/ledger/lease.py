@@ -33,7 +33,7 @@ class Lease:
         return cls(uuid.uuid4().hex, _host(), pid, _started(pid))
 
     @staticmethod
-    def lives(host: str | None, pid: int | None, started: str | None, silent_s: float) -> bool:
+    def is_held(host: str | None, pid: int | None, started: str | None, silent_s: float) -> bool:
         """Whether the process that last said it lives `silent_s` seconds ago still does."""
         if host is None or pid is None or silent_s >= Lease.LEASE_S:
             return False

@@ -1,122 +1,193 @@
-"""What every ledger can do: keep attempts, say what is settled, hand out claims.
+"""The ledger: every attempt is kept, settled keys are looked up, claims are granted.
 
 A ledger is append-only at attempt level. An answer is acknowledged after it is
 durable, never before. A claim makes sure that of several processes on one
 workspace only one sends a request; the claims of a dead process lapse.
+`sqlite.py` and `postgres.py` give connections, transactions and inserts.
 """
 
 from __future__ import annotations
 
+import abc
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Self
 
-from pipelines.errors import BadInput
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.charges import Charge, ChargeBounds, Granted
+from pipelines.ledger import statements as sql
+from pipelines.ledger.answer_keys import (
+    AnsweredKey,
+    AnswerKey,
+    Claim,
+    SettledKey,
+    misled,
+    newest_usable,
+)
+from pipelines.ledger.attempt import COLUMNS, Attempt
+from pipelines.ledger.charges import Charge, ChargeBounds, Execute, Granted, charge, charged
+from pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
+from pipelines.ledger.lease import Lease
+from pipelines.ledger.statements import SUMMARY, Dialect
 
-#: (request_hash, sample): what one answer is kept under.
-AnswerKey = tuple[str, int]
-
-#: Called from the ledger's thread once the attempts are durable, or with the fault.
-Acknowledge = Callable[[BaseException | None], None]
-
-#: Columns of `summary`; sums leave out what is unknown, which is counted apart.
-SUMMARY = (
-    "purpose", "model_id", "attempts", "ok", "truncated", "refused", "errors",
-    "prompt_tokens", "completion_tokens", "cost_usd", "cost_unknown", "first", "last",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SettledKey:
-    """The attempt that stands for a key: newest `ok`, else newest usable, else newest."""
-
-    attempt_id: int
-    status: str
-    permanent: bool
-    #: Attempts of all runs that were billed and gave no answer.
-    billed: int = 0
+#: Hashes per SELECT; both databases take more.
+_LOOKUP = 500
+#: Rows per page of a long read.
+_PAGE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """Answer to `claim`: ours to send, answered since the plan, or held by another process."""
-
-    granted: list[AnswerKey] = field(default_factory=list)
-    settled: list[AnswerKey] = field(default_factory=list)
-    held: list[AnswerKey] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredKey:
-    """The attempt that stands for a key, and how many its run made."""
-
-    attempt: Attempt
-    attempts: int
-    #: Attempts of all runs that were billed and gave no answer.
-    billed: int = 0
-
-
-class Ledger(Protocol):
+class Ledger(abc.ABC):
     """Durable store of attempts; every method may be called from any thread."""
+
+    _dialect: Dialect
+
+    def __init__(self) -> None:
+        self._lease = Lease.this_process()
+        self._registered = False
+        self._closed = False
+        self._group = GroupCommit(
+            commit=self._commit,
+            run=self._transact,
+            idle=self._renew_when_registered,
+            idle_seconds=Lease.HEARTBEAT_S,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what a database gives ---------------------------------------------------
+
+    @abc.abstractmethod
+    def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Sequence[Any]]:
+        """Rows, from any thread."""
+
+    @abc.abstractmethod
+    def _transact(self, work: Callable[[Execute], Any]) -> Any:
+        """Do work in a transaction of the writing connection, or raise what went wrong."""
+
+    @abc.abstractmethod
+    def _insert(self, attempts: Sequence[Attempt]) -> None:
+        """Insert into `attempts`, within a transaction."""
+
+    @abc.abstractmethod
+    def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        """One statement for each row, within a transaction."""
+
+    @abc.abstractmethod
+    def _disconnect(self) -> None:
+        """Close every connection."""
+
+    def _silent_s(self, name: str, silence: Any) -> float:
+        """Seconds for which another owner has not renewed its lease."""
+        return float(silence)
+
+    def _attempt(self, row: Sequence[Any]) -> Attempt:
+        values = dict(zip(COLUMNS, row, strict=True))
+        values["permanent"] = bool(values["permanent"])
+        return Attempt(**values)
+
+    # -- reading ---------------------------------------------------------------
 
     def position(self) -> int:
         """Id of the newest attempt; a plan remembers it."""
-        ...
+        return int(self._read(sql.POSITION)[0][0])
 
     def settled(self, hashes: Sequence[str]) -> dict[AnswerKey, SettledKey]:
-        """What stands for each key of these request hashes."""
-        ...
+        """The attempt that counts for each key of these request hashes."""
+        return {key: found for key, (found, _) in self._counting(hashes).items()}
 
     def answered(self, hashes: Sequence[str]) -> dict[AnswerKey, AnsweredKey]:
-        """As `settled`, with the whole attempt."""
-        ...
+        """As `settled`, with the whole attempts."""
+        found = self._counting(hashes)
+        by_id = {row.attempt_id: (key, row, count) for key, (row, count) in found.items()}
+        answers: dict[AnswerKey, AnsweredKey] = {}
+        for marks, chunk in _chunks(sorted(by_id)):
+            query = f"{self._dialect.read_attempts} WHERE id IN ({marks})"
+            for number, *values in self._read(query, chunk):
+                key, settled, count = by_id[number]
+                attempt = self._attempt(values)
+                if (attempt.request_hash, attempt.sample) != key:
+                    raise misled(key)
+                answers[key] = AnsweredKey(attempt, count, settled.billed)
+        return answers
 
-    def claim(self, keys: Sequence[AnswerKey], *, after: int) -> Future[Claim]:
-        """Claim keys that no attempt newer than `after` has settled."""
-        ...
+    def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
+        """All attempts in the order they were made."""
+        only, given = ("AND purpose = ?", [purpose]) if purpose is not None else ("", [])
+        query = f"{self._dialect.read_attempts} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
+        while rows := self._read(query, [after, *given]):
+            for number, *values in rows:
+                yield self._attempt(values)
+                after = number
 
-    def release(self, keys: Sequence[AnswerKey]) -> None:
-        """Give up claims without an answer."""
-        ...
+    def recall(self, prefix: str) -> dict[str, str]:
+        """Notes whose name begins so, without the prefix."""
+        rows = self._read(sql.RECALL, (len(prefix) + 1, len(prefix), prefix))
+        return {str(name): str(text) for name, text in rows}
+
+    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
+        """Request hashes of a purpose, in order."""
+        only, given = ("AND model_id = ?", [model_id]) if model_id is not None else ("", [])
+        query = f"SELECT DISTINCT request_hash FROM attempts WHERE purpose = ? {only} ORDER BY 1"
+        return [row[0] for row in self._read(query, [purpose, *given])]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Counts, tokens and USD per purpose and model; see `SUMMARY`."""
+        rows = self._read(sql.SUMMARIZE)
+        return [dict(zip(SUMMARY, row, strict=True)) for row in rows]
+
+    def spending(self) -> list[tuple[str, str, str, float]]:
+        """(run, settings_hash, model_id, USD) of everything whose cost is known."""
+        rows = self._read(sql.SPENDING)
+        return [(run, settings, model, float(usd)) for run, settings, model, usd in rows]
+
+    def charged(self, account: str) -> dict[str, float]:
+        """USD charged to an account, per model, open charges included."""
+        return charged(self._read, account)
+
+    def _counting(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[SettledKey, int]]:
+        rows: dict[AnswerKey, list[tuple[int, str, bool, str, bool]]] = defaultdict(list)
+        for marks, chunk in _chunks(list(hashes)):
+            for request_hash, sample, number, status, permanent, run, billed in self._read(
+                sql.TRIES.format(marks=marks), chunk
+            ):
+                row = (number, status, bool(permanent), run, bool(billed))
+                rows[request_hash, sample].append(row)
+        return {key: newest_usable(tries) for key, tries in rows.items()}
+
+    # -- writing ---------------------------------------------------------------
 
     def append(self, attempts: Sequence[Attempt], *, settles: bool, done: Acknowledge) -> None:
         """Queue attempts for the next group commit.
 
         `settles` ends the claims on their keys in the same transaction.
         """
-        ...
+        self._group.append(Appended(attempts, settles, done))
+
+    def claim(self, keys: Sequence[AnswerKey], *, after: int) -> Future[Claim]:
+        """Claim keys that no attempt newer than `after` has settled."""
+        return self._group.submit(partial(self._claim, keys, after))
+
+    def release(self, keys: Sequence[AnswerKey]) -> None:
+        """Give up claims without an answer."""
+        self._group.submit(lambda _: self._unclaim(keys))
 
     def remember(self, notes: Mapping[str, str]) -> None:
         """Keep notes by name, the newest of each name.
 
         `settings:<hash>` is what was asked beside the messages, `model:<id>` the
-        pool's entry, `batch:<id>` a batch that is under way, `run:<id>` whose run it
-        was, `address:<provider>` where a provider of that name first was.
+        pool's entry, `batch:<id>` a batch that is under way, `run:<id>` the account of a
+        run, `address:<provider>` where a provider of that name first was.
         """
-        ...
-
-    def recall(self, prefix: str) -> dict[str, str]:
-        """The notes whose name begins so, without the prefix."""
-        ...
+        self._group.submit(lambda _: self._many(sql.REMEMBER, sorted(notes.items()))).result()
 
     def forget(self, names: Sequence[str]) -> None:
         """Drop notes."""
-        ...
-
-    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
-        """Request hashes of a purpose, in order."""
-        ...
-
-    def summary(self) -> list[dict[str, Any]]:
-        """Counts, tokens and USD per purpose and model; see `SUMMARY`."""
-        ...
-
-    def spending(self) -> list[tuple[str, str, str, float]]:
-        """(run, settings_hash, model_id, USD) of everything whose cost is known."""
-        ...
+        rows = [(name,) for name in names]
+        self._group.submit(lambda _: self._many(sql.FORGET, rows)).result()
 
     def charge(
         self,
@@ -126,46 +197,101 @@ class Ledger(Protocol):
         settled: Mapping[str, float | None],
     ) -> Future[list[Granted]]:
         """Set money aside for calls and settle what was set aside; see `charges.charge`."""
-        ...
 
-    def charged(self, account: str) -> dict[str, float]:
-        """USD charged to an account, per model, open charges included."""
-        ...
+        def work(execute: Execute) -> list[Granted]:
+            owner = self._renew_lease(execute)
 
-    def attempts(self, *, after: int = 0, purpose: str | None = None) -> Iterator[Attempt]:
-        """All attempts in the order they were made."""
-        ...
+            def lives(name: str) -> bool:
+                return name == owner or self._lease_held(execute, name)
+
+            return charge(execute, account, bounds, wanted, settled, owner=owner, lives=lives)
+
+        return self._group.submit(work)
 
     def flush(self) -> None:
         """Return when everything appended so far is durable."""
-        ...
+        self._group.submit(lambda _: None).result()
 
     def close(self) -> None:
         """Flush, give up this process's claims and close."""
-        ...
+        if self._closed:
+            return
+        self._closed = True
+        if self._registered and self._group.failed is None:
+            self._group.submit(self._leave)
+        self._group.stop()
+        self._disconnect()
+        if self._group.failed is not None:
+            raise self._group.failed
+        if self._group.untold is not None:
+            raise self._group.untold
+
+    def _commit(self, group: Sequence[Appended]) -> None:
+        ended = [(a.request_hash, a.sample) for i in group if i.settles for a in i.attempts]
+
+        def keep(_: Execute) -> None:
+            self._insert([attempt for item in group for attempt in item.attempts])
+            self._unclaim(ended)
+
+        self._transact(keep)
+
+    def _unclaim(self, keys: Sequence[AnswerKey]) -> None:
+        if keys:
+            self._many(sql.RELEASE, [(*key, self._lease.name) for key in keys])
+
+    def _claim(self, keys: Sequence[AnswerKey], after: int, execute: Execute) -> Claim:
+        ours = self._renew_lease(execute)
+        settled: set[AnswerKey] = set()
+        holders: dict[AnswerKey, str] = {}
+        for marks, chunk in _chunks(sorted({request_hash for request_hash, _ in keys})):
+            query = sql.SETTLED_SINCE.format(marks=marks)
+            settled |= {(name, sample) for name, sample in execute(query, [*chunk, after])}
+            for name, sample, owner in execute(sql.CLAIMED.format(marks=marks), chunk):
+                holders[name, sample] = owner
+        claim = Claim()
+        alive = {
+            owner: self._lease_held(execute, owner)
+            for owner in {holders[key] for key in keys if key in holders} - {ours}
+        }
+        for key in keys:
+            if key in settled:
+                claim.settled.append(key)
+            elif alive.get(holders.get(key, ours), False):
+                claim.held.append(key)
+            else:
+                claim.granted.append(key)
+        self._many(sql.CLAIM, [(*key, ours) for key in claim.granted])
+        return claim
+
+    # -- the lease of this process -----------------------------------------------
+
+    def _renew_lease(self, execute: Execute) -> str:
+        """Write that this process lives; returns the name of its lease."""
+        self._registered = True
+        lease = self._lease
+        row = (lease.name, lease.host, lease.pid, lease.started, *self._dialect.clock[1]())
+        execute(self._dialect.renew_lease, row)
+        return lease.name
+
+    def _lease_held(self, execute: Execute, name: str) -> bool:
+        """Whether the process of another owner still runs."""
+        query = f"SELECT host, pid, started, {self._dialect.silence} FROM owners WHERE owner = ?"
+        return any(
+            Lease.is_held(host, pid, started, self._silent_s(name, silence))
+            for host, pid, started, silence in execute(query, (name,))
+        )
+
+    def _renew_when_registered(self) -> None:
+        if self._registered:
+            self._transact(self._renew_lease)
+
+    def _leave(self, execute: Execute) -> None:
+        execute(sql.RELEASE_ALL, (self._lease.name,))
+        execute(sql.END_LEASE, (self._lease.name,))
 
 
-def newest_usable(rows: Sequence[tuple[int, str, bool, str, bool]]) -> tuple[SettledKey, int]:
-    """The attempt that stands among (id, status, permanent, run, billed), and its run's attempts.
-
-    Attempts of other runs do not count: a run that was killed may have met a
-    fault that an undisturbed run meets once. What they cost does.
-    """
-    chosen = max(rows, key=lambda row: _rank(row[0], row[1]))
-    settled = SettledKey(*chosen[:3], billed=sum(row[4] for row in rows))
-    return settled, sum(row[3] == chosen[3] for row in rows)
-
-
-def _rank(attempt_id: int, status: str) -> tuple[int, int]:
-    level = {"ok": 2, "truncated": 1, "refused": 1}.get(status, 0)
-    return level, attempt_id
-
-
-def misled(key: AnswerKey) -> BadInput:
-    """The error of an index that leads to the attempt of another request: it has no checksum."""
-    return BadInput(
-        "the index of the ledger is damaged: it leads to the answer of another request "
-        f"(request {str(key[0])[:80]!r})",
-        next_step="restore the ledger from a copy; or make its index again: "
-        "`sqlite3 LEDGER 'REINDEX'`, `REINDEX TABLE attempts` in PostgreSQL",
-    )
+def _chunks(values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """(`?` for each value, the values), so many at a time."""
+    for start in range(0, len(values), _LOOKUP):
+        chunk = list(values[start : start + _LOOKUP])
+        yield ", ".join("?" * len(chunk)), chunk

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import BadInput, DiskFull, RouteyardError
 from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.charges import SCHEMA as CHARGES
 from pipelines.ledger.charges import Execute
-from pipelines.ledger.lease import Lease
-from pipelines.ledger.sql import NAMES, SqlLedger
+from pipelines.ledger.ledger import Ledger
+from pipelines.ledger.statements import NAMES, Dialect
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,45 +26,27 @@ _LOCK = 0x526F757465  # "Route"
 _BYTES = (
     "error", "text", "finish_reason", "served_model", "provider", "system_fingerprint", "logprobs",
 )  # fmt: skip
-_TYPES = {
-    **dict.fromkeys(("sample", "http_status", "choices"), "bigint"),
-    **dict.fromkeys(
-        (
-            "prompt_tokens",
-            "completion_tokens",
-            "reasoning_tokens",
-            "total_tokens",
-            "call_completion_tokens",
-        ),
-        "bigint",
-    ),
-    **dict.fromkeys(("cost_usd", "latency_s", "ttft_s"), "double precision"),
-    **dict.fromkeys(_BYTES, "bytea"),
-    "permanent": "boolean",
-}
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS attempts (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    {", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in COLUMNS)}
-);
-CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
-CREATE TABLE IF NOT EXISTS notes (name text PRIMARY KEY, json text NOT NULL);
-CREATE TABLE IF NOT EXISTS owners (
-    owner text PRIMARY KEY, host text, pid bigint, started text, seen timestamptz NOT NULL
-);
-CREATE TABLE IF NOT EXISTS claims (
-    request_hash text NOT NULL, sample bigint NOT NULL, owner text NOT NULL,
-    PRIMARY KEY (request_hash, sample)
-);
-{CHARGES}
-"""
-_BEAT = """
-INSERT INTO owners VALUES (?, ?, ?, ?, clock_timestamp())
-ON CONFLICT (owner) DO UPDATE SET seen = excluded.seen
-"""
+_INTEGERS = (
+    "sample", "http_status", "choices", "prompt_tokens", "completion_tokens", "reasoning_tokens",
+    "total_tokens", "call_completion_tokens",
+)  # fmt: skip
+_DIALECT = Dialect(
+    attempt_id="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    default_type="text",
+    integer="bigint",
+    seen="timestamptz",
+    clock=("clock_timestamp()", tuple),
+    silence="extract(epoch FROM clock_timestamp() - seen)::float8",
+    types={
+        **dict.fromkeys(_INTEGERS, "bigint"),
+        **dict.fromkeys(("cost_usd", "latency_s", "ttft_s"), "double precision"),
+        **dict.fromkeys(_BYTES, "bytea"),
+        "permanent": "boolean",
+    },
+)
 
 
-class PostgresLedger(SqlLedger):
+class PostgresLedger(Ledger):
     """`Ledger` in a PostgreSQL database that many workers share.
 
     Args:
@@ -76,13 +57,15 @@ class PostgresLedger(SqlLedger):
         DiskFull: the server's disk filled up; what was acknowledged is kept.
     """
 
+    _dialect = _DIALECT
+
     def __init__(self, url: str) -> None:
         self._psycopg = _driver()
         self._url = url
         self._writer = connect(url)
         self._reader = connect(url)
         self._reading = threading.Lock()
-        self._transact(lambda _: self._writer.execute(_SCHEMA.encode()))
+        self._transact(lambda _: self._writer.execute(_DIALECT.schema.encode()))
         super().__init__()
 
     def __repr__(self) -> str:
@@ -119,18 +102,6 @@ class PostgresLedger(SqlLedger):
     def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._writer.cursor() as cursor:
             cursor.executemany(_marked(sql), rows)
-
-    def _beat(self, execute: Execute) -> None:
-        owner = self._owner
-        execute(_BEAT, (owner.name, owner.host, owner.pid, owner.started))
-
-    def _owner_lives(self, execute: Execute, name: str) -> bool:
-        rows = execute(
-            "SELECT host, pid, started, extract(epoch FROM clock_timestamp() - seen)::float8 "
-            "FROM owners WHERE owner = ?",
-            (name,),
-        )
-        return any(Lease.lives(*row) for row in rows)
 
     def _disconnect(self) -> None:
         self._writer.close()

@@ -22,38 +22,31 @@ from typing import Any
 
 from pipelines.errors import BadInput, DiskFull, RouteyardError
 from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.charges import SCHEMA as CHARGES
 from pipelines.ledger.charges import Execute
 from pipelines.ledger.lease import Lease
-from pipelines.ledger.sql import NAMES, SqlLedger
+from pipelines.ledger.ledger import Ledger
+from pipelines.ledger.statements import Dialect
 
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS attempts (
-    id INTEGER PRIMARY KEY,
-    {", ".join(COLUMNS)}, checksum
-);
-CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
-CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS owners (
-    owner TEXT PRIMARY KEY, host TEXT, pid INTEGER, started TEXT, seen REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS claims (
-    request_hash TEXT NOT NULL, sample INTEGER NOT NULL, owner TEXT NOT NULL,
-    PRIMARY KEY (request_hash, sample)
-) WITHOUT ROWID;
-{CHARGES}
-"""
+_DIALECT = Dialect(
+    attempt_id="INTEGER PRIMARY KEY",
+    default_type="",
+    integer="INTEGER",
+    seen="REAL",
+    clock=("?", lambda: (time.time(),)),
+    silence="seen",
+    checksum=True,
+    table_options="WITHOUT ROWID",
+)
 #: `user_version` of a ledger in which every attempt has had a checksum from the first.
 _CHECKED = 2
 #: Seconds for which another process may hold the file.
 _PATIENCE_S = 60
 _INSERT = (
-    f"INSERT INTO attempts ({', '.join(COLUMNS)}, checksum) "
-    f"VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
+    f"INSERT INTO attempts ({_DIALECT.attempt_columns}) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
 )
 
 
-class SqliteLedger(SqlLedger):
+class SqliteLedger(Ledger):
     """`Ledger` in one file that several processes may share.
 
     Args:
@@ -64,7 +57,7 @@ class SqliteLedger(SqlLedger):
         DiskFull: the disk filled up; what was acknowledged is kept.
     """
 
-    _columns = f"{NAMES}, checksum"
+    _dialect = _DIALECT
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -133,26 +126,10 @@ class SqliteLedger(SqlLedger):
     def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self._writer.executemany(sql, rows)
 
-    def _beat(self, execute: Execute) -> None:
-        owner = self._owner
-        execute(
-            "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
-            (owner.name, owner.host, owner.pid, owner.started, time.time()),
-        )
-
-    def _owner_lives(self, execute: Execute, name: str) -> bool:
-        rows = execute("SELECT host, pid, started, seen FROM owners WHERE owner = ?", (name,))
-        return any(
-            Lease.lives(host, pid, started, self._silent(name, seen))
-            for host, pid, started, seen in rows
-        )
-
-    def _silent(self, name: str, seen: float) -> float:
-        """Seconds for which another owner has not said that it lives.
-
-        The clocks of two hosts differ, and jump: what another clock said counts only where it
-        has not moved on for two heartbeats by our own.
-        """
+    def _silent_s(self, name: str, silence: Any) -> float:
+        # The clocks of two hosts differ, and jump: another host's time counts only where it
+        # has not moved on for two heartbeats by our own.
+        seen = float(silence)
         now = time.monotonic()
         last, since = self._heard.get(name, (seen, now))
         if last != seen:
@@ -224,7 +201,7 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
         connection = _connect(path)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_SCHEMA)
+            connection.executescript(_DIALECT.schema)
             _add_checksum(connection)
             checked = _is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pipelines.errors import BadInput
+from pipelines.ledger.answer_keys import misled
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.lease import Lease, _started
-from pipelines.ledger.ledger import misled
 from pipelines.ledger.postgres import PostgresLedger
 from pipelines.ledger.sqlite import SqliteLedger
 
@@ -429,9 +429,9 @@ def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch):
         ahead, behind = time.time() + 1e8, time.time() - 1e8
         for seen in (ahead, behind):
             name = str(seen)
-            assert ledger._silent(name, seen) < Lease.LEASE_S
+            assert ledger._silent_s(name, seen) < Lease.LEASE_S
             now[0] += 3 * Lease.HEARTBEAT_S
             # It has beaten in the meantime, by its own clock.
-            assert ledger._silent(name, seen + 30) < Lease.LEASE_S
+            assert ledger._silent_s(name, seen + 30) < Lease.LEASE_S
             now[0] += 2 * Lease.LEASE_S
-            assert ledger._silent(name, seen + 30) >= Lease.LEASE_S
+            assert ledger._silent_s(name, seen + 30) >= Lease.LEASE_S

@@ -30,7 +30,8 @@ from pipelines.collect.bounds import check_model
 from pipelines.collect.missing import settles, unanswered
 from pipelines.collect.model_prompts import ModelPrompts
 from pipelines.collect.settings import provider_of, settings_of
-from pipelines.ledger.ledger import Ledger, SettledKey
+from pipelines.ledger.answer_keys import SettledKey
+from pipelines.ledger.ledger import Ledger
 from schemas.recipe.agent import Agent
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool

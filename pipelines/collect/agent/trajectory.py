@@ -8,8 +8,8 @@ from typing import Any
 
 from pipelines.collect.agent.replies import AgentReply, after, read
 from pipelines.collect.agent.search import Corpus
+from pipelines.ledger.answer_keys import AnsweredKey
 from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import AnsweredKey
 from schemas.recipe.agent import Agent
 from schemas.recipe.pool import Model
 
