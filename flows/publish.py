@@ -1,24 +1,87 @@
-"""Sends a release where `routeyard publish --to` says: a hub, an object store, a folder."""
+"""Releases checked, and sent to a hub, an object store or a folder."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import BadInput, GateFailed
 from pipelines.io.staging import write_json
 
+if TYPE_CHECKING:
+    from pipelines.release.finding import Finding
+    from pipelines.release.yank import Yanked
+
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Published:
     """Which files of a release went, out of how many, and where they lie now."""
 
     files: tuple[str, ...]
     of: int
     bytes: int
     where: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCheck:
+    """Findings on a release; its figures are empty where findings exist.
+
+    Attributes:
+        leaks: Counts of test questions that are also in train, per split scheme.
+    """
+
+    findings: Sequence[Finding]
+    name: str = ""
+    version: str = ""
+    files: int = 0
+    tables: int = 0
+    rows: int = 0
+    leaks: Sequence[Mapping[str, Any]] = ()
+    yanked: Yanked | None = None
+
+    @property
+    def next_step(self) -> str:
+        """What repairs the release; a signature does not concern the content."""
+        if any(one.check != "signature" for one in self.findings):
+            return (
+                "fetch it again from where it was published; "
+                "if it was never moved, build it again under a new version"
+            )
+        if "nobody signed" in self.findings[0].says:
+            return (
+                "ask the publisher for manifest.json.sig, or leave --signer out: everything else "
+                "holds; a release of yours is signed by `routeyard sign RELEASE --key KEY`"
+            )
+        return "ask the publisher for the key they sign with; everything else holds"
+
+
+def check_release(release: str | Path, *, signer: str | None = None) -> ReleaseCheck:
+    """Findings on a release (folder or URL), its card included, and its figures without any.
+
+    Args:
+        signer: Ed25519 public key, as a file or text, that must have signed it.
+    """
+    from datacards.card import render
+    from pipelines.release.checks.leaks import leaks_of
+    from pipelines.release.checks.verify import verify_release
+    from pipelines.release.manifest import read_manifest
+    from pipelines.release.storage import local_copy
+    from pipelines.release.yank import yanked
+
+    with local_copy(str(release)) as folder:
+        if findings := verify_release(folder, render_card=render, signer=signer):
+            return ReleaseCheck(findings)
+        manifest = read_manifest(folder)
+        return ReleaseCheck(
+            (), manifest.name, manifest.version, len(manifest.files) + 3, len(manifest.tables),
+            sum(one.rows for one in manifest.tables.values()),
+            leaks_of(folder, manifest), yanked(folder),
+        )  # fmt: skip
 
 
 def check_target(to: str) -> None:
@@ -34,7 +97,7 @@ def check_target(to: str) -> None:
         )
 
 
-def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Sent:
+def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Published:
     """Check a release and send it; what lies there already is not sent again.
 
     Args:
@@ -74,15 +137,15 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
             dry_run=dry_run,
         )
         unseen = "" if done.asked else "; the hub was not reached, so nobody knows what lies there"
-        return Sent(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
+        return Published(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
     place = to if is_url(to) else str(Path(to).absolute())
     if not is_url(to):
         outside_releases(Path(to))
     stored = put(release, place, dry_run=dry_run)
-    return Sent(stored.sent, len(files), size, stored.url)
+    return Published(stored.sent, len(files), size, stored.url)
 
 
-def publish_once(release: Path, to: str, root: Path) -> Sent | None:
+def publish_once(release: Path, to: str, root: Path) -> Published | None:
     """As `publish`, unless the workspace remembers that this release went there; then null.
 
     What is noted before sending tells a version that an earlier run sent, and died

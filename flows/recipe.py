@@ -211,3 +211,17 @@ def _check_names(recipe: Recipe, path: Path) -> Recipe:
         line = line_of(path, ("release", "waivers", number))
         check_gate(waiver.gate, where=f"{path}:{line}: release.waivers")
     return recipe
+
+
+def with_defaults(recipe: Recipe) -> dict[str, Any]:
+    """A recipe with every default: parameters of rules and sources of the catalog written out."""
+    from pipelines.curate import RULES
+    from pipelines.ingest.catalog import from_catalog
+
+    shown = recipe.model_dump(mode="json")
+    shown["sources"] = [from_catalog(one).model_dump(mode="json") for one in recipe.sources]
+    shown["curate"] = [
+        {"rule": rule.rule, **RULES.get(rule.rule).defaults, **rule.parameters}
+        for rule in recipe.curate
+    ]
+    return shown

@@ -101,7 +101,7 @@ def _tuned(
     files = sorted(runs.glob("tuned.parquet")) or sorted(runs.glob("*/tuned.parquet"))
     tables = with_beside(read_release(folder), files)
     joined = {} if other is None else {other.name: read_release(other)}
-    one = do.given_of(folder, tables, resamples=given.resamples, joined=joined)
+    one = do.context_of(folder, tables, resamples=given.resamples, joined=joined)
     out = given.out / "studies" / folder.name
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -113,7 +113,7 @@ def _studies(names: Sequence[str], folder: Path, given: Any, **how: Any) -> None
     """The studies of one release, whose evaluations are made once for all of them."""
     read = how.pop("tables", None) or read_release(folder)
     tables = with_embeddings(read, None, how.pop("embed", False), given.cache, ENCODER)
-    one = do.given_of(folder, tables, resamples=given.resamples, **how)
+    one = do.context_of(folder, tables, resamples=given.resamples, **how)
     out = given.out / "studies" / do.named(folder)[0]
     out.mkdir(parents=True, exist_ok=True)
     for name in names:

@@ -19,6 +19,7 @@ from benchmarks.methods.written import write
 from benchmarks.zoo.matrices import mmlu_pro, routerdc
 from flows.evaluation import tune as do
 from flows.evaluation.released import read_release
+from flows.evaluation.tuning_grid import Grid
 from pipelines.matrix.core import Core
 from pipelines.tuning.settings import TuningSettings
 
@@ -86,10 +87,10 @@ def run(name: str, data: Path, out: Path, heads: tuple[str, ...], *, full: bool 
     settings = FULL if full else SETTINGS
     seeds = (42, 1337, 2026, 7, 99) if full else (42,)
     core, scheme = do.read(read_release(folder), None)
-    grid = do.Grid(heads, ("minilm",), (0,), ("frozen", "tuned"), seeds)
+    grid = Grid(heads, ("minilm",), (0,), ("frozen", "tuned"), seeds)
     place = out / "tuned" / folder.name
     place.mkdir(parents=True, exist_ok=True)
-    do.say(do.plan(core, scheme, grid, settings, place))
+    do.print_plan(do.plan(core, scheme, grid, settings, place))
     do.tune(core, scheme, grid, settings, place)
     return folder
 

@@ -84,12 +84,12 @@ def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     cache = given.cache or given.workspace / "cache" / "embeddings"
     tables = with_embeddings(read_release(release), None, texts, cache, ENCODER)
     shared: dict[str, Any] = {"resamples": given.resamples, "seed": 0}
-    about = do.given_of(release, tables, **shared)
+    about = do.context_of(release, tables, **shared)
     pair = None
     if about.core.n_models > 2 and about.core.splits:
         pair = pair_of(about.core, about.default_scheme())
     if pair is not None:
-        about = do.given_of(release, tables, pair=pair, **shared)
+        about = do.context_of(release, tables, pair=pair, **shared)
     done: list[str] = []
     left: list[tuple[str, str, str]] = []
     for study in STUDIES.names():

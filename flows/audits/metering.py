@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditSaid:
+class MeteringAudit:
     """What an audit found, and over what.
 
     Attributes:
@@ -22,7 +22,7 @@ class AuditSaid:
         places: (query_id, model_id, sample) → where a person finds the answer.
     """
 
-    stands: tuple[MeteringFinding, ...]
+    unresolved: tuple[MeteringFinding, ...]
     waived: tuple[tuple[MeteringFinding, Waiver], ...]
     of: str
     places: Mapping[tuple[str, str, int], str]
@@ -33,7 +33,7 @@ class AuditSaid:
         return [self.places.get(key, f"{key[0]}/{key[2]}") for key in keys]
 
 
-def audit_workspace(workspace: Path, recipe: str | None) -> AuditSaid:
+def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
     """Audit a recipe's recording, or else the ledger; without one, what the last build found.
 
     Raises:
@@ -49,11 +49,11 @@ def audit_workspace(workspace: Path, recipe: str | None) -> AuditSaid:
         last = _last_build(workspace)
         if last is not None:
             return last
-    stands, waived = audit_ledger(workspace, checked)
-    return AuditSaid(stands, waived, "the ledger", {})
+    unresolved, waived = audit_ledger(workspace, checked)
+    return MeteringAudit(unresolved, waived, "the ledger", {})
 
 
-def audit_recording(recipe: Recipe, base: Path) -> AuditSaid:
+def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     """The audit over a recipe's recorded answers, which are read as a build reads them."""
     from pipelines.collect.recorded import import_recorded
     from pipelines.ingest import ingest
@@ -62,11 +62,11 @@ def audit_recording(recipe: Recipe, base: Path) -> AuditSaid:
 
     queries, models = ingest(recipe.sources, base=base).queries, models_table(recipe.pool)
     imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
-    stands, waived = audited(recipe, imported.responses, queries, models)
-    return AuditSaid(stands, waived, "the recording", imported.places)
+    unresolved, waived = audited(recipe, imported.responses, queries, models)
+    return MeteringAudit(unresolved, waived, "the recording", imported.places)
 
 
-def _last_build(workspace: Path) -> AuditSaid | None:
+def _last_build(workspace: Path) -> MeteringAudit | None:
     """What the audit of the newest build found; None where nothing was audited yet."""
     import duckdb
 
@@ -97,14 +97,14 @@ def _last_build(workspace: Path) -> AuditSaid | None:
         for query, sample in one.rows
         if query in ids
     }
-    stands, waived = apply_waivers(findings, waivers)
-    return AuditSaid(stands, waived, f"the newest build ({folder})", places)
+    unresolved, waived = apply_waivers(findings, waivers)
+    return MeteringAudit(unresolved, waived, f"the newest build ({folder})", places)
 
 
 def audit_ledger(
     workspace: Path, checked: Recipe | None
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
-    """(findings that stand, findings the recipe waives) over all answers of a ledger."""
+    """(unresolved findings, findings the recipe waives) over all answers of a ledger."""
     from flows.workspace.ledgers import existing_ledger, prompts
     from pipelines.calls.canary import canary_answers
     from pipelines.ledger.answers_table import answers_table, asked_models

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.options import YARD, OldPlace, Workspace
+from flows.cli.results import Output
 
 
 def command(
-    place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    workspace: Annotated[Path, typer.Option(help="The workspace.")] = Path("yard"),
+    place: OldPlace = None,
+    workspace: Workspace = YARD,
     recipe: Annotated[
         str | None, typer.Option(help="Recipe whose thresholds, prices and waivers count.")
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Check whether usage, prices and served models are what they claim to be.
 
     Reads the ledger and calls no model. In a workspace of recorded answers, which has none, it
     reads the recipe's recording, or without --recipe what the newest build's audit found. Each
     finding names its rows: question and sample, or file and line of a recording.
 
-    Exits 3 when a finding stands that the recipe does not waive (`release.waivers`: gate
+    Exits 3 on a finding that the recipe does not waive (`release.waivers`: gate
     `metering`, or `metering:<check>` for one check).
 
     Examples:
@@ -33,29 +33,20 @@ def command(
 
         routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
     """
-    from dataclasses import asdict
-
     from flows.audits.metering import audit_workspace
-    from flows.cli.results import print_result
     from pipelines.metering.findings import SHOWN
 
-    said = audit_workspace(place or workspace, recipe)
-    stands, waived = said.stands, said.waived
-    if as_json:
-        whole = [(f, None) for f in stands] + [(f, w.reason) for f, w in waived]
-        rows = [asdict(f) | {"waived": why, "at": said.rows(f, SHOWN)} for f, why in whole]
-        print_result(rows, as_json)
-    else:
-        for finding in stands:
-            rows_shown = ", ".join(said.rows(finding, 5))
-            more = ", …" if finding.count > 5 else ""
-            print(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
-            print(f"  rows: {rows_shown}{more}")
-        for finding, waiver in waived:
-            print(f"{finding.check}: {finding.model_id}: waived: {waiver.reason}")
-        if not stands:
-            print("metering: nothing stands" if waived else "metering: no findings")
-        if said.of != "the ledger":
-            print(f"looked at: {said.of}")
-    if stands:
-        raise typer.Exit(3)
+    found = audit_workspace(place or workspace, recipe)
+    whole = [(f, None) for f in found.unresolved] + [(f, w.reason) for f, w in found.waived]
+    rows = [asdict(f) | {"waived": why, "at": found.rows(f, SHOWN)} for f, why in whole]
+    lines = []
+    for finding in found.unresolved:
+        more = ", …" if finding.count > 5 else ""
+        lines.append(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
+        lines.append(f"  rows: {', '.join(found.rows(finding, 5))}{more}")
+    lines += [f"{f.check}: {f.model_id}: waived: {w.reason}" for f, w in found.waived]
+    if not found.unresolved:
+        lines.append("metering: no unresolved finding" if found.waived else "metering: no findings")
+    if found.of != "the ledger":
+        lines.append(f"looked at: {found.of}")
+    return Output(rows, lines, exit_code=3 if found.unresolved else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,34 +15,17 @@ from flows.cli.options import (
     Embed,
     Embeddings,
     Encoder,
-    Json,
+    Measure,
     Out,
     Release,
     Resamples,
     Scheme,
     Seed,
 )
+from flows.cli.results import Output
 
 if TYPE_CHECKING:
     from pipelines.evaluate.certificate import Certificate
-
-
-def tried(found: Certificate) -> list[str]:
-    """Which reference routers were tried, which were not, and what that does to the p-values."""
-    from pipelines.evaluate.certificate.crossfit import REFERENCE
-
-    names = [one.router for one in found.routers]
-    others = [name for name in REFERENCE if name not in names]
-    words = f"reference routers tried: {', '.join(names) or 'none'}"
-    if others:
-        words += f"; not tried: {', '.join(others)} ({found.routers_reason})"
-    lines = [words]
-    if names and others:
-        lines.append(
-            f"p-values are corrected for {len(names)} of {len(REFERENCE)} routers: a build that "
-            "tries them all gives larger ones"
-        )
-    return lines
 
 
 def command(
@@ -52,23 +36,20 @@ def command(
     encoder: Encoder = ENCODER,
     cache: Cache = CACHE,
     scheme: Scheme = None,
-    measure: Annotated[
-        str | None, typer.Option(help="Cost measure: usd, tokens, latency, params.")
-    ] = None,
+    measure: Measure = None,
     cluster: Cluster = None,
     resamples: Resamples = 10_000,
     seed: Seed = 0,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 3 when the verdict is 'not routable'.")
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Certify whether a release can tell routers apart, and how surely.
 
     Gaps between the best single model, a cost-matched random mix, the per-task
     and the per-query oracle, each with an interval; stability of specialists;
     what difference the test questions can resolve; whether reference routers
-    collapse; a verdict in words with its rule.
+    collapse; a verdict with its rule.
 
     Examples:
 
@@ -76,13 +57,12 @@ def command(
 
         routeyard certify RELEASE --out results --embed --gate
     """
-    from flows.cli.results import print_result
     from flows.evaluation.evaluate import certify
     from flows.evaluation.released import out_folder
     from pipelines.errors import GateFailed
     from pipelines.io.staging import write_json
 
-    folder = out_folder(release, out)
+    file = out_folder(release, out) / "certificate.json"
     found = certify(
         release,
         embeddings=embeddings,
@@ -95,15 +75,29 @@ def command(
         seed=seed,
         cluster=cluster,
     )
-    write_json(folder / "certificate.json", found.to_json())
-    written = folder / "certificate.json"
-    said = {**found.to_json(), "path": written}
-    print_result(
-        said, as_json, f"{found.verdict}: {found.words}", *tried(found), f"certificate: {written}"
+    write_json(file, found.to_json())
+    failed = GateFailed(
+        "the release cannot tell routers apart",
+        where=str(file),
+        next_step="more questions, more tasks, or models that differ in what they are good at",
     )
-    if gate and found.verdict == "not routable":
-        raise GateFailed(
-            "the release cannot tell routers apart",
-            where=str(folder / "certificate.json"),
-            next_step="more questions, more tasks, or models that differ in what they are good at",
+    return Output(
+        {**found.to_json(), "path": file},
+        [f"{found.verdict}: {found.words}", *tried(found), f"certificate: {file}"],
+        error=failed if gate and found.verdict == "not routable" else None,
+    )
+
+
+def tried(found: Certificate) -> Iterator[str]:
+    """Which reference routers were tried, which were not, and what that does to the p-values."""
+    from pipelines.evaluate.certificate.crossfit import REFERENCE
+
+    names = [one.router for one in found.routers]
+    others = [name for name in REFERENCE if name not in names]
+    rest = f"; not tried: {', '.join(others)} ({found.routers_reason})" if others else ""
+    yield f"reference routers tried: {', '.join(names) or 'none'}{rest}"
+    if names and others:
+        yield (
+            f"p-values are corrected for {len(names)} of {len(REFERENCE)} routers: a build that "
+            "tries them all gives larger ones"
         )

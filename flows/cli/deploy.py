@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import YARD, Recipe, Shards, WrittenWorkspace
+from flows.cli.results import Output
 
 
 def command(
-    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
-    workspace: Annotated[
-        Path,
-        typer.Option(callback=sealed_off, help="Folder of ledger, stage outputs and releases."),
-    ] = Path("yard"),
+    recipe: Recipe,
+    workspace: WrittenWorkspace = YARD,
     cron: Annotated[
         str | None, typer.Option(help="Cron schedule in UTC; '0 6 * * 1' is every Monday at six.")
     ] = None,
@@ -23,11 +20,11 @@ def command(
         int | None, typer.Option(min=60, help="Schedule: seconds between runs.")
     ] = None,
     pool: Annotated[str, typer.Option(help="Prefect work pool; made if missing.")] = "routeyard",
-    runner: Annotated[str, typer.Option(help="Task runner: threads or dask.")] = "threads",
+    runner: Annotated[
+        Literal["threads", "dask"], typer.Option(help="Prefect task runner.")
+    ] = "threads",
     jobs: Annotated[int, typer.Option(min=1, help="Worker threads or Dask processes.")] = 2,
-    shards: Annotated[
-        int, typer.Option(min=1, help="Parts each model's questions and embedding are cut into.")
-    ] = 1,
+    shards: Shards = 1,
     dask_address: Annotated[
         str | None, typer.Option(help="Scheduler of a Dask cluster that runs already.")
     ] = None,
@@ -48,12 +45,11 @@ def command(
         bool,
         typer.Option("--replace", help="Replace one of that name that rebuilds something else."),
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Register a benchmark's refresh with a Prefect server.
 
-    Each run looks what is stale (sources, pool, prices, scorers, code), rebuilds only
-    that, and releases the next version when the gates pass, and publishes it where
+    Each run finds what is stale (sources, pool, prices, scorers, code), rebuilds only
+    that, releases the next version when the gates pass, and publishes it where
     --publish-to says. Runs never overlap.
     Keys of providers stay in the environment of the worker.
 
@@ -64,24 +60,15 @@ def command(
         routeyard deploy demo --workspace yard --interval 60
         prefect worker start --pool routeyard
     """
-    from typing import cast, get_args
-
-    from flows.cli.results import print_result
     from flows.deploy import deploy
-    from flows.tracking.runners import Runner
-    from pipelines.errors import BadInput, did_you_mean
 
-    if runner not in get_args(Runner):
-        raise BadInput(
-            f"there is no runner {runner!r}", next_step=did_you_mean(runner, get_args(Runner))
-        )
     made = deploy(
         recipe,
         workspace,
         cron=cron,
         interval_s=interval,
         pool=pool,
-        runner=cast("Runner", runner),
+        runner=runner,
         jobs=jobs,
         dask_address=dask_address,
         notify=notify,
@@ -91,14 +78,13 @@ def command(
         deployment=name,
         replace=replace,
     )
-    if print_result(made, as_json):
-        return
-    print(f"deployed  {made.name}")
-    for name, slots in made.limits.items():
-        print(f"limit     {name}: {slots} calls in flight over all workers")
+    lines = [f"deployed  {made.name}"]
+    for one, slots in made.limits.items():
+        lines.append(f"limit     {one}: {slots} calls in flight over all workers")
     if not made.scheduled:
-        print("no schedule: it runs when it is asked to (--cron or --interval gives one)")
+        lines.append("no schedule: it runs when it is started (--cron or --interval gives one)")
     if not made.workers:
-        print(f"no worker serves the pool {made.pool!r} now: nothing will run until one is started")
-        print(f"next      prefect worker start --pool {made.pool}")
-    print(f"{'next' if made.workers else '    '}      prefect deployment run '{made.name}'")
+        lines.append(f"no worker serves the pool {made.pool!r}: nothing runs until one is started")
+        lines.append(f"next      prefect worker start --pool {made.pool}")
+    lines.append(f"{'next' if made.workers else '    '}      prefect deployment run '{made.name}'")
+    return Output(made, lines)

@@ -7,25 +7,22 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import written
+from flows.cli.results import Output
 
 
 def command(
     before: Annotated[str, typer.Argument(help="Older release, folder or URL.")],
     after: Annotated[str, typer.Argument(help="Newer release, folder or URL.")],
-    out: Annotated[
-        Path | None, typer.Option(callback=sealed_off, help="Write every row as Parquet there.")
-    ] = None,
+    out: Annotated[Path | None, written("Write every row as Parquet there.")] = None,
     rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """List queries, models, labels and by whom, prices, costs, ranks and figures that differ.
 
     routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
 
     routeyard diff A B --out changes
     """
-    from flows.cli.results import print_result
     from flows.console import line
     from pipelines.release.diff import diff_releases, write_diff
     from pipelines.release.query.answers import to_text
@@ -35,17 +32,15 @@ def command(
         found = diff_releases(one, two)
     if (one_name := found.before.rpartition(" ")[0]) != (other := found.after.rpartition(" ")[0]):
         line("note", f"{one_name} and {other} are two benchmarks, not two versions of one")
-    written = [] if out is None else write_diff(found, out)
-    said: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
-    said |= {"counts": found.counts(), "tables": found.tables, "files": list(written)}
-    if print_result(said, as_json):
-        return
-    if found.empty:
-        print(f"{found.before} and {found.after} hold the same")
+    files = [] if out is None else list(write_diff(found, out))
+    counts = found.counts()
+    lines = [f"{found.before} and {found.after} hold the same"] if found.empty else []
     for name, table in found.tables.items():
         if table.num_rows:
-            kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.counts()[name].items())
-            print(f"{name}: {kinds}")
-            print(to_text(table.slice(0, rows), "table"))
-    for path in written:
-        print(path)
+            lines.append(
+                f"{name}: {', '.join(f'{n:,} {kind}' for kind, n in counts[name].items())}"
+            )
+            lines.append(to_text(table.slice(0, rows), "table"))
+    data: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
+    data |= {"counts": counts, "tables": found.tables, "files": files}
+    return Output(data, [*lines, *map(str, files)])

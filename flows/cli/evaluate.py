@@ -16,7 +16,6 @@ from flows.cli.options import (
     Embed,
     Embeddings,
     Encoder,
-    Json,
     Out,
     Pair,
     Release,
@@ -24,6 +23,7 @@ from flows.cli.options import (
     Scheme,
     Seed,
 )
+from flows.cli.results import Output
 
 
 def command(
@@ -60,7 +60,8 @@ def command(
         typer.Option(help="name=pattern,pattern, or stem, math, …: hold such tasks out."),
     ] = None,
     bands: Annotated[
-        str, typer.Option(help="LPM to, MPM from, low and high share of the gap.")
+        str,
+        typer.Option(help="Shares of the gap: LPM ends, MPM begins, low band, high band."),
     ] = "0.25,0.30,0.85,0.95",
     binary_by: Annotated[
         str, typer.Option(help="How a pool's router routes a pair: confidence or difference.")
@@ -88,8 +89,7 @@ def command(
         bool,
         typer.Option("--only-given", help="Only the routers named here; no default ones."),
     ] = False,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
 
     Routers learn from the train questions, choose hyperparameters on the
@@ -113,24 +113,22 @@ def command(
     """
     import time
 
-    from flows.cli.results import print_result
-    from flows.evaluation import evaluate as action
     from flows.evaluation import options
-    from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
-    from flows.evaluation.report import write_evaluation
+    from flows.evaluation.evaluate import evaluate_into
     from flows.evaluation.router_specs import parse_pair
-    from pipelines.evaluate.certificate import certify
-    from pipelines.io.staging import write_json
-    from pipelines.matrix.reading import core_of
 
-    tables = with_beside(read_release(release), also or [])
-    folder = out_folder(release, out)
-    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
-    done = action.evaluate_tables(
-        tables,
+    done, certified, page = evaluate_into(
+        release,
+        out,
         router or ([] if only_given else None),
-        router_from=router_from or [],
-        predictions=predictions or [],
+        certificate=certificate,
+        also=also or (),
+        embeddings=embeddings,
+        embed=embed,
+        encoder=encoder,
+        cache=cache,
+        router_from=router_from or (),
+        predictions=predictions or (),
         scheme=scheme,
         pair=parse_pair(pair),
         pair_routers=not only_given,
@@ -149,25 +147,12 @@ def command(
         reference=reference,
         picks=None if picks is None else options.read_picks(picks),
     )
-    certified = None
-    if certificate:
-        found = certify(
-            core_of(tables, whole=False),
-            scheme=done.facts["scheme"],
-            resamples=resamples,
-            seed=seed,
-            cluster=cluster,
-        )
-        certified = found.to_json()
-        write_json(folder / "certificate.json", certified)
-    page = write_evaluation(folder, release, done, tables, certified)
-    said = {"ranking": done.ranking, "certificate": certified, "report": page}
-    if print_result(said, as_json):
-        return
+    lines = []
     for place in done.ranking:
         first, last = place["best_place"], place["worst_place"]
         span = str(first) if first == last else f"{first}-{last}"
-        print(f"{place['router']:<20} accuracy {place['value']:.4f}  place {span}")
+        lines.append(f"{place['router']:<20} accuracy {place['value']:.4f}  place {span}")
     if certified:
-        print(f"certificate: {certified['verdict']}")
-    print(f"report: {page}")
+        lines.append(f"certificate: {certified['verdict']}")
+    data = {"ranking": done.ranking, "certificate": certified, "report": page}
+    return Output(data, [*lines, f"report: {page}"])

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from flows.cli.options import Json, sealed_off
-
-
-class Kind(StrEnum):
-    """Which descriptor is made."""
-
-    logit_footprint = "logit_footprint"
-    perplexity_fingerprint = "perplexity_fingerprint"
-    text_footprint = "text_footprint"
+from flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, written
+from flows.cli.results import Output
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="Release folder; probes are its queries.")],
-    kind: Annotated[Kind, typer.Option(help="Which descriptor.")] = Kind.logit_footprint,
+    release: Release,
+    kind: Annotated[
+        Literal["logit_footprint", "perplexity_fingerprint", "text_footprint"],
+        typer.Option(help="Which descriptor."),
+    ] = "logit_footprint",
     recipe: Annotated[
         str | None, typer.Option(help="Ask the pool of this recipe, through the ledger.")
     ] = None,
-    workspace: Annotated[Path, typer.Option(help="Workspace whose ledger is used.")] = Path("yard"),
+    workspace: Workspace = YARD,
     model: Annotated[list[str] | None, typer.Option(help="Only this model (repeatable).")] = None,
     local: Annotated[
         list[str] | None,
@@ -37,24 +32,17 @@ def command(
             help="Folder or hub id of the shared language model (perplexity_fingerprint)."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(callback=sealed_off, help="Parquet file to write.")] = Path(
-        "descriptors.parquet"
-    ),
-    probes: Annotated[int, typer.Option(min=1, help="Probe prompts (N).")] = 192,
+    out: Annotated[Path, written("Parquet file to write.")] = Path("descriptors.parquet"),
+    probes: Annotated[int, typer.Option(min=1, help="Number of probe prompts (N).")] = 192,
     steps: Annotated[
         int, typer.Option(min=0, help="Greedy steps per probe (T); words of a text footprint.")
     ] = 10,
-    tokens: Annotated[int, typer.Option(min=1, help="Frequent tokens (K).")] = 256,
+    tokens: Annotated[int, typer.Option(min=1, help="Number of frequent tokens (K).")] = 256,
     seed: Annotated[int, typer.Option(help="Seed of the draw of probes.")] = 0,
-    scheme: Annotated[
-        str | None, typer.Option(help="Split scheme whose validation queries are probed.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, …; chosen if not given.")] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what it takes: memory, time, USD; and stop.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
+    scheme: Scheme = None,
+    device: Device = None,
+    plan: Plan = False,
+) -> Output:
     """Describe models by how they answer probe prompts.
 
     A logit footprint is the mean probability of frequent tokens over greedy steps: from
@@ -70,65 +58,37 @@ def command(
         routeyard fingerprint RELEASE --kind perplexity_fingerprint --language-model models/gpt2
 
     A text footprint needs the released answers and nothing else: how often each of the frequent
-    words stands in them (in the first --steps words; 0 for the whole answer).
+    words occurs in them (in the first --steps words; 0 for the whole answer).
 
         routeyard fingerprint RELEASE --kind text_footprint --steps 0
 
-    Probes are validation queries that no split scheme trains on; which, stands in the
-    `metadata` column beside the probability mass that a server did not return.
+    Probes are validation queries that no split scheme trains on; the column `metadata` lists
+    them beside the probability mass that a server did not return.
     """
-    from flows.cli.results import print_result
-    from flows.evaluation.fingerprint import (
-        Probing,
-        footprint_table,
-        perplexity_table,
-        probe_queries,
-        text_table,
-    )
-    from flows.evaluation.fingerprint_plan import takes
+    from flows.evaluation.fingerprint import Probing, describe, probe_queries
+    from flows.evaluation.fingerprint_plan import requirements
     from flows.recipe import load
     from flows.workspace.stage_folders import write_table
-    from pipelines.errors import BadInput
 
     probing = Probing(probes, steps, tokens, seed, scheme)
-    checked = load(recipe)[0] if recipe else None
-    folders = dict(_named(entry) for entry in local or [])
     chosen = probe_queries(release, probing)
-    taken = takes(
-        kind.value, chosen, probing, release=release, recipe=checked, models=model or [],
-        local=folders, language_model=language_model, device=device,
-    )  # fmt: skip
+    how: dict[str, Any] = {
+        "release": release,
+        "recipe": load(recipe)[0] if recipe else None,
+        "models": model or [],
+        "local": dict(_named(entry) for entry in local or []),
+        "language_model": language_model,
+        "device": device,
+    }
+    needs = requirements(kind, chosen, probing, **how)
     if plan:
-        print_result(taken, as_json)
-        return
-    if kind is Kind.text_footprint:
-        table = text_table(chosen, probing, release=release, models=model or [])
-    elif kind is Kind.logit_footprint:
-        if not steps:
-            raise BadInput("a logit footprint needs steps", next_step="--steps 10")
-        if checked is None and not folders:
-            raise BadInput(
-                "no model to probe was named",
-                next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
-            )
-        table = footprint_table(
-            chosen, probing, recipe=checked, root=workspace, models=model or [], local=folders,
-            device=device,
-        )  # fmt: skip
-    else:
-        if language_model is None:
-            raise BadInput(
-                "a perplexity fingerprint needs the language model that scores the answers",
-                next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
-            )
-        table = perplexity_table(
-            chosen, probing, language_model, release=release, recipe=checked, root=workspace,
-            models=model or [], device=device,
-        )  # fmt: skip
+        return Output(needs)
+    table = describe(kind, chosen, probing, root=workspace, **how)
     write_table(table, out)
-    said = {"kind": kind.value, "models": table.num_rows, "probes": chosen.num_rows, "path": out}
-    text = f"{table.num_rows} × {kind.value} from {chosen.num_rows} probes → {out}"
-    print_result(said, as_json, text)
+    return Output(
+        {"kind": kind, "models": table.num_rows, "probes": chosen.num_rows, "path": out},
+        f"{table.num_rows} × {kind} from {chosen.num_rows} probes → {out}",
+    )
 
 
 def _named(entry: str) -> tuple[str, str]:

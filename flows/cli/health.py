@@ -7,17 +7,15 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import Out
+from flows.cli.results import Output
 
 
 def command(
     workspace_or_release: Annotated[
-        Path, typer.Argument(help="A workspace (its last build is read) or a release directory.")
+        Path, typer.Argument(help="A workspace (its last build is read) or a release folder.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(callback=sealed_off, help="Folder for the report; never inside a release."),
-    ],
+    out: Out,
     benchmark: Annotated[
         str | None, typer.Option(help="Which benchmark of a workspace that holds several.")
     ] = None,
@@ -33,9 +31,8 @@ def command(
     macro: Annotated[
         bool, typer.Option("--macro", help="Overall accuracy as the mean over tasks.")
     ] = False,
-    as_json: Json = False,
-) -> None:
-    """Say how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
+) -> Output:
+    """Report how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
 
     Writes health.html (one page, no request to anywhere), health.md with plots/,
     and every table as Parquet. Reads only; calls no model.
@@ -47,7 +44,6 @@ def command(
         routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
     """
     from flows.audits.health import write_health
-    from flows.cli.results import print_result
 
     page = write_health(
         workspace_or_release,
@@ -58,4 +54,4 @@ def command(
         trade_off=trade_off,
         weighting="task" if macro else "query",
     )
-    print_result({"report": page}, as_json, str(page))
+    return Output({"report": page}, str(page))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.cli.options import Json, sealed_off
+from flows.cli.results import Output
+
+if TYPE_CHECKING:
+    from flows.new_recipe.write import NewRecipe
 
 
 def command(
@@ -39,11 +44,11 @@ def command(
     config: Annotated[str | None, typer.Option(help="Configuration of a hub dataset.")] = None,
     split: Annotated[str | None, typer.Option(help="Split of a hub dataset.")] = None,
     as_json: Json = False,
-) -> None:
+) -> Output:
     """Write a commented recipe for your own questions; it builds as it is.
 
     Columns are guessed from names (in several languages) and contents, the scorer is tried
-    on some references, and every guess is shown and stands in the recipe as a comment. On a
+    on some references, and every guess is shown and written into the recipe as a comment. On a
     terminal three questions are asked, with the guess as the answer; without one, none.
 
     Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
@@ -63,14 +68,12 @@ def command(
     """
     import sys
 
-    from flows.cli.results import print_result
     from flows.new_recipe.write import start_recipe
     from pipelines.errors import BadInput
 
     given = {"question": question, "references": references, "choices": choices}
-    asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if origin is None:
-        if not asks:
+        if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise BadInput(
                 "no questions are given", next_step="--from FILE, FOLDER or a hub dataset's id"
             )
@@ -90,29 +93,32 @@ def command(
         split=split,
         recording=recording,
     )
-    if as_json:
-        tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
-        said = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
-        said |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
-        print_result(said, as_json)
-        return
-    print(f"{done.rows:,} rows looked at")
-    for one in done.unread:
-        print(f"  {'not read':<11} {one}")
-    for name, value in done.guess.fields.items():
-        shown = ", ".join(value) if isinstance(value, list) else value
-        print(f"  {name:<11} {shown}   ({done.guess.reasons[name]})")
-    if done.guess.unused:
-        print(f"  {'not used':<11} {', '.join(done.guess.unused)}")
-    print(f"  {'scorer':<11} {done.scorer.scorer}   ({done.scorer.why})")
-    if done.scorer.tried:
-        print(
-            f"              {done.scorer.right} of {done.scorer.tried} references read as right "
-            f"answers to their own question, {done.scorer.wrong} to another's"
+    tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
+    data = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
+    data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+    return Output(data, _lines(done))
+
+
+def _lines(done: NewRecipe) -> Iterator[str]:
+    guess, scorer = done.guess, done.scorer
+    yield f"{done.rows:,} rows looked at"
+    shown = [("not read", one) for one in done.unread]
+    for name, value in guess.fields.items():
+        columns = ", ".join(value) if isinstance(value, list) else value
+        shown.append((name, f"{columns}   ({guess.reasons[name]})"))
+    if guess.unused:
+        shown.append(("not used", ", ".join(guess.unused)))
+    shown.append(("scorer", f"{scorer.scorer}   ({scorer.why})"))
+    if scorer.tried:
+        shown.append(
+            (
+                "",
+                f"{scorer.right} of {scorer.tried} references read as right "
+                f"answers to their own question, {scorer.wrong} to another's",
+            )
         )
-    print(f"  {'pool':<11} {done.pool}")
-    print(f"written: {recipe}")
-    for one in done.lacks:
-        print(f"lacks: {one}")
-    first = "" if "question" in done.guess.fields else "add fields.question to the recipe; "
-    print(f"next: {first}routeyard recipe check {recipe}; routeyard build {recipe}")
+    yield from (f"  {name:<11} {text}" for name, text in [*shown, ("pool", done.pool)])
+    yield f"written: {done.recipe}"
+    yield from (f"lacks: {one}" for one in done.lacks)
+    first = "" if "question" in guess.fields else "add fields.question to the recipe; "
+    yield f"next: {first}routeyard recipe check {done.recipe}; routeyard build {done.recipe}"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from flows.cli.options import Json
+from flows.cli.options import YARD, OldPlace, Workspace
+from flows.cli.results import Output
 
 
-def command(
-    place: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    workspace: Annotated[Path, typer.Option(help="The workspace.")] = Path("yard"),
-    as_json: Json = False,
-) -> None:
+def command(place: OldPlace = None, workspace: Workspace = YARD) -> Output:
     """Summarise what was asked and paid for: attempts, outcomes, tokens and USD per model.
 
     A cost that is not known is counted apart, never as zero.
@@ -23,35 +17,31 @@ def command(
 
         routeyard ledger --workspace yard
     """
-    from flows.cli.results import print_result
     from flows.workspace.ledgers import existing_ledger
 
     with existing_ledger(place or workspace) as ledger:
         rows = ledger.summary()
-    if print_result(rows, as_json):
-        return
+    return Output(rows, lambda: _show(rows))
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     from flows.console import printer
 
     table = Table(box=None, pad_edge=False)
-    for name in ("purpose", "model", "attempts", "ok", "truncated", "refused", "errors"):
-        table.add_column(name, justify="left" if name in ("purpose", "model") else "right")
-    for name in ("tokens in", "tokens out", "USD", "cost unknown", "last"):
-        table.add_column(name, justify="right")
+    for heading in ("purpose", "model"):
+        table.add_column(heading)
+    counts = {"attempts": "attempts", "ok": "ok", "truncated": "truncated", "refused": "refused",
+              "errors": "errors", "tokens in": "prompt_tokens", "tokens out": "completion_tokens",
+              "USD": "cost_usd", "cost unknown": "cost_unknown"}  # fmt: skip
+    for heading in (*counts, "last"):
+        table.add_column(heading, justify="right")
     for row in rows:
-        usd = row["cost_usd"]
-        counts = ("attempts", "ok", "truncated", "refused", "errors")
-        table.add_row(
-            row["purpose"],
-            row["model_id"],
-            *(f"{row[name]:,}" for name in counts),
-            *("?" if row[n] is None else f"{row[n]:,}" for n in _TOKENS),
-            "?" if usd is None else f"{usd:,.4f}",
-            f"{row['cost_unknown']:,}",
-            str(row["last"])[:19],
-        )
+        cells = (_number(row[name], 4 if name == "cost_usd" else 0) for name in counts.values())
+        table.add_row(row["purpose"], row["model_id"], *cells, str(row["last"])[:19])
     printer().print(table)
 
 
-_TOKENS = ("prompt_tokens", "completion_tokens")
+def _number(value: float | None, digits: int) -> str:
+    return "?" if value is None else f"{value:,.{digits}f}"

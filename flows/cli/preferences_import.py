@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import sealed_off
+from flows.cli.results import Output
 
 
 def command(
     source: Annotated[Path, typer.Argument(help="File: .csv, .jsonl or .parquet, plain or .gz.")],
     out: Annotated[Path, typer.Argument(callback=sealed_off, help="Parquet file to write.")],
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Read arena-style preference records, check them and write a `preferences` table.
 
         routeyard preferences import train.csv preferences.parquet
@@ -22,7 +22,6 @@ def command(
     Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
     winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
     """
-    from flows.cli.results import print_result
     from flows.workspace.stage_folders import write_table
     from pipelines.curate.preference.io import import_preferences
     from pipelines.errors import SourceError
@@ -31,5 +30,4 @@ def command(
         raise SourceError(f"there is no file {source}", next_step="correct the path")
     pairs = import_preferences(source)
     write_table(pairs, out)
-    said = {"pairs": pairs.num_rows, "path": out}
-    print_result(said, as_json, f"{pairs.num_rows:,} pairs → {out}")
+    return Output({"pairs": pairs.num_rows, "path": out}, f"{pairs.num_rows:,} pairs → {out}")

@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import Recipe, written
+from flows.cli.results import Output
 
 
 def command(
-    recipe: Annotated[str, typer.Argument(help="A recipe whose pool has `price_list` providers.")],
-    out: Annotated[
-        Path, typer.Option(callback=sealed_off, help="File to write (YAML); must be new.")
-    ],
-    as_json: Json = False,
-) -> None:
+    recipe: Recipe, out: Annotated[Path, written("File to write (YAML); must be new.")]
+) -> Output:
     """Write today's prices of the providers' own lists to a dated file.
 
     A provider with `price_list: openrouter` is asked for its model list. Name the file in the
@@ -27,8 +22,7 @@ def command(
         routeyard prices my_benchmark.yaml --out prices-2026-11.yaml
     """
     from flows.audits.reprice import write_prices
-    from flows.cli.results import print_result
 
     count = write_prices(recipe, out)
     text = f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe"
-    print_result({"prices": count, "path": out}, as_json, text)
+    return Output({"prices": count, "path": out}, text)

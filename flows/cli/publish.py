@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.options import Release
+from flows.cli.results import Output
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    release: Release,
     to: Annotated[str, typer.Option(help="hub:org/name, a URL (s3://…), or a folder.")],
     dry_run: Annotated[bool, typer.Option(help="List what would go; send nothing.")] = False,
     private: Annotated[bool, typer.Option(help="Make a new hub dataset private.")] = False,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Check a release and send it; the same command continues after a cut connection.
 
         routeyard publish yard/releases/demo/1.0.0 --to hub:my-org/demo --dry-run
@@ -26,17 +25,16 @@ def command(
     A version that is there already is never replaced. The hub's token is read
     from HF_TOKEN.
     """
-    from flows.cli.results import print_result
     from flows.publish import publish
 
     done = publish(release, to, private=private, dry_run=dry_run)
     sizes = {name: (release / name).stat().st_size for name in done.files}
-    said = {"files": sizes, "of": done.of, "bytes": done.bytes, "where": done.where}
-    if print_result(said | {"sent": not dry_run}, as_json):
-        return
-    for name, size in sizes.items():
-        print(f"{size:>14,}  {name}")
-    told = "would go" if dry_run else "went"
-    print(
-        f"{len(done.files)} of {done.of} files ({done.bytes:,} bytes in all) {told} to {done.where}"
+    data = {"files": sizes, "of": done.of, "bytes": done.bytes, "where": done.where}
+    verb = "would go" if dry_run else "went"
+    return Output(
+        data | {"sent": not dry_run},
+        [
+            *(f"{size:>14,}  {name}" for name, size in sizes.items()),
+            f"{len(sizes)} of {done.of} files ({done.bytes:,} bytes in all) {verb} to {done.where}",
+        ],
     )

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from flows.cli.options import Json
+from flows.cli.options import Recipe
+from flows.cli.results import Output
 
 
-def command(
-    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that ships.")],
-    as_json: Json = False,
-) -> None:
-    """Say all faults of a recipe at once, each with its line. Exits 2 when there are any.
+def command(recipe: Recipe) -> Output:
+    """List all faults of a recipe at once, each with its line. Exits 2 when there are any.
 
     Keys and values, rules and scorers, the pool file, and local sources: a file that is
     not there, a column that does not exist, a `where` that matches nothing. Recorded answers
@@ -26,17 +20,10 @@ def command(
 
         routeyard recipe check my_benchmark.yaml
     """
-    from flows.cli.results import print_result
     from flows.recipe_check import faults
 
     notes: list[str] = []
     found = faults(recipe, notes)
-    if not print_result(found, as_json):
-        for note in notes:
-            print(f"note: {note}")
-        for fault in found:
-            print(fault)
-        counted = f"{len(found)} fault" + ("s" if len(found) != 1 else "")
-        print(f"{recipe}: {counted if found else 'no fault'}")
-    if found:
-        raise typer.Exit(2)
+    counted = f"{len(found)} fault{'s' if len(found) > 1 else ''}" if found else "no fault"
+    lines = [*(f"note: {note}" for note in notes), *map(str, found), f"{recipe}: {counted}"]
+    return Output(found, lines, exit_code=2 if found else 0)

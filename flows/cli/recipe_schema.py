@@ -7,20 +7,17 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import written
+from flows.cli.results import Output
 
 
 def command(
     page: Annotated[
-        bool,
-        typer.Option("--page", help="A page for people, with what a mapping may say."),
+        bool, typer.Option("--page", help="Print a page for people, mappings of sources included.")
     ] = False,
     pool: Annotated[bool, typer.Option("--pool", help="The schema of a pool file.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(callback=sealed_off, help="Write it to this file.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+    out: Annotated[Path | None, written("Write it to this file.")] = None,
+) -> Output:
     """Print the JSON Schema of a recipe: every key, what it means, its default and limits.
 
     An editor that speaks YAML completes and checks a recipe whose first line names the file.
@@ -38,13 +35,13 @@ def command(
     from pipelines.ingest.mappings import page as mappings
     from schemas.recipe.reference import json_schema, pool_schema, reference
 
-    if page and not as_json:
-        text = "\n".join([reference(), *mappings()])
-    else:
-        text = json.dumps(pool_schema() if pool else json_schema(), indent=1, ensure_ascii=False)
-        text += "\n"
+    schema = pool_schema() if pool else json_schema()
+    text = (
+        "\n".join([reference(), *mappings()])
+        if page
+        else json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    )
     if out is None:
-        print(text, end="")
-    else:
-        out.write_text(text, encoding="utf-8", newline="\n")
-        print(out)
+        return Output(schema, text.removesuffix("\n"))
+    out.write_text(text, encoding="utf-8", newline="\n")
+    return Output({"path": out}, str(out))

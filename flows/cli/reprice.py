@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import written
+from flows.cli.results import Output
 
 
 def command(
@@ -18,11 +19,8 @@ def command(
     date: Annotated[
         str | None, typer.Option(help="Day the prices were read, where the table gives none.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(callback=sealed_off, help="Folder to write (must be new).")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+    out: Annotated[Path | None, written("Folder to write (must be new).")] = None,
+) -> Output:
     """Recompute costs from another dated price table. Calls no model.
 
     The release or ledger stays as it is: `responses.parquet`, `models.parquet` and
@@ -41,11 +39,9 @@ def command(
         routeyard reprice yard --prices openrouter.json --date 2026-11-01
     """
     from flows.audits.reprice import reprice_target
-    from flows.cli.results import print_result
 
     done = reprice_target(target, prices, date, out)
-    if print_result(done, as_json):
-        return
+    lines = []
     for row in done["models"]:
         before, after = (
             "unknown" if row[name] is None else f"${row[name]:,.4f}"
@@ -53,5 +49,5 @@ def command(
         )
         note = " (not in the table: kept)" if row["kept"] else f" ({row['price_date_after']})"
         unknown = f", {row['unknown_after']:,} unknown" if row["unknown_after"] else ""
-        print(f"{row['model_id']}: {before} → {after}{unknown}{note}")
-    print(done["path"])
+        lines.append(f"{row['model_id']}: {before} → {after}{unknown}{note}")
+    return Output(done, [*lines, done["path"]])

@@ -1,33 +1,61 @@
-"""One result for two readers: lines for a person, or with `--json` one JSON document."""
+"""The result of a command, printed as lines for people or, with `--json`, as one document."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from schemas.errors import RouteyardError
 
 
-def print_result(result: Any, as_json: bool, *lines: str) -> bool:
-    """Print a result: as one JSON document when `as_json`, else the lines.
+@dataclass(frozen=True)
+class Output:
+    """The result of a command.
 
-    Returns whether JSON was printed, for commands whose words take more than some lines.
+    Attributes:
+        data: What `--json` prints.
+        lines: What a person reads instead: lines, or a function that prints.
+        exit_code: Exit code of the command once that is printed.
+        error: What the command fails with once that is printed.
+    """
+
+    data: Any
+    lines: str | Iterable[str] | Callable[[], None] = ()
+    exit_code: int = 0
+    error: RouteyardError | None = None
+
+
+def print_output(output: Output, as_json: bool) -> None:
+    """Print a command's result: as one JSON document when `as_json`, else its lines.
+
+    Raises:
+        RouteyardError: the output's own error.
     """
     if as_json:
-        print(json.dumps(plain(result), ensure_ascii=False, allow_nan=False))
-        return True
-    for line in lines:
-        print(line)
-    return False
+        print(json.dumps(plain(output.data), ensure_ascii=False, allow_nan=False))
+    elif callable(output.lines):
+        output.lines()
+    else:
+        for line in [output.lines] if isinstance(output.lines, str) else output.lines:
+            print(line, flush=True)
+    if output.error is not None:
+        raise output.error
 
 
 def plain(value: Any) -> Any:
     """A result as JSON holds it: paths and dates as text, tables as rows, no NaN.
 
     Raises:
-        TypeError: a kind that nobody decided how to write.
+        TypeError: the value is of a kind that has no form in JSON.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -36,7 +64,7 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Iterator):
         return [plain(one) for one in value]
     if isinstance(value, set | frozenset):
         return sorted(plain(one) for one in value)
@@ -53,3 +81,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for")
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write a table as CSV whose cells no spreadsheet program takes for a formula."""
+    import csv
+
+    from schemas.untrusted_text import spreadsheet
+
+    def cell(value: object) -> object:
+        return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, table.column_names))
+        columns = [column.to_pylist() for column in table.columns]
+        writer.writerows(map(cell, row) for row in zip(*columns, strict=True))

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
+from flows.cli.options import CACHE, Cache, Scheme, written
+from flows.cli.results import Output
 
 
 def command(
@@ -28,18 +29,12 @@ def command(
         typer.Option(help="A selection rule with its value: query-budget:0.001, mean-budget:…"),
     ] = None,
     task: Annotated[str, typer.Option(help="Task of the question, where a router reads it.")] = "",
-    scheme: Annotated[str | None, typer.Option(help="Split scheme.")] = None,
+    scheme: Scheme = None,
     save: Annotated[
-        Path | None,
-        typer.Option(
-            callback=sealed_off, help="Keep the fitted router here (safetensors and JSON)."
-        ),
+        Path | None, written("Keep the fitted router here (safetensors and JSON).")
     ] = None,
-    cache: Annotated[Path, typer.Option(help="Cache of embeddings.")] = Path(
-        "yard/cache/embeddings"
-    ),
-    as_json: Json = False,
-) -> None:
+    cache: Cache = CACHE,
+) -> Output:
     """Print every model's score for a question, its usual cost, and the model that is chosen.
 
     Examples:
@@ -48,20 +43,17 @@ def command(
 
         routeyard route my-router "Name the capital of France." --weight 0.3
     """
-    from flows.cli.results import print_result
     from flows.evaluation.route import route
 
     found = route(
         place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,
         cache=cache, save=save, task=task,
     )  # fmt: skip
-    if print_result(found, as_json):
-        return
-    costs = found["costs"]
+    costs, scores = found["costs"], found["scores"]
     unit = f"; cost: {costs['unit']}, mean of the train questions" if costs else ""
-    print(f"{found['router']} on {found['encoder']}, rule {found['rule']}{unit}")
-    width = max(map(len, found["scores"]))
-    for model, score in sorted(found["scores"].items(), key=lambda item: -item[1]):
+    lines = [f"{found['router']} on {found['encoder']}, rule {found['rule']}{unit}"]
+    for model, score in sorted(scores.items(), key=lambda item: -item[1]):
         mark = "→" if model == found["model_id"] else " "
         cost = f"  {costs['mean'][model]:.3g}" if costs else ""
-        print(f"{mark} {model:<{width}}  {score:.4f}{cost}")
+        lines.append(f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}")
+    return Output(found, lines)

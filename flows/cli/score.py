@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.results import Output
 
 
 def command(
@@ -27,8 +27,7 @@ def command(
         list[str] | None, typer.Option(help="Option of `--output`'s question, in order; repeat it.")
     ] = None,
     question: Annotated[str, typer.Option(help="Question of `--output`.")] = "",
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Score answers with a rule scorer and show what it read.
 
     Each line of the file is an object with `scorer`, `references`, `output` and,
@@ -49,16 +48,11 @@ def command(
     """
     import json
 
-    from flows.cli.results import print_result
     from pipelines.scorers.score_answers import one_answer, rows, score_row
 
     if output is not None:
-        found = iter([one_answer(output, reference or [], choice or [], question)])
+        answers = iter([one_answer(output, reference or [], choice or [], question)])
     else:
-        found = rows(None if file is None or str(file) == "-" else file)
-    if as_json:
-        print_result([score_row(row, scorer) for row in found], as_json)
-        return
-    for row in found:
-        reading = score_row(row, scorer)
-        print(json.dumps(reading, ensure_ascii=False), flush=True)
+        answers = rows(None if file is None or str(file) == "-" else file)
+    found = (score_row(row, scorer) for row in answers)
+    return Output(found, (json.dumps(one, ensure_ascii=False) for one in found))

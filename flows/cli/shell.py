@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+import contextlib
+import sys
+from typing import TYPE_CHECKING
 
-import typer
+from flows.cli.options import Release, Timeout
+
+if TYPE_CHECKING:
+    from pipelines.release.reader import OpenRelease
 
 _HELP = """\
 End a query with a semicolon. Also:
@@ -14,23 +18,16 @@ End a query with a semicolon. Also:
   .quit     leave (or Ctrl-D)"""
 
 
-def command(
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
-    timeout: Annotated[float, typer.Option(help="Longest time of a query, in seconds.")] = 60.0,
-) -> None:
+def command(release: Release, timeout: Timeout = 60.0) -> None:
     """Open a prompt with the release attached, read-only.
 
     routeyard shell yard/releases/demo/1.0.0
     """
-    import sys
-
     from pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         prompts = sys.stdin.isatty()
         if prompts:
-            import contextlib
-
             with contextlib.suppress(ImportError):
                 import readline  # noqa: F401  arrow keys and history
 
@@ -53,20 +50,15 @@ def command(
                 buffer = ""
 
 
-def _run(opened: object, text: str, timeout: float) -> None:
-    import sys
-
+def _run(opened: OpenRelease, text: str, timeout: float) -> None:
     from pipelines.release.query.answers import to_text
     from pipelines.release.query.saved import SAVED, saved
-    from pipelines.release.reader import OpenRelease
     from schemas.errors import RouteyardError
     from schemas.untrusted_text import visible
 
-    assert isinstance(opened, OpenRelease)
     if text == ".tables":
-        rows = {name: opened.manifest.tables[name].rows for name in opened.tables}
-        for name, count in rows.items():
-            print(f"{name:<16} {count:>12,}")
+        for name in opened.tables:
+            print(f"{name:<16} {opened.manifest.tables[name].rows:>12,}")
     elif text == ".saved":
         for name, query in SAVED.items():
             print(f"@{name:<18} {query.asks}")

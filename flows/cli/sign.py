@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.options import Release
+from flows.cli.results import Output
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="Release folder.")],
+    release: Release,
     key: Annotated[Path, typer.Option(help="File with your Ed25519 private key.")],
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Write `manifest.json.sig`: the manifest seals every file and every table.
 
         openssl genpkey -algorithm ed25519 -out key.pem
@@ -27,8 +27,7 @@ def command(
     """
     import os
 
-    from flows.cli.results import print_result
     from pipelines.release.signature import sign_release
 
     path = sign_release(release, key, password=os.environ.get("ROUTEYARD_KEY_PASSWORD"))
-    print_result({"path": path}, as_json, f"signed: {path}")
+    return Output({"path": path}, f"signed: {path}")

@@ -7,27 +7,21 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import sealed_off
+from flows.cli.options import Results, written
 
 
 def command(
     places: Annotated[
         list[Path],
-        typer.Argument(metavar="RELEASE|WORKSPACE...", help="Release directories or workspaces."),
+        typer.Argument(metavar="RELEASE|WORKSPACE...", help="Release folders or workspaces."),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(callback=sealed_off, help="Folder for the site; `index.html` lies inside."),
-    ],
-    results: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder with evaluations, zoo tables or studies; again for more."),
-    ] = None,
+    out: Annotated[Path, written("Folder for the site, which begins at its `index.html`.")],
+    results: Results = None,
 ) -> None:
     """Write a site to look at releases, routers and questions.
 
     The pages are static and request nothing from elsewhere: open index.html from disk, or
-    put the folder on any static host. Results in a workspace are found by themselves.
+    put the folder on any static host. Results in a workspace are found without --results.
 
     Examples:
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.results import Output
 
 
 def command(
@@ -15,9 +15,8 @@ def command(
         str | None, typer.Option(help="CSV, JSONL or Parquet, or a glob, instead of the hub.")
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=1000, help="Rows to read.")] = 5,
-    as_json: Json = False,
-) -> None:
-    """Read a few rows of a source and say which columns differ from the catalog's.
+) -> Output:
+    """Read a few rows of a source and list columns that differ from the catalog's.
 
     Exits 0 when every row becomes a query, 3 when not.
 
@@ -27,7 +26,6 @@ def command(
 
         routeyard sources check gsm8k --file test.jsonl
     """
-    from flows.cli.results import print_result
     from pipelines.errors import SourceError
     from pipelines.ingest.catalog import entry
     from pipelines.ingest.check import check, sample
@@ -37,22 +35,20 @@ def command(
     if not read:
         raise SourceError("there are no rows", where=str(file or found.source.hub_id))
     done = check(found, read)
-    if print_result(done, as_json):
-        if not done.fits:
-            raise typer.Exit(3)
-        return
-    print(f"{done.rows} rows read of {file or found.source.hub_id or found.source.path}")
+    lines = [f"{done.rows} rows read of {file or found.source.hub_id or found.source.path}"]
     for words, columns in (
         ("not in the data", done.missing),
         ("not in the catalog", done.new),
         ("unconfirmed in the catalog, and there", done.unconfirmed),
     ):
         if columns:
-            print(f"{words}: {', '.join(columns)}")
+            lines.append(f"{words}: {', '.join(columns)}")
     if done.fits:
         first = done.queries[0]
-        print(f"the rows become {len(done.queries)} queries; the first:\n\n{first['prompt']}\n")
-        print(f"references: {first['references']}")
-        return
-    print(f"the rows do not become queries: {done.fault or 'no row was left'}")
-    raise typer.Exit(3)
+        lines.append(
+            f"the rows become {len(done.queries)} queries; the first:\n\n{first['prompt']}\n\n"
+            f"references: {first['references']}"
+        )
+    else:
+        lines.append(f"the rows do not become queries: {done.fault or 'no row was left'}")
+    return Output(done, lines, exit_code=0 if done.fits else 3)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.results import Output
 
 
 def command(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """List the source datasets that a recipe can name, and how sure their columns are.
 
     An unconfirmed column is one that no documentation of the dataset shows;
@@ -22,34 +21,33 @@ def command(
 
         routeyard sources list --domain math
     """
-    from flows.cli.results import print_result
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.ingest.catalog import domains, entry
 
     known = domains()
     if domain is not None and domain not in known:
         raise BadInput(f"there is no domain {domain!r}", next_step=did_you_mean(domain, known))
-    entries = [entry(n) for d, names in known.items() if domain in (None, d) for n in names]
-    if as_json:
-        rows = [
-            {
-                "name": one.name,
-                "domain": one.source.domain,
-                "dataset": one.source.hub_id or one.source.path,
-                "scorer": one.source.scorer,
-                "license": one.source.license,
-                "columns": len(one.columns),
-                "unconfirmed": list(one.unconfirmed),
-            }
-            for one in entries
-        ]
-        print_result(rows, as_json)
-        return
-    for one in entries:
-        doubt = f"  unconfirmed: {', '.join(one.unconfirmed)}" if one.unconfirmed else ""
-        where = one.source.hub_id or one.source.path
-        print(f"{one.name:<20} {one.source.domain:<12} {one.source.scorer:<18} {where}{doubt}")
-    columns = sum(len(one.columns) for one in entries)
-    doubtful = sum(len(one.unconfirmed) for one in entries)
+    rows: list[dict[str, Any]] = [
+        {
+            "name": one.name,
+            "domain": one.source.domain,
+            "dataset": one.source.hub_id or one.source.path,
+            "scorer": one.source.scorer,
+            "license": one.source.license,
+            "columns": len(one.columns),
+            "unconfirmed": list(one.unconfirmed),
+        }
+        for group, names in known.items()
+        if domain in (None, group)
+        for one in map(entry, names)
+    ]
+    lines = [
+        f"{row['name']:<20} {row['domain']:<12} {row['scorer']:<18} {row['dataset']}"
+        + (f"  unconfirmed: {', '.join(row['unconfirmed'])}" if row["unconfirmed"] else "")
+        for row in rows
+    ]
+    columns = sum(row["columns"] for row in rows)
+    doubtful = sum(len(row["unconfirmed"]) for row in rows)
     share = 100 * doubtful / columns
-    print(f"{len(entries)} sources, {doubtful} of {columns} columns unconfirmed ({share:.1f} %)")
+    last = f"{len(rows)} sources, {doubtful} of {columns} columns unconfirmed ({share:.1f} %)"
+    return Output(rows, [*lines, last])

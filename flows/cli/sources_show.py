@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.results import Output
 
 
-def command(
-    name: Annotated[str, typer.Argument(help="A source of the catalog.")],
-    as_json: Json = False,
-) -> None:
-    """Show one source: where it lies, how its columns become a query, what is known of it.
+def command(name: Annotated[str, typer.Argument(help="A source of the catalog.")]) -> Output:
+    """Show one source: its address, how its columns become a query, what is known of it.
 
     The first part is YAML that a recipe's `sources` list takes as it is.
 
@@ -23,22 +20,22 @@ def command(
     """
     import yaml
 
-    from flows.cli.results import print_result
     from pipelines.ingest.catalog import entry
 
     found = entry(name)
     source = found.source.model_dump(mode="json", exclude_unset=True)
-    said = {"source": source, "columns": found.columns, "unconfirmed": found.unconfirmed}
-    said |= {"evidence": found.evidence, "citation": found.citation, "defects": found.defects}
-    if print_result(said | {"becomes": found.becomes}, as_json):
-        return
-    print(yaml.safe_dump([source], sort_keys=False, allow_unicode=True, width=100), end="")
+    data = {"source": source, "columns": found.columns, "unconfirmed": found.unconfirmed}
+    data |= {"evidence": found.evidence, "citation": found.citation, "defects": found.defects}
+    one, row = (
+        yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=100).rstrip("\n")
+        for shown in ([source], dict(found.becomes[0]))
+    )
     marked = [f"{c} (unconfirmed)" if c in found.unconfirmed else c for c in found.columns]
-    print(f"\ncolumns:   {', '.join(marked)}")
-    print(f"evidence:  {found.evidence}")
-    print(f"citation:  {found.citation}")
-    for defect in found.defects:
-        print(f"defect:    {defect}")
-    print("\na row of ours becomes:")
-    shown = dict(found.becomes[0])
-    print(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=100), end="")
+    lines = [
+        f"{one}\n\ncolumns:   {', '.join(marked)}",
+        f"evidence:  {found.evidence}",
+        f"citation:  {found.citation}",
+        *(f"defect:    {defect}" for defect in found.defects),
+        f"\nOne row of the dataset becomes:\n{row}",
+    ]
+    return Output(data | {"becomes": found.becomes}, lines)

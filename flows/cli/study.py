@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,17 +15,17 @@ from flows.cli.options import (
     Embed,
     Embeddings,
     Encoder,
-    Json,
     Pair,
     Resamples,
     Scheme,
     Seed,
 )
+from flows.cli.results import Output
 
 
 def command(
     name: Annotated[str, typer.Argument(help="Study; `list` names them, `all` runs what applies.")],
-    release: Annotated[Path | None, typer.Argument(help="A release directory.")] = None,
+    release: Annotated[Path | None, typer.Argument(help="A release folder.")] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for the results; never inside a release.")
     ] = Path("studies"),
@@ -47,8 +47,7 @@ def command(
     cache: Cache = CACHE,
     resamples: Resamples = 2_000,
     seed: Seed = 0,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """A paper's table or figure on your own release, with intervals.
 
     Written as Parquet, Markdown and HTML with a plot; where the paper is about the same data,
@@ -65,52 +64,50 @@ def command(
 
         routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
     """
-    from flows.cli.results import print_result
-    from flows.evaluation import study as do
-    from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
+    from flows.evaluation import study as studies
+    from flows.evaluation.released import out_folder, with_embeddings
+    from flows.evaluation.released import read_with as read
     from flows.evaluation.router_specs import parse_pair
 
     if name == "list":
-        rows = do.listed()
-        if print_result(rows, as_json):
-            return
-        for row in rows:
-            print(f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}")
-            print(f"{'':<28} needs {', '.join(row['needs'])}")
-        return
-    where = do.names_of(name, release)
-    tables = with_beside(read_release(where), also or [])
+        rows = studies.listed()
+        return Output(
+            rows,
+            (
+                f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}\n"
+                f"{'':<28} needs {', '.join(row['needs'])}"
+                for row in rows
+            ),
+        )
+    where = studies.release_of(name, release)
+    how: dict[str, Any] = {
+        "embeddings": embeddings,
+        "embed": embed,
+        "cache": cache,
+        "encoder": encoder,
+    }
+    tables = read(where, also or [])
     folder = out_folder(where, out)
-    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
-    joined, tested = (
-        {
-            do.named(other)[0]: with_embeddings(
-                with_beside(read_release(other), also or []), embeddings, embed, cache, encoder
-            )
-            for other in others or []
-        }
-        for others in (join, test_on)
-    )
-    given = do.given_of(
+    context = studies.context_of(
         where,
-        tables,
+        with_embeddings(tables, **how),
         scheme=scheme,
         pair=parse_pair(pair),
         routers=tuple(router or ()),
         resamples=resamples,
         seed=seed,
-        joined=joined,
-        tested=tested,
+        joined={studies.named(o)[0]: read(o, also or [], **how) for o in join or []},
+        tested={studies.named(o)[0]: read(o, also or [], **how) for o in test_on or []},
     )
-    if name == "all":
-        done, left = do.run_all(given, where, folder)
-        said = {"studies": done, "path": folder / "index.md"}
-        rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
-        if print_result({**said, "not_applicable": rest}, as_json):
-            return
-        print(f"{len(done)} studies in {folder / 'index.md'}")
-        for study, need, then in left:
-            print(f"not applicable: {study} needs {need} ({then})")
-        return
-    made = do.run_study(name, given, where, folder)
-    print_result(made, as_json, str(made["out"]))
+    if name != "all":
+        made = studies.run_study(name, context, where, folder)
+        return Output(made, str(made["out"]))
+    done, left = studies.run_all(context, where, folder)
+    rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
+    return Output(
+        {"studies": done, "path": folder / "index.md", "not_applicable": rest},
+        [
+            f"{len(done)} studies in {folder / 'index.md'}",
+            *(f"not applicable: {study} needs {need} ({then})" for study, need, then in left),
+        ],
+    )

@@ -1,22 +1,23 @@
 """The tree of commands for Typer: groups that load a command's module when it is called.
 
-What every command shares is given to it here, once: `--workspace` with its environment
-variable, `--quiet`, and examples that keep their lines.
+What every command shares is added here once: `--json` and the printing of its result, `--quiet`,
+and examples that keep their lines.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from flows.cli.options import Json
 from flows.cli.registry import COMMANDS, GROUPS, module_of, sections
+from flows.cli.results import Output, print_output
 from schemas.errors import UnknownName, did_you_mean
 
-#: Reads where the workspace is, in place of `--workspace`.
-WORKSPACE = "ROUTEYARD_WORKSPACE"
 _INTRODUCTION = """Builds LLM-routing benchmarks: questions and a model pool in, a release out.
 
 \b
@@ -36,7 +37,7 @@ class Lazy(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names at this level, in the order of the help."""
-        return [name for _, rows in self._rows() for name, _ in rows]
+        return [name for rows in sections(self.word).values() for name in rows]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command or group of that name, loaded; None when there is none."""
@@ -49,7 +50,7 @@ class Lazy(TyperGroup):
         """As the library does; an unknown name is answered with the closest one."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             name = f"{self.word} {args[0]}".strip()
-            known = list(COMMANDS) if not self.word else self._full_names()
+            known = [one for one in COMMANDS if one.startswith(self.word)]
             raise UnknownName(
                 f"there is no command {name!r}",
                 next_step=f"{did_you_mean(name, known)} (`routeyard --help` lists them)",
@@ -58,18 +59,9 @@ class Lazy(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line each under the name of its group, without loading one."""
-        for title, rows in self._rows():
+        for title, rows in sections(self.word).items():
             with formatter.section(title):
-                formatter.write_dl(rows)
-
-    def _full_names(self) -> list[str]:
-        return [name for name in COMMANDS if name.startswith(f"{self.word} ")]
-
-    def _rows(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        if self.word:
-            rows = [(name.split(" ", 1)[1], COMMANDS[name]) for name in self._full_names()]
-            return [("Commands", rows)]
-        return sections()
+                formatter.write_dl(list(rows.items()))
 
 
 def root() -> Any:
@@ -97,21 +89,46 @@ def group_of(word: str) -> Any:
 
 
 def command_of(name: str) -> Any:
-    """One command, its module imported now."""
-    module = importlib.import_module(module_of(name))
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name=name)(module.command)
-    command: Any = typer.main.get_command(app)
+    """One command, its module imported now; one that returns an `Output` gets `--json`."""
+    function = importlib.import_module(module_of(name)).command
+    command = _made(function)
     command.name = name.rpartition(" ")[2]
     command.help = with_lines(command.help or "")
-    for parameter in command.params:
-        if parameter.name == "workspace" and parameter.param_type_name == "option":
-            parameter.opts = ["--workspace", "-w"]
-            parameter.envvar = WORKSPACE
-            parameter.show_envvar = True
-    if not any(parameter.name == "quiet" for parameter in command.params):
-        command.params.append(_quiet())
+    own, run = {one.name for one in command.params}, command.callback
+    shared = {one.name: one for one in _made(_shared).params if one.name not in own}
+    if function.__annotations__["return"] == "None":
+        shared.pop("as_json", None)
+
+    def callback(quiet: bool = False, **options: Any) -> None:
+        if quiet:
+            from flows.console import silence
+
+            silence()
+        as_json = options.get("as_json", False)
+        found = run(**{key: value for key, value in options.items() if key in own})
+        if isinstance(found, Output):
+            print_output(found, as_json)
+            if found.exit_code:
+                raise typer.Exit(found.exit_code)
+
+    command.params += shared.values()
+    command.callback = callback
     return command
+
+
+def _made(function: Callable[..., Any]) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(function)
+    return typer.main.get_command(app)
+
+
+def _shared(
+    as_json: Json = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing on standard error but errors.")
+    ] = False,
+) -> None:
+    """The options that are added to every command."""
 
 
 def with_lines(text: str) -> str:
@@ -122,33 +139,6 @@ def with_lines(text: str) -> str:
         keeps = any(line.startswith("    ") for line in lines) and lines[0].strip() != "\b"
         paragraphs.append("\b\n" + paragraph if keeps else paragraph)
     return "\n\n".join(paragraphs)
-
-
-def _quiet() -> Any:
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-
-    @app.command()
-    def command(
-        quiet: bool = typer.Option(
-            False,
-            "--quiet",
-            "-q",
-            expose_value=False,
-            callback=_silence,
-            help="Say nothing on standard error but errors.",
-        ),
-    ) -> None:
-        del quiet
-
-    made: Any = typer.main.get_command(app)
-    return made.params[0]
-
-
-def _silence(value: bool) -> None:
-    if value:
-        from flows import console
-
-        console.silence()
 
 
 def _version(value: bool) -> None:

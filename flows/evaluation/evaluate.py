@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.console import line
-from flows.evaluation.released import read_release, with_beside, with_embeddings
+from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
 from flows.evaluation.router_specs import entrants, from_code, from_file, pair_scorers
 from pipelines.matrix.reading import core_of
 
@@ -115,12 +115,53 @@ def evaluate_tables(
     for name, beyond in done.facts.get("no_chances", {}).items():
         line(
             "note",
-            f"the scores of {name!r} {beyond}: no chances from 0 to 1, though they are weighed "
-            'against cost as such. Scale them, or say `traits = Traits(scale="strength")`',
+            f"the scores of {name!r} {beyond}: they are not probabilities, and are weighed against "
+            'cost as such. Scale them to [0, 1], or declare `traits = Traits(scale="strength")`',
         )
     for words in done.facts["missing"]:
         line("evaluate", words)
     return done
+
+
+def evaluate_into(
+    release: Path,
+    out: Path,
+    routers: Sequence[str] | Mapping[str, Any] | None = None,
+    *,
+    certificate: bool = True,
+    also: Sequence[Path] = (),
+    embeddings: Path | None = None,
+    embed: bool = False,
+    encoder: str = ENCODER,
+    cache: Path = CACHE,
+    **settings: Any,
+) -> tuple[Evaluation, dict[str, Any] | None, Path]:
+    """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
+
+    Args:
+        certificate: Also write the routability certificate and put it on the page.
+        settings: As for `evaluate`.
+
+    Raises:
+        BadInput: as `evaluate`, or `out` is in a release.
+    """
+    from flows.evaluation.report import write_evaluation
+    from pipelines.evaluate.certificate import certify as run
+    from pipelines.io.staging import write_json
+
+    tables = with_beside(read_release(release), also)
+    folder = out_folder(release, out)
+    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
+    done = evaluate_tables(tables, routers, **settings)
+    certified = None
+    if certificate:
+        how = {
+            name: settings[name] for name in ("resamples", "seed", "cluster") if name in settings
+        }
+        core = core_of(tables, whole=False)
+        certified = run(core, scheme=done.facts["scheme"], **how).to_json()
+        write_json(folder / "certificate.json", certified)
+    return done, certified, write_evaluation(folder, release, done, tables, certified)
 
 
 def certify(

@@ -60,6 +60,49 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     return chosen
 
 
+def describe(
+    kind: str,
+    probes: pa.Table,
+    probing: Probing,
+    *,
+    release: Path,
+    root: Path,
+    recipe: Recipe | None = None,
+    models: Sequence[str] = (),
+    local: Mapping[str, str] | None = None,
+    language_model: str | None = None,
+    device: str | None = None,
+) -> pa.Table:
+    """The `descriptors` of models: logit footprints, perplexity fingerprints or text footprints.
+
+    Raises:
+        BadInput: what this kind needs is missing.
+    """
+    if kind == "text_footprint":
+        return text_table(probes, probing, release=release, models=models)
+    if kind == "logit_footprint":
+        if not probing.steps:
+            raise BadInput("a logit footprint needs steps", next_step="--steps 10")
+        if recipe is None and not local:
+            raise BadInput(
+                "no model to probe was named",
+                next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
+            )
+        return footprint_table(
+            probes, probing, recipe=recipe, root=root, models=models, local=local or {},
+            device=device,
+        )  # fmt: skip
+    if language_model is None:
+        raise BadInput(
+            "a perplexity fingerprint needs the language model that scores the answers",
+            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
+        )
+    return perplexity_table(
+        probes, probing, language_model, release=release, recipe=recipe, root=root,
+        models=models, device=device,
+    )  # fmt: skip
+
+
 def footprint_table(
     probes: pa.Table,
     probing: Probing,

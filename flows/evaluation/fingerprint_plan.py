@@ -1,4 +1,4 @@
-"""What describing models takes, said before weights are loaded or a call is made."""
+"""Memory, time and calls that describing models takes, known before any is used."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.console import line
 from flows.evaluation.fingerprint import Probing, released_answers
-from flows.evaluation.local_models import say
+from flows.evaluation.local_models import report_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from schemas.recipe import Recipe
 
 
-def takes(
+def requirements(
     kind: str,
     probes: pa.Table,
     probing: Probing,
@@ -36,13 +36,13 @@ def takes(
     limit = probing.steps if kind == "logit_footprint" else probing.max_tokens
     if kind == "logit_footprint":
         for folder in local.values():
-            found["local"].append(say(folder, prompts, device=device, steps=probing.steps))
+            found["local"].append(report_size(folder, prompts, device=device, steps=probing.steps))
     elif language_model is not None:
         answers = {} if recipe else released_answers(release, _ids(probes), models)
         texts = [text for each in answers.values() for text in each if text]
         # Answers that are yet to be asked may be as long as they are allowed.
         texts = texts or ["word " * limit] * probes.num_rows
-        found["local"].append(say(language_model, texts, device=device))
+        found["local"].append(report_size(language_model, texts, device=device))
     if recipe is not None:
         found["asked"] = _asked(recipe, models, probes, limit)
     return found

@@ -1,4 +1,4 @@
-"""What reading texts with a local language model takes, said before its weights are loaded."""
+"""Memory and time that reading texts with a local language model takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flows.console import hours, line
 AT_ONCE = 8
 
 
-def say(
+def report_size(
     model: str,
     texts: Sequence[str],
     *,
@@ -21,7 +21,7 @@ def say(
     at_once: int = AT_ONCE,
     steps: int = 0,
 ) -> dict[str, Any]:
-    """Parameters, memory, tokens and time, as one line and as numbers.
+    """Parameters, memory, tokens and time, printed as one line; no weights are loaded.
 
     Args:
         texts: what is read; `steps` tokens are written after each.

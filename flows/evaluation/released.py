@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -195,6 +196,16 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
     return tables
 
 
+def read_with(release: Path, also: Sequence[Path] = (), **embeddings: Any) -> Tables:
+    """A release with tables beside it and, where `embeddings` says so, with embeddings.
+
+    Args:
+        embeddings: As `with_embeddings` takes them.
+    """
+    tables = with_beside(read_release(release), also)
+    return with_embeddings(tables, **embeddings) if embeddings else tables
+
+
 def out_folder(release: Path, out: Path) -> Path:
     """The folder to write to, made if need be; never a release or a folder in one."""
     here, there = out.resolve(), release.resolve()
@@ -210,10 +221,10 @@ def out_folder(release: Path, out: Path) -> Path:
 
 
 def with_embeddings(
-    tables: Tables, file: Path | None, embed: bool, cache: Path, encoder: str
+    tables: Tables, embeddings: Path | None, embed: bool, cache: Path, encoder: str
 ) -> Tables:
     """The tables with embeddings of all queries: from a file, the release, or computed."""
-    if file is not None:
+    if (file := embeddings) is not None:
         if not file.is_file():
             raise BadInput("there is no such embeddings file", where=str(file))
         contract = CONTRACTS["embeddings"]

@@ -35,8 +35,8 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
-def given_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> StudyContext:
-    """What studies are given of a release directory; `how` as `StudyContext` has it."""
+def context_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> StudyContext:
+    """The data of a release directory for studies; `how` as `StudyContext` has it."""
     return StudyContext(release=named(release)[0], tables=tables, make=reference, **how)
 
 
@@ -116,7 +116,7 @@ def write_index(
     (out / "index.md").write_text("\n".join(parts), encoding="utf-8")
 
 
-def names_of(name: str, release: Path | None) -> Path:
+def release_of(name: str, release: Path | None) -> Path:
     """The release of a call `study NAME RELEASE`.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from flows.console import counter, hours, line
+from flows.evaluation.tuning_grid import Grid
 from flows.evaluation.zoo import write_parquet, write_text
 from pipelines.errors import BadInput
 from pipelines.io.staging import replacing
 from pipelines.matrix.core import Core
 from pipelines.tuning.cell import (
-    REFERENCE,
-    TuningCell,
     TuningInputs,
     choices,
     drawn,
@@ -28,35 +27,6 @@ from pipelines.tuning.cell import (
     whole,
 )
 from pipelines.tuning.settings import TuningSettings
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Attributes:
-    amounts: numbers of train questions; 0 is all there are.
-    ways: `frozen`, `tuned` or both.
-    """
-
-    routers: tuple[str, ...]
-    encoders: tuple[str, ...]
-    amounts: tuple[int, ...]
-    ways: tuple[str, ...]
-    seeds: tuple[int, ...]
-
-    def cells(self, encoder: str, available: int) -> list[TuningCell]:
-        """The cells of one encoder: frozen ones first, the neighbours' reference among them."""
-        rows = sorted({min(n, available) if n else available for n in self.amounts})
-        found = []
-        for n in rows:
-            if "frozen" in self.ways:
-                found.append(TuningCell(REFERENCE, encoder, n, False, self.seeds[0]))
-            for way in self.ways:
-                found += [
-                    TuningCell(router, encoder, n, way == "tuned", seed)
-                    for router in self.routers
-                    for seed in self.seeds
-                ]
-        return found
 
 
 def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
@@ -136,8 +106,8 @@ def plan(
     return {"cells": rows, "memory_here_gb": has / 1e9, "seconds": sum(r["seconds"] for r in rows)}
 
 
-def say(found: Mapping[str, Any]) -> None:
-    """The plan, a line for each encoder and one for all."""
+def print_plan(found: Mapping[str, Any]) -> None:
+    """Print the plan: a line for each encoder and one for all."""
     by_size: dict[tuple[int, float], list[Any]] = {}
     for row in found["cells"]:
         by_size.setdefault((row["parameters"], row["memory_gb"]), []).append(row)

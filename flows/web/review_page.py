@@ -10,11 +10,11 @@ from __future__ import annotations
 import html
 import secrets
 from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
-from flows.web.loopback import asked_here
+from flows.web.local_server import LocalServer, asked_here
 from pipelines.label.audit.review import DECISIONS
 
 _STYLE = """
@@ -32,10 +32,10 @@ _LONGEST = 100_000
 Decide = Callable[[tuple[str, str, int], str, str], None]
 
 
-class Page:
+class ReviewPage(LocalServer):
     """Serves the queue until it is stopped; `decide(key, decision, note)` keeps a decision."""
 
-    def __init__(self, rows: Sequence[dict[str, Any]], decide: Decide, *, port: int = 0):
+    def __init__(self, rows: Sequence[dict[str, Any]], decide: Decide, *, port: int = 0) -> None:
         self._rows = list(rows)
         self._decide = decide
         self._secret = secrets.token_urlsafe(18)
@@ -52,13 +52,7 @@ class Page:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}/{self._secret}/"
-
-    def serve(self) -> None:
-        """Until Ctrl-C or `server.shutdown()`."""
-        self.server.serve_forever(poll_interval=0.1)
+        super().__init__(Handler, port=port, path=f"{self._secret}/")
 
     def _place(self, request: BaseHTTPRequestHandler) -> int | None:
         """Number in the path; null (answered with an error) for anything else."""

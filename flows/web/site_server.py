@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote
 
-from flows.web.loopback import asked_here
+from flows.web.local_server import LocalServer, asked_here
 
 #: What the standard library opens by itself where a folder is asked for.
 _PAGES = ("index.html", "index.htm")
 
 
-class SiteServer:
-    """Serves `folder` on 127.0.0.1 until it is stopped; port 0 takes a free one."""
+class SiteServer(LocalServer):
+    """Serves the static pages of `folder`."""
 
-    def __init__(self, folder: Path, *, port: int = 0):
-        self.server = ThreadingHTTPServer(
-            ("127.0.0.1", port), partial(_Handler, directory=str(folder.resolve()))
-        )
-        self.server.daemon_threads = True
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}/"
-
-    def serve(self) -> None:
-        """Until Ctrl-C or `server.shutdown()`."""
-        try:
-            self.server.serve_forever(poll_interval=0.1)
-        finally:
-            self.server.server_close()
+    def __init__(self, folder: Path, *, port: int = 0) -> None:
+        super().__init__(partial(_Handler, directory=str(folder.resolve())), port=port)
 
 
 class _Handler(SimpleHTTPRequestHandler):

@@ -154,7 +154,7 @@ LATER: dict[str, Fault] = {
     "two hosts": Fault(
         "9",
         "the pages on loopback believed the first of two `Host` headers",
-        "flows/web/loopback.py",
+        "flows/web/local_server.py",
         "    return len(named) == 1 and",
         "    return len(named) > 0 and",
         "tests/flows/test_site_command.py::"

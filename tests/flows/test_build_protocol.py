@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.audits.review import built
+from flows.audits.judged import built
 from flows.build import run_build
 from flows.cli import run
 from flows.plan import power_of

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.audits.review import built
+from flows.audits.judged import built
 from flows.build import run_build
 from pipelines.errors import (
     GateFailed,

@@ -17,7 +17,7 @@ import pytest
 
 from flows.cli import run
 from flows.cli.registry import COMMANDS
-from flows.cli.results import plain, print_result
+from flows.cli.results import Output, plain, print_output
 from flows.cli.tree import command_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +49,12 @@ def test_a_result_is_json_without_nan_and_with_paths_dates_and_tables(
         "kinds": {"b", "a"},
         "pair": (1, float("inf")),
     }
-    assert print_result(said, True, "words")
+    print_output(Output(said, "words"), True)
     found = json.loads(capsys.readouterr().out)
     assert found["rows"] == [{"x": 1.5}, {"x": None}, {"x": None}]
     assert (found["path"], found["number"], found["usd"]) == ("a/b", 2.5, "0.10")
     assert (found["day"], found["kinds"], found["pair"]) == ("2026-11-01", ["a", "b"], [1, None])
-    assert not print_result(said, False, "words", "more")
+    print_output(Output(said, ["words", "more"]), False)
     assert capsys.readouterr().out == "words\nmore\n"
     with pytest.raises(TypeError, match="object"):
         plain(object())

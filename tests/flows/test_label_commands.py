@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.audits.review import built
+from flows.audits.judged import built
 from flows.build import build
 from flows.cli import run
 from pipelines.scorers import numeric

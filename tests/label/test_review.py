@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flows.web.review_page import Page
+from flows.web.review_page import ReviewPage
 from pipelines.errors import BadInput
 from pipelines.label.aggregate import decide
 from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
@@ -136,7 +136,7 @@ def test_the_page_shows_text_as_text_and_keeps_decisions() -> None:
     rows[0]["output"] = TORN
     rows[0]["span"] = f"0-{len(TORN)}"  # what was read is marked, and still only text
     kept: list[tuple[Any, ...]] = []
-    page = Page(rows, lambda *decision: kept.append(decision))
+    page = ReviewPage(rows, lambda *decision: kept.append(decision))
     thread = threading.Thread(target=page.serve, daemon=True)
     thread.start()
     try:

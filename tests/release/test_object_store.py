@@ -95,7 +95,7 @@ def test_publish_verify_and_open_from_an_object_store(release, bucket, store):
     # Whoever looks for the manifest never sees half a release.
     assert store.uploads[-1].endswith("/made/1.0.0/manifest.json")
     url = f"{bucket}/made/1.0.0"
-    verify(url)
+    assert verify(url).error is None
     with open_release(url) as opened:
         assert opened.sql("SELECT count(*) AS n FROM labels").to_pylist() == [{"n": 60}]
         assert opened.pandas("labels").shape[0] == 60

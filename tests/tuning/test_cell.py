@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from flows.evaluation.released import read_release
-from flows.evaluation.tune import Grid, read
+from flows.evaluation.tune import read
+from flows.evaluation.tuning_grid import Grid
 from pipelines.tuning.cell import TuningCell, drawn, identity, whole
 
 

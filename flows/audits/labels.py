@@ -1,0 +1,168 @@
+"""Labels of a build or a release looked at again: audited, regraded, decided by people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.audits.judged import Judged, built, sealed
+from flows.workspace.reviews import keep_review, reviews
+from pipelines.errors import BadInput
+from schemas import VERDICTS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.label.audit.audit import Audit
+    from pipelines.label.relabel import LabelChanges
+
+#: Bytes of a filled-in queue.
+_MOST = 100_000_000
+
+
+@dataclass(frozen=True)
+class LabelAudit:
+    """Findings on the labels of a benchmark.
+
+    Attributes:
+        losses: Why pairs have no label, as `datacards.losses.causes` counts them.
+        duplicates_looked_for: Whether a rule looked for near-duplicates.
+    """
+
+    audit: Audit
+    losses: Sequence[dict[str, Any]]
+    duplicates_looked_for: bool
+
+
+def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> LabelAudit:
+    """Labels that should not be trusted, of a built benchmark, its recipe, or a release folder.
+
+    Raises:
+        BadInput: there is neither a build up to its labels nor a whole release.
+    """
+    from datacards.losses import causes
+    from schemas.leaks import looked_for_duplicates
+
+    found: Judged
+    if (Path(benchmark) / "manifest.json").is_file():
+        # What people decided before the release is among its verdicts.
+        found, decided = sealed(Path(benchmark)), VERDICTS.empty()
+    else:
+        found = built(str(benchmark), workspace)
+        decided = reviews(workspace, found.name)
+    tables = {"queries": found.queries, "responses": found.responses, "labels": found.labels}
+    tables |= {"verdicts": found.verdicts, "models": found.table("pool", "models")}
+    looked = found.recipe is None or looked_for_duplicates(found.recipe.model_dump(mode="json"))
+    return LabelAudit(_audited(found, decided, found.duplicates), causes(tables), looked)
+
+
+def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
+    from pipelines.label.audit.audit import audit
+    from pipelines.label.escalate import add
+
+    return audit(
+        found.queries,
+        found.responses,
+        add(found.verdicts, decided),
+        found.labels,
+        duplicates,
+        policy=None if found.recipe is None else found.recipe.label,
+    )
+
+
+def relabel(
+    benchmark: str, workspace: Path = Path("yard"), *, jobs: int = 2, out: Path | None = None
+) -> tuple[LabelChanges, Judged]:
+    """What changes when scorers and policy run again over a build's stored responses.
+
+    Verdicts of verifiers, judges and people are carried over; the build is not touched.
+
+    Args:
+        out: Folder for the new verdicts and labels and the tables of changes.
+
+    Raises:
+        BadInput: there is no build up to its labels.
+    """
+    from flows.workspace.stage_folders import write_table
+    from pipelines.label.aggregate import decide
+    from pipelines.label.escalate import add
+    from pipelines.label.relabel import changes, keep_others
+    from pipelines.label.rules import file_verdicts
+    from schemas.recipe import Label
+
+    found = built(benchmark, workspace)
+    policy = found.recipe.label if found.recipe else Label()
+    queries, responses = found.queries, found.responses
+    options = policy.model_dump(include={"run_code_without_isolation", "code_modules"})
+    ruled = file_verdicts(queries, responses, jobs=jobs, options=options)
+    verdicts = keep_others(add(found.verdicts, reviews(workspace, found.name)), ruled)
+    labels = decide(queries, responses, verdicts, policy=policy)
+    changed = changes(queries, found.labels, labels)
+    if out is not None:
+        tables = {"verdicts": verdicts, "labels": labels, "changed_labels": changed.labels}
+        tables |= {"changed_models": changed.models, "changed_tasks": changed.tasks}
+        for name, table in tables.items():
+            write_table(table, out / f"{name}.parquet")
+    return changed, found
+
+
+class Review:
+    """Decisions of one person on the doubtful labels of a build, kept in its workspace.
+
+    Raises:
+        BadInput: there is no build up to its labels.
+    """
+
+    def __init__(self, benchmark: str, workspace: Path, by: str = "") -> None:
+        self.found = built(benchmark, workspace)
+        self.name, self.count = self.found.name, 0
+        self._workspace, self._by = workspace, by
+
+    def queue(self, limit: int = 200) -> list[dict[str, Any]]:
+        """Answers to decide, the most consequential first."""
+        from pipelines.label.audit.review import review_queue
+        from pipelines.label.escalate import add
+
+        found, decided = self.found, reviews(self._workspace, self.name)
+        suspects = _audited(found, decided).tables["suspect_gold"]
+        # A pruned model or a removed question is nobody's work: no decision on it can show.
+        return review_queue(
+            found.queries, found.responses, add(found.verdicts, decided), found.released_labels,
+            suspects, limit=limit,
+        )  # fmt: skip
+
+    def take(self, file: Path) -> tuple[int, Path]:
+        """Keep the decisions of a filled-in queue; how many there are, and where they are kept.
+
+        Raises:
+            BadInput: the file is not text, or holds no decision.
+        """
+        from pipelines.io.untrusted import short_text
+        from pipelines.label.audit.review import from_csv
+
+        at = _now("milliseconds")
+        try:
+            verdicts = from_csv(short_text(file, _MOST), by=self._by, at=at)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"the file is not text: {error}", where=str(file)) from error
+        if not verdicts.num_rows:
+            raise BadInput(
+                "no decision is filled in", where=str(file), next_step="fill in `decision`"
+            )
+        return verdicts.num_rows, keep_review(self._workspace, self.name, verdicts, at=at)
+
+    def keep(self, key: tuple[str, str, int], decision: str, note: str) -> None:
+        """Keep one decision on (query_id, model_id, sample)."""
+        from pipelines.label.audit.review import decisions
+
+        at = _now("microseconds")
+        one = decisions([(key, decision, note, "")], by=self._by, at=at)
+        keep_review(self._workspace, self.name, one, at=at)
+        self.count += 1
+
+
+def _now(precision: str) -> str:
+    return datetime.now(UTC).isoformat(timespec=precision).replace("+00:00", "Z")

@@ -1,0 +1,74 @@
+"""The zoo run on a release folder: routers, encoders and rules by name, results in a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.evaluation.released import out_folder, read_release, with_beside
+from flows.evaluation.zoo import run, vectors, write_report
+from flows.tracking.runners import Runner
+from pipelines.errors import BadInput
+from pipelines.evaluate.certificate import default_scheme
+from pipelines.matrix.reading import core_of
+from pipelines.zoo.choose import asked
+from pipelines.zoo.router_specs import own as theirs
+from pipelines.zoo.router_specs import registered
+
+
+def run_zoo(
+    release: Path,
+    out: Path,
+    *,
+    encoders: Sequence[str],
+    routers: Sequence[str] | None = None,
+    own: Sequence[str] = (),
+    rules: Sequence[str] = (),
+    also: Sequence[Path] = (),
+    scheme: str | None = None,
+    cache: Path = Path("yard/cache/embeddings"),
+    report: bool = True,
+    resamples: int = 2_000,
+    runner: Runner = "threads",
+    workers: int = 2,
+    dask_address: str | None = None,
+) -> dict[str, Any]:
+    """Train and compare routers on a release; the standings, and the folder they are in.
+
+    Args:
+        encoders: tfidf, minilm, names of packaged weights, folders or hub ids.
+        routers: Names of registered routers; None for all.
+        own: `module:Class` or `file.py:Class` of other routers (this runs that code), or
+            tables of predictions.
+        rules: Selection rules with their value, such as `utility:0.3`.
+        also: Files or folders of tables beside the release.
+        report: Also evaluate the winners, with a page for each encoder.
+
+    Raises:
+        BadInput: no encoder is named, two routers have one name, or something named is missing.
+    """
+    entrants = [*registered(None if routers is None else list(routers)), *map(theirs, own)]
+    names = [one.name for one in entrants]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
+    wanted = [asked(text) for text in rules]
+    tables = with_beside(read_release(release), also)
+    folder = out_folder(release, out)
+    core = core_of(tables.without("embeddings"))
+    chosen = default_scheme(core, scheme)
+    if not encoders:
+        raise BadInput("no encoder is named", next_step="--encoders tfidf needs no weights")
+    matrices = vectors(tables, core, encoders, scheme=chosen, cache=cache)
+    title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
+    done, bench = run(
+        core, chosen, matrices, entrants, folder, title=title, runner=runner, workers=workers,
+        dask_address=dask_address, rules=wanted,
+    )  # fmt: skip
+    for name in encoders if report else ():
+        write_report(
+            core, bench, done, folder, name, release=release, tables=tables, resamples=resamples
+        )
+    standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))
+    return {"path": folder, "standings": standings}
