@@ -88,7 +88,7 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
     from pipelines.isolation.parquet_file import size
 
     regular(path)
-    with _reading(path, ratio) as (worker, most, limits):
+    with reading(path, ratio) as (worker, most, limits):
         worker.call(size, str(path.absolute()), most, limits=limits)
     return path
 
@@ -102,7 +102,7 @@ def false_statistics(path: Path, ratio: int = RELEASED) -> list[str]:
     from pipelines.isolation.parquet_file import false_statistics as found_false
 
     regular(path)
-    with _reading(path, ratio) as (worker, most, limits):
+    with reading(path, ratio) as (worker, most, limits):
         full = str(path.absolute())
         found: list[str] = worker.call(found_false, full, literal(full), most, limits=limits)
     return found
@@ -118,7 +118,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     regular(path)
     with (
-        _reading(path, MAX_RATIO) as (worker, most, limits),
+        reading(path, MAX_RATIO) as (worker, most, limits),
         closing(worker.stream(batches, str(path.absolute()), most, limits=limits)) as stream,
     ):
         for batch in stream:
@@ -135,10 +135,13 @@ _idle_lock = threading.Lock()
 
 
 @contextmanager
-def _reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
-    """A process that reads files and is free, the bytes that this one may come to, and limits.
+def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
+    """A free process that reads files, the bytes that this file may come to, and limits for it.
 
-    Several files may be read at a time, each by a process of its own.
+    Several files may be read at a time, each by its own process, which then serves the next file.
+
+    Raises:
+        SourceError: what the process raised, or that it ended or passed a limit.
     """
     from pipelines.isolation.parquet_file import prepare
 

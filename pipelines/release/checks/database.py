@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from pipelines.errors import SourceError
 from pipelines.io.files import sha256
+from pipelines.io.untrusted import RELEASED, reading
 from pipelines.release.database import (
     LOCKED,
     checksum_of,
@@ -65,9 +69,19 @@ def check_database(
             yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
     try:
         rows = {table: tables[table].num_rows for table in held if table in tables}
-        yield from _compare(path, manifest, held, rows)
-    except Exception as error:  # DuckDB raises anything over a damaged file
-        yield Finding("database", name, f"cannot be read: {first_line(error)}")
+        with reading(path, RELEASED) as (worker, _, limits):
+            # Its tables are sorted: within the machine's memory, or on the disk.
+            limits = replace(limits, memory=_memory(), file_size=1 << 50)
+            about = manifest.model_dump_json()
+            faults = worker.call(compare, str(path.absolute()), about, held, rows, limits=limits)
+    except (SourceError, OSError) as error:
+        faults = [first_line(error)]
+    for says in faults:
+        yield Finding("database", name, says)
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _checksum(path: Path) -> Iterator[Finding]:
@@ -80,9 +94,25 @@ def _checksum(path: Path) -> Iterator[Finding]:
         yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
 
 
+def compare(path: str, manifest: str, held: list[str], rows: dict[str, int]) -> list[str]:
+    """What a database holds that it should not, or lacks; called in the limited process.
+
+    Args:
+        manifest: Its JSON.
+        held: Tables of contracts that the manifest lists in the database.
+        rows: Table → rows of its Parquet file.
+    """
+    try:
+        return list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))
+    except MemoryError:
+        raise
+    except Exception as error:  # DuckDB raises anything over a damaged file
+        return [f"cannot be read: {first_line(error)}"]
+
+
 def _compare(
     path: Path, manifest: Manifest, held: list[str], rows: Mapping[str, int]
-) -> Iterator[Finding]:
+) -> Iterator[str]:
     import duckdb
 
     with (
@@ -91,8 +121,7 @@ def _compare(
     ):
         found = objects(given)
         if manifest.format == 2:
-            says = "was made by a development version between two layouts: build the release again"
-            yield Finding("database", path.name, says)
+            yield "was made by a development version between two layouts: build the release again"
             return
         if manifest.format >= 3:
             with duckdb.connect(
@@ -114,24 +143,24 @@ def _compare(
             says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
         elif key not in found:
             says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
-        yield Finding("database", path.name, says)
+        yield says
     if not clean:
         return  # a stranger's definitions are read, never evaluated
     for name, count in stored_rows(path, rows, views=manifest.format >= 3).items():
         if count != rows[name]:
             clean = False
             says = f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
-            yield Finding("database", path.name, says)
+            yield says
     if not clean:
         return  # sorting rows without end would take memory without end
     whole, each = database_content(path, held)
     for name, content in each.items():
         if name in manifest.tables and content != manifest.tables[name].content:
             says = f"its table {name} differs from the Parquet file's"
-            yield Finding("database", path.name, says)
+            yield says
     if whole != manifest.database.content:
         says = "its content has another fingerprint than the manifest says"
-        yield Finding("database", path.name, says)
+        yield says
 
 
 def _empty(folder: Path, written: int) -> Path:
