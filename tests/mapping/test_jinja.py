@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from pipelines.errors import RecipeError
-from pipelines.ingest.mappings import OFTEN, OWN, REACHED, Example, page
+from pipelines.ingest.mappings import examples, page
 from pipelines.mapping.expressions import words
 from pipelines.mapping.fields import compile_field
 
@@ -31,17 +33,20 @@ def test_mappings(mapping: str, value: object) -> None:
     assert compile_field(mapping, where="test")(ROW) == value
 
 
-@pytest.mark.parametrize("example", [*REACHED, *OWN, *OFTEN], ids=lambda one: one.mapping)
-def test_what_the_page_of_mappings_shows_is_so(example: Example) -> None:
-    assert compile_field(example.mapping, where="page")(example.row) == example.gives
+@pytest.mark.parametrize(
+    "example", [one for listed in examples().values() for one in listed], ids=lambda o: o["mapping"]
+)
+def test_what_the_page_of_mappings_shows_is_so(example: Mapping[str, Any]) -> None:
+    assert compile_field(example["mapping"], where="page")(example["row"]) == example["gives"]
 
 
 def test_the_page_of_mappings_names_every_filter() -> None:
     # Trap: filters of ours stood in the code only, and a newcomer could not know of them.
     ours, theirs = words()
     assert {"letter", "from_json", "zip"} <= {*ours}
+    own = examples()["Filters of ours"]
     for name in ours:
-        assert any(re.search(rf"\b{name}\b", one.mapping) for one in OWN), name
+        assert any(re.search(rf"\b{name}\b", one["mapping"]) for one in own), name
     shown = "\n".join(page())
     assert all(f"`{name}`" in shown for name in theirs)
     # A bar within a cell would end it.
