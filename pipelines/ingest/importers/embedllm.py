@@ -9,35 +9,25 @@ missing is missing.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import csv_rows, found_files, score
 
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
 _LAYOUT = f"train.csv, val.csv, test.csv with the columns {', '.join(_COLUMNS)}"
-_SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Repeats of (model, prompt), conflicting or not, are kept as samples."""
-    found = ImportResult()
-    paths = found_files(path, [f"**/{name}.csv" for name in _SPLITS], _LAYOUT)
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
-    samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
-        for number, row in enumerate(csv_rows(path, _COLUMNS)):
+        for number, row in enumerate(reading.csv_rows(path, _COLUMNS)):
             where = f"{path.name}, row {number}"
             query, model = row["prompt_id"], row["model_name"]
             question = ImportedQuestion(
@@ -45,19 +35,18 @@ def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]
                 question=row["prompt"],
                 prompt=row["prompt"],
                 task=row["category"],
-                split=_SPLITS.get(path.stem),
+                split=reading.SPLITS.get(path.stem),
             )
-            found.ask(question, where)
-            label = score(row["label"], where)
+            result.ask(question, where)
+            label = reading.score(row["label"], where)
             if label is None:
-                found.left_out["rows without a label"] += 1
+                result.left_out["rows without a label"] += 1
                 continue
-            sample = samples[query, model]
-            samples[query, model] += 1
+            sample = result.next_sample(query, model)
             yield ImportedAnswer(query=query, model=model, sample=sample, score=label)
-    repeats = sum(n - 1 for n in samples.values())
+    repeats = sum(n - 1 for n in result.samples.values())
     if repeats:
-        found.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
+        result.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
 
 
 IMPORTER = Importer(
@@ -66,6 +55,7 @@ IMPORTER = Importer(
     url="https://huggingface.co/datasets/RZ412/EmbedLLM",
     license="Apache-2.0",
     layout=_LAYOUT,
+    files=("**/train.csv", "**/val.csv", "**/test.csv"),
     lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
     read=read,
     sizes_in_names=True,

@@ -1,9 +1,10 @@
-"""What an importer gives back: questions, answers, and what the source does not hold."""
+"""What an importer is: a declaration, and a reader that yields answers and adds questions."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,17 +46,20 @@ class ImportedAnswer:
 
 @dataclass
 class ImportResult:
-    """Everything one import found; filled while the source is read.
+    """The questions of an import and what was left out; filled while the source is read.
 
-    `answers` may be an iterator: the writer drains it before it writes the
-    questions. `left_out` counts what was not taken, by reason; `skipped` names whole files
-    that were not.
+    Attributes:
+        source: The file or folder that is imported.
+        left_out: Reason → number of records that were not taken.
+        skipped: Reason → names of whole files that were not taken.
+        samples: (question, model) → answers so far, in formats that repeat them.
     """
 
-    answers: Iterable[ImportedAnswer] = ()
+    source: Path
     questions: dict[str, ImportedQuestion] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, list[str]] = field(default_factory=dict)
+    samples: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""
@@ -73,15 +77,19 @@ class ImportResult:
         """Add a question.
 
         Raises:
-            SourceError: another question stands under the same id.
+            SourceError: another question has the same id.
         """
-        there = self.questions.setdefault(question.id, question)
-        if there != question:
+        if self.questions.setdefault(question.id, question) != question:
             raise SourceError(
                 f"the id {question.id!r} stands for two different questions",
                 where=where,
                 next_step="import the files one by one, or mend the ids in the source",
             )
+
+    def next_sample(self, query: str, model: str) -> int:
+        """Number of the model's next answer to a question, from 0."""
+        self.samples[query, model] += 1
+        return self.samples[query, model] - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +98,12 @@ class Importer:
 
     Attributes:
         layout: What `PATH` must hold, in one sentence for an error.
+        files: Patterns of the format's files below a folder.
         license: As stated upstream; NOASSERTION when nothing is stated.
         lacks: What the source does not record at all.
-        read: Path → questions and answers.
+        read: `read(paths, result)` yields the answers in these files, and adds their questions
+            and what is left out to `result`.
+        newest_first: The time in a file's name; `read` gets the newest file first.
         sizes_in_names: Model names state sizes (`…-7b-…`), which then become `params_b`.
     """
 
@@ -101,6 +112,8 @@ class Importer:
     url: str
     license: str
     layout: str
+    files: tuple[str, ...]
     lacks: tuple[str, ...]
-    read: Callable[[Path], ImportResult]
+    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]]
+    newest_first: re.Pattern[str] | None = None
     sizes_in_names: bool = False

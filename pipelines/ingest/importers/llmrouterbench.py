@@ -10,31 +10,16 @@ score as 0; here such an answer has no score.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    count,
-    found_files,
-    load_json,
-    need,
-    newest_first,
-    obj,
-    objects,
-    output_text,
-    records,
-    score,
-    spent,
-    stray,
-    text,
-    texts,
 )
 
 _HEADER = ("model_name", "dataset_name", "split", "records")
@@ -45,68 +30,59 @@ _FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
-    found = ImportResult()
-    paths = newest_first(found_files(path, ["**/*.json"], _LAYOUT), _STAMP)
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: set[tuple[str, ...]] = set()
     for path in paths:
-        content = load_json(path)
-        if stray(found, content, (*_HEADER, "records"), path.name):
+        content = reading.load_json(path)
+        if reading.stray(result, content, (*_HEADER, "records"), path.name):
             continue
-        run = obj(content, str(path))
-        need(run, _HEADER, str(path))
+        run = reading.obj(content, str(path))
+        reading.need(run, _HEADER, str(path))
         identity = tuple(str(run[key]) for key in _HEADER[:3])
         if run.get("demo"):
-            found.left_out["demonstration runs"] += 1
+            result.left_out["demonstration runs"] += 1
             continue
         if identity in seen:
-            found.skip("older runs of the same model and dataset", path.name)
+            result.skip("older runs of the same model and dataset", path.name)
             continue
         seen.add(identity)
-        yield from _run(found, identity, objects(run["records"], str(path)), path.name)
+        yield from _run(result, identity, reading.objects(run["records"], str(path)), path.name)
 
 
 def _run(
-    found: ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
+    result: ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
 ) -> Iterator[ImportedAnswer]:
     model, dataset, split = identity
-    for where, record in records(rows, _RECORD, name):
-        output = output_text(record.get("raw_output"))
+    for where, record in reading.records(rows, _RECORD, name):
+        output = reading.output_text(record.get("raw_output"))
         # A failed record may have lost its question too: it is looked at first.
         if output is not None and output.startswith(_FAILED):
-            found.left_out["failed calls"] += 1
+            result.left_out["failed calls"] += 1
             continue
-        graded = score(record["score"], where)
+        graded = reading.score(record["score"], where)
         if graded is None and not output:
-            found.left_out["records without output and score"] += 1
+            result.left_out["records without output and score"] += 1
             continue
         query = f"{dataset}/{split}/{record['index']}"
-        found.ask(
-            ImportedQuestion(
-                id=query,
-                question=text(record["origin_query"]) or text(record["prompt"]),
-                prompt=text(record["prompt"]),
-                task=dataset,
-                references=texts(record["ground_truth"]),
-                split=split,
-            ),
-            where,
+        question = ImportedQuestion(
+            id=query,
+            question=reading.text(record["origin_query"]) or reading.text(record["prompt"]),
+            prompt=reading.text(record["prompt"]),
+            task=dataset,
+            references=reading.texts(record["ground_truth"]),
+            split=split,
         )
-        tokens = count(record.get("completion_tokens"), where)
+        result.ask(question, where)
+        tokens = reading.count(record.get("completion_tokens"), where)
         yield ImportedAnswer(
             query=query,
             model=model,
             text=output,
             score=graded,
-            prompt_tokens=count(record.get("prompt_tokens"), where),
+            prompt_tokens=reading.count(record.get("prompt_tokens"), where),
             completion_tokens=tokens,
-            cost_usd=spent(record.get("cost"), tokens, where),
+            cost_usd=reading.spent(record.get("cost"), tokens, where),
         )
 
 
@@ -116,6 +92,8 @@ IMPORTER = Importer(
     url="https://github.com/ynulihao/LLMRouterBench",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("**/*.json",),
+    newest_first=_STAMP,
     lacks=("latency of single calls",),
     read=read,
 )

@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    found_files,
-    inside,
-    load_json,
-    need,
-    newest_first,
-    number,
-    obj,
-    stray,
-    text,
 )
 from pipelines.io import files
 
@@ -54,15 +44,8 @@ _METRICS = (
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """One folder per model, the newest run of a task; of several filters the first known one."""
-    found = ImportResult()
-    paths = newest_first(found_files(path, ["**/samples_*.jsonl"], _LAYOUT), _STAMP)
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
     for path in paths:
@@ -72,42 +55,40 @@ def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]
             models[path.parent] = _model(path.parent)
         model = models[path.parent]
         if (model, task) in seen:
-            found.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
+            result.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
             continue
         rows = list(files.rows(path, "jsonl"))
-        if stray(found, rows, _COLUMNS, f"{path.parent.name}/{path.name}"):
+        if reading.stray(result, rows, _COLUMNS, f"{path.parent.name}/{path.name}"):
             continue
         seen.add((model, task))
-        yield from _run(found, path, rows, task, model)
+        yield from _run(result, path, rows, task, model)
 
 
 def _run(
-    found: ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
+    result: ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
 ) -> Iterator[ImportedAnswer]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
     for line, row in enumerate(rows, start=1):
         where = f"{model}/{path.name}, line {line}"
-        need(row, _COLUMNS, where)
+        reading.need(row, _COLUMNS, where)
         if str(row.get("filter", "none")) != chosen:
-            found.left_out["rows of another filter"] += 1
+            result.left_out["rows of another filter"] += 1
             continue
         prompt, generates = _request(row["arguments"], where)
         query = f"{task}/{row['doc_id']}"
-        found.ask(
-            ImportedQuestion(
-                id=query,
-                question=prompt,
-                prompt=prompt,
-                task=task,
-                references=(text(row["target"]),) if text(row["target"]) else (),
-            ),
-            where,
+        question = ImportedQuestion(
+            id=query,
+            question=prompt,
+            prompt=prompt,
+            task=task,
+            references=(reading.text(row["target"]),) if reading.text(row["target"]) else (),
         )
+        result.ask(question, where)
         generated = _generated(row["resps"]) if generates else None
         graded = _score(row, where)
         if graded is None and generated is None:
-            found.left_out["rows without text and without a metric in [0, 1]"] += 1
+            result.left_out["rows without text and without a metric in [0, 1]"] += 1
             continue
         yield ImportedAnswer(query=query, model=model, text=generated, score=graded)
 
@@ -117,9 +98,9 @@ def _model(folder: Path) -> str:
 
     The folder is called after the model, with `__` for what a file name cannot hold.
     """
-    for results in newest_first(folder.glob("results_*.json"), _STAMP):
-        inside(results, folder)
-        if name := obj(load_json(results), str(results)).get("model_name"):
+    for results in reading.newest_first(folder.glob("results_*.json"), _STAMP):
+        reading.inside(results, folder)
+        if name := reading.obj(reading.load_json(results), str(results)).get("model_name"):
             return str(name)
     return folder.name or "model"
 
@@ -168,7 +149,7 @@ def _generated(responses: Any) -> str | None:
 def _score(row: dict[str, Any], where: str) -> float | None:
     for metric in _METRICS:
         if metric in row and not isinstance(row[metric], list | dict):
-            value = number(row[metric], where)
+            value = reading.number(row[metric], where)
             if value is not None and 0 <= value <= 1:
                 return value
     return None
@@ -180,6 +161,8 @@ IMPORTER = Importer(
     url="https://github.com/EleutherAI/lm-evaluation-harness",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("**/samples_*.jsonl",),
+    newest_first=_STAMP,
     lacks=("token usage", "cost", "latency"),
     read=read,
 )

@@ -9,43 +9,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import (
-    found_files,
-    json_rows,
-    need,
-    number,
-    obj,
-    objects,
-    output_text,
-    records,
-    score,
-    text,
-    texts,
-)
 
 _COLUMNS = ("id", "instruction", "input", "output", "candidates")
 _LAYOUT = (
     "train/val/test_data_prepared.jsonl (or .json): id, instruction, input, output, candidates"
 )
-_SPLITS = {"train": "train", "val": "validation", "test": "test"}
 #: The metric taken as score: in [0, 1], and the field's usual one for this set.
 METRIC = "bertscore"
 
 
 def by_bertscore(scores: dict[str, Any], where: str) -> float | None:
     """The candidate's BERTScore."""
-    return score(scores.get(METRIC), where)
+    return reading.score(scores.get(METRIC), where)
 
 
 def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
@@ -53,52 +40,46 @@ def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
 
     BARTScore is a mean log-probability, at most 0, so its exponential lies in (0, 1].
     """
-    found = number(scores.get("bartscore"), where)
-    return None if found is None else score(math.exp(min(found, 700.0)), where)
+    found = reading.number(scores.get("bartscore"), where)
+    return None if found is None else reading.score(math.exp(min(found, 700.0)), where)
 
 
 Graded = Callable[[dict[str, Any], str], float | None]
 
 
-def read(path: Path, graded: Graded = by_bertscore) -> ImportResult:
+def read(
+    paths: Sequence[Path], result: ImportResult, graded: Graded = by_bertscore
+) -> Iterator[ImportedAnswer]:
     """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
-    found = ImportResult()
-    # The dataset's own folder holds each split once; revisions of it hold JSON beside JSONL.
-    paths = found_files(path, ["**/*_data_prepared.jsonl", "**/*_data_prepared.json"], _LAYOUT)
-    found.answers = _answers(found, paths, graded)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path], graded: Graded) -> Iterator[ImportedAnswer]:
     for path in paths:
-        split = next((v for k, v in _SPLITS.items() if path.name.startswith(k)), None)
-        for where, row in records(json_rows(path), _COLUMNS, path.name, found):
-            yield from _candidates(found, row, split, where, graded)
+        # The dataset's own folder holds each split once; revisions hold JSON beside JSONL.
+        split = reading.split_of(path)
+        for where, row in reading.records(reading.json_rows(path), _COLUMNS, path.name, result):
+            yield from _candidates(result, row, split, where, graded)
 
 
 def _candidates(
-    found: ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
+    result: ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
 ) -> Iterator[ImportedAnswer]:
     query = str(row["id"])
-    asked = "\n".join(part for part in (text(row["instruction"]), text(row["input"])) if part)
-    found.ask(
-        ImportedQuestion(
-            id=query,
-            question=asked,
-            prompt=asked,
-            task=query.split("/")[0] if "/" in query else "mixinstruct",
-            references=texts(row["output"]),
-            split=split,
-        ),
-        where,
+    parts = (reading.text(row["instruction"]), reading.text(row["input"]))
+    asked = "\n".join(part for part in parts if part)
+    question = ImportedQuestion(
+        id=query,
+        question=asked,
+        prompt=asked,
+        task=query.split("/")[0] if "/" in query else "mixinstruct",
+        references=reading.texts(row["output"]),
+        split=split,
     )
-    for candidate in objects(row["candidates"], where):
-        need(candidate, ("model", "text", "scores"), where)
-        scores = obj(candidate["scores"], where)
+    result.ask(question, where)
+    for candidate in reading.objects(row["candidates"], where):
+        reading.need(candidate, ("model", "text", "scores"), where)
+        scores = reading.obj(candidate["scores"], where)
         yield ImportedAnswer(
             query=query,
             model=str(candidate["model"]),
-            text=output_text(candidate["text"]),
+            text=reading.output_text(candidate["text"]),
             score=graded(scores, where),
         )
 
@@ -115,6 +96,7 @@ IMPORTER = Importer(
     url="https://huggingface.co/datasets/llm-blender/mix-instruct",
     license="MIT",
     layout=_LAYOUT,
+    files=("**/*_data_prepared.jsonl", "**/*_data_prepared.json"),
     lacks=("token usage", "cost", "latency"),
     read=read,
 )
@@ -125,6 +107,7 @@ BARTSCORE = Importer(
     url=IMPORTER.url,
     license=IMPORTER.license,
     layout=_LAYOUT,
+    files=IMPORTER.files,
     lacks=IMPORTER.lacks,
     read=partial(read, graded=by_bartscore),
 )

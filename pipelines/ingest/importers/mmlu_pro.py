@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.archive import members
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
@@ -16,45 +17,29 @@ from pipelines.ingest.importers.importer import (
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import (
-    found_files,
-    need,
-    options,
-    parse_json,
-    text,
-    texts,
-    whole,
-)
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")
 _LAYOUT = "eval_results/model_outputs_<model>_<n>shots.zip"
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
     used is the question, and a run of another variant keeps its own gold letter.
     """
-    found = ImportResult()
-    paths = found_files(path, ["**/model_outputs_*.zip", "**/model_outputs_*.json"], _LAYOUT)
     variants: dict[str, Counter[ImportedQuestion]] = {}
     for file in paths:
-        for question, _ in _records(file, ImportResult()):
+        for question, _ in _records(file, ImportResult(file)):
             variants.setdefault(question.id, Counter())[question] += 1
     for versions in variants.values():
         # The most used variant; the text decides between equally used ones.
         best = max(versions.items(), key=lambda item: (item[1], item[0].question, item[0].choices))
-        found.ask(best[0], "variants")
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
+        result.ask(best[0], "variants")
     for file in paths:
-        for question, answer in _records(file, found):
-            asked = found.questions[question.id]
+        for question, answer in _records(file, result):
+            asked = result.questions[question.id]
             if answer is None:
                 continue
             other = question.references != asked.references
@@ -62,7 +47,7 @@ def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]
 
 
 def _records(
-    path: Path, found: ImportResult
+    path: Path, result: ImportResult
 ) -> Iterator[tuple[ImportedQuestion, ImportedAnswer | None]]:
     model = path.stem.removeprefix("model_outputs_")
     for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
@@ -70,37 +55,40 @@ def _records(
     for where, rows in _documents(path):
         for number, row in enumerate(rows):
             if isinstance(row, str):
-                found.left_out["bare strings among the records"] += 1
+                result.left_out["bare strings among the records"] += 1
                 continue
             place = f"{where}, record {number}"
             if not isinstance(row, dict):
                 raise SourceError("a record is no object", where=place)
-            need(row, _COLUMNS, place)
+            reading.need(row, _COLUMNS, place)
             question = ImportedQuestion(
                 id=str(row["question_id"]),
-                question=text(row["question"]),
-                task=text(row["category"]),
-                choices=options(row["options"]),
-                references=texts(row["answer"]),
+                question=reading.text(row["question"]),
+                task=reading.text(row["category"]),
+                choices=reading.options(row["options"]),
+                references=reading.texts(row["answer"]),
                 domain="knowledge",
                 scorer="mcq",
             )
             output = next((row[name] for name in _OUTPUTS if row.get(name) is not None), None)
             if output is None:
-                found.left_out["records without output"] += 1
+                result.left_out["records without output"] += 1
                 yield question, None
                 continue
-            yield question, ImportedAnswer(query=question.id, model=model, text=text(output))
+            yield (
+                question,
+                ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
+            )
 
 
 def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
     zipped = path.suffix == ".zip"
-    documents = members(path, ".json") if zipped else iter([(path.name, whole(path))])
+    documents = members(path, ".json") if zipped else iter([(path.name, reading.whole(path))])
     for name, data in documents:
         if name.startswith("__MACOSX"):
             continue
         where = f"{path.name}:{name}" if zipped else path.name
-        rows = parse_json(data, where)
+        rows = reading.parse_json(data, where)
         if not isinstance(rows, list):
             raise SourceError("a list of records is expected", where=where)
         yield where, rows
@@ -112,6 +100,7 @@ IMPORTER = Importer(
     url="https://github.com/TIGER-AI-Lab/MMLU-Pro",
     license="Apache-2.0",
     layout=_LAYOUT,
+    files=("**/model_outputs_*.zip", "**/model_outputs_*.json"),
     lacks=("token usage", "cost", "latency"),
     read=read,
 )

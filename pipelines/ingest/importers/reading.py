@@ -14,6 +14,14 @@ from pipelines.ingest.importers.importer import ImportResult
 from pipelines.io import files
 from pipelines.io.untrusted import regular
 
+#: Start of a file's name → split.
+SPLITS = {"train": "train", "val": "validation", "test": "test"}
+
+
+def split_of(path: Path) -> str | None:
+    """The split that the start of a file's name states."""
+    return next((v for k, v in SPLITS.items() if path.name.startswith(k)), None)
+
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     """The file itself, or the files below a folder that match, in order of name.
@@ -65,7 +73,7 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
         )
 
 
-def stray(found: ImportResult, content: Any, columns: Sequence[str], name: str) -> bool:
+def stray(result: ImportResult, content: Any, columns: Sequence[str], name: str) -> bool:
     """Whether a file among others is none of the format; it is named and left out.
 
     A file that has half of the format's columns is a damaged one of it, and no stray:
@@ -78,7 +86,7 @@ def stray(found: ImportResult, content: Any, columns: Sequence[str], name: str) 
     has = sum(column in first for column in columns) if isinstance(first, dict) else 0
     if 2 * has >= len(columns):
         return False
-    found.skip("files that are not of the format", name)
+    result.skip("files that are not of the format", name)
     return True
 
 
@@ -86,14 +94,14 @@ def records(
     rows: Iterable[dict[str, Any]],
     columns: Sequence[str],
     name: str,
-    found: ImportResult | None = None,
+    result: ImportResult | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """(where, record) of each record, which has at least `columns`; `name` is the file's.
 
-    With `found`, a file whose first record is of something else is left out by name.
+    With `result`, a file whose first record is of something else is left out by name.
     """
     for number, row in enumerate(rows):
-        if number == 0 and found is not None and stray(found, row, columns, name):
+        if number == 0 and result is not None and stray(result, row, columns, name):
             return
         where = f"{name}, record {number}"
         need(row, columns, where)
@@ -246,27 +254,3 @@ def options(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
         value = ["" if item is None else item for item in value]
     return texts(value)
-
-
-__all__ = [
-    "count",
-    "csv_rows",
-    "found_files",
-    "inside",
-    "json_rows",
-    "load_json",
-    "need",
-    "newest_first",
-    "number",
-    "obj",
-    "objects",
-    "options",
-    "parse_json",
-    "records",
-    "score",
-    "spent",
-    "stray",
-    "text",
-    "texts",
-    "whole",
-]

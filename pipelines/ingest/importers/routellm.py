@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import csv_rows, found_files, score
 
 _LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Every column besides `prompt` and `<model>_response` is a model."""
-    found = ImportResult()
-    paths = found_files(path, ["**/mmlu_*.csv", "**/gsm8k_*.csv"], _LAYOUT)
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
         models: list[str] = []
-        for number, row in enumerate(csv_rows(path, ("prompt",))):
+        for number, row in enumerate(reading.csv_rows(path, ("prompt",))):
             where = f"{path.name}, row {number}"
             models = models or _models(row, where)
             query = f"{task}-{number}"
             prompt = row["prompt"]
-            found.ask(ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where)
+            result.ask(ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where)
             for model in models:
-                graded = score(row[model], f"{where}, {model}")
+                graded = reading.score(row[model], f"{where}, {model}")
                 if graded is None:
-                    found.left_out["pairs without label"] += 1
+                    result.left_out["pairs without label"] += 1
                     continue
                 yield ImportedAnswer(
                     query=query, model=model, text=row.get(f"{model}_response"), score=graded
@@ -64,6 +57,7 @@ IMPORTER = Importer(
     url="https://github.com/lm-sys/RouteLLM",
     license="Apache-2.0",
     layout=_LAYOUT,
+    files=("**/mmlu_*.csv", "**/gsm8k_*.csv"),
     lacks=("gold labels", "token usage", "cost", "latency"),
     read=read,
 )

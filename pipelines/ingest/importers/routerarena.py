@@ -8,25 +8,16 @@ scripts that write and check them (`llm_inference/run.py`, `llm_evaluation/run.p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    count,
-    found_files,
-    json_rows,
-    obj,
-    records,
-    score,
-    spent,
-    text,
 )
 
 _COLUMNS = ("global index", "prompt", "prediction", "generated_result")
@@ -37,62 +28,55 @@ _LAYOUT = "router prediction files (*.json): a list of global index, prompt, pre
 _REWORDED = "-robustness"
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Robustness files, placeholders and failed calls are counted, not imported."""
-    found = ImportResult()
-    paths = found_files(path, ["**/*.json", "**/*.jsonl"], _LAYOUT)
-    if path.is_dir():
-        reworded = {p for p in paths if p.stem.endswith(_REWORDED)}
-        if reworded:
-            found.left_out["robustness files, which reword the queries"] = len(reworded)
-        paths = [p for p in paths if p not in reworded]
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
+    if result.source.is_dir():
+        reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
+        result.left_out["robustness files, which reword the queries"] += len(reworded)
+        paths = [path for path in paths if path not in reworded]
     seen: dict[tuple[str, str], str] = {}
     for path in paths:
-        for where, row in records(json_rows(path), _COLUMNS, path.name, found):
+        for where, row in reading.records(reading.json_rows(path), _COLUMNS, path.name, result):
             index, model = str(row["global index"]), str(row["prediction"])
-            found.ask(
-                ImportedQuestion(
-                    id=index,
-                    question=text(row["prompt"]),
-                    prompt=text(row["prompt"]),
-                    task=index.rsplit("_", 1)[0],
-                ),
-                where,
+            question = ImportedQuestion(
+                id=index,
+                question=reading.text(row["prompt"]),
+                prompt=reading.text(row["prompt"]),
+                task=index.rsplit("_", 1)[0],
             )
-            result = _result(row["generated_result"], where)
-            if result is None:
-                found.left_out["failed or absent calls"] += 1
+            result.ask(question, where)
+            call = _call(row["generated_result"], where)
+            if call is None:
+                result.left_out["failed or absent calls"] += 1
                 continue
-            output = text(result["generated_answer"])
+            output = reading.text(call["generated_answer"])
             if (index, model) in seen:
                 # Several routers that chose the same model share one cached answer.
                 same = "same answer" if seen[index, model] == output else "other answer"
-                found.left_out[f"repeats by another router, {same}"] += 1
+                result.left_out[f"repeats by another router, {same}"] += 1
                 continue
             seen[index, model] = output
-            usage = obj(result.get("token_usage") or {}, where)
-            tokens = count(usage.get("output_tokens", usage.get("completion_tokens")), where)
+            usage = reading.obj(call.get("token_usage") or {}, where)
+            asked, told = (
+                reading.count(usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")), where)
+                for new, old in (("input", "prompt"), ("output", "completion"))
+            )
             yield ImportedAnswer(
                 query=index,
                 model=model,
                 text=output,
-                score=score(row.get("accuracy"), where),
-                prompt_tokens=count(usage.get("input_tokens", usage.get("prompt_tokens")), where),
-                completion_tokens=tokens,
-                cost_usd=spent(row.get("cost"), tokens, where),
+                score=reading.score(row.get("accuracy"), where),
+                prompt_tokens=asked,
+                completion_tokens=told,
+                cost_usd=reading.spent(row.get("cost"), told, where),
             )
 
 
-def _result(said: Any, where: str) -> dict[str, Any] | None:
+def _call(said: Any, where: str) -> dict[str, Any] | None:
     """What was generated; None for a call that failed, was not made or stands for an example."""
-    result = {} if said is None else obj(said, where)
-    absent = not result.get("success") or result.get("generated_answer") is None
-    return None if absent or result.get("provider") == "placeholder" else result
+    call = {} if said is None else reading.obj(said, where)
+    absent = not call.get("success") or call.get("generated_answer") is None
+    return None if absent or call.get("provider") == "placeholder" else call
 
 
 IMPORTER = Importer(
@@ -101,6 +85,7 @@ IMPORTER = Importer(
     url="https://github.com/RouteWorks/RouterArena",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("**/*.json", "**/*.jsonl"),
     lacks=("answers of models that no router chose", "gold answers", "latency"),
     read=read,
 )

@@ -10,57 +10,45 @@ file itself was not at hand. The scores of the eleven models lie there as object
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipelines import pickles
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import found_files, need, score, spent
 
 _LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, prompt, eval_name, …)"
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
-    found = ImportResult()
-    frames = []
-    for file in found_files(path, ["*shot*.pkl"], _LAYOUT):
+    for file in paths:
         frame = pickles.load(file)
         if not isinstance(frame, pickles.Frame):
             raise SourceError("the pickle holds no data frame", where=str(file))
         columns = list(frame.columns)
-        need(dict.fromkeys(columns), ("sample_id", "prompt", "eval_name"), str(file))
-        frames.append((file, frame, columns))
-    found.answers = _answers(found, frames)
-    return found
-
-
-def _answers(
-    found: ImportResult, frames: list[tuple[Path, pickles.Frame, list[str]]]
-) -> Iterator[ImportedAnswer]:
-    several = len(frames) > 1
-    for file, frame, columns in frames:
+        reading.need(dict.fromkeys(columns), ("sample_id", "prompt", "eval_name"), str(file))
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
         rows: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         for number, row in enumerate(frame.rows()):
             name = str(row["sample_id"])
-            called = f"{file.stem}/{name}" if several else name
+            called = f"{file.stem}/{name}" if len(paths) > 1 else name
             rows.setdefault(called, []).append((f"{file.name}, row {number}", dict(row)))
         for called, repeats in rows.items():
             for question, cells in _apart(called, repeats).items():
-                found.ask(question, cells[0][0])
+                result.ask(question, cells[0][0])
                 for model in models:
-                    yield from _cells(found, question.id, model, cells)
+                    yield from _cells(result, question.id, model, cells)
 
 
 def _apart(
@@ -83,16 +71,16 @@ def _apart(
 
 
 def _cells(
-    found: ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+    result: ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
 ) -> Iterator[ImportedAnswer]:
     """One answer per model; halves are put together, a second graded answer is a sample."""
     answers: list[ImportedAnswer] = []
     for where, row in rows:
-        graded = score(row[model], f"{where}, {model}")
+        graded = reading.score(row[model], f"{where}, {model}")
         text = _unwrapped(row.get(f"{model}|model_response")) or None
         if graded is None and text is None:
             continue
-        cost = spent(row[f"{model}|total_cost"], None, where)
+        cost = reading.spent(row[f"{model}|total_cost"], None, where)
         new = ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
         half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
         if half is None:
@@ -100,9 +88,9 @@ def _cells(
         elif answers[half] != new:
             answers[half] = _together(answers[half], new)
         else:
-            found.left_out["cells that repeat another row's"] += 1
+            result.left_out["cells that repeat another row's"] += 1
     if not answers:
-        found.left_out["pairs without answer"] += 1
+        result.left_out["pairs without answer"] += 1
     yield from (replace(one, sample=at) for at, one in enumerate(answers))
 
 
@@ -142,6 +130,7 @@ IMPORTER = Importer(
     url="https://huggingface.co/datasets/withmartian/routerbench",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("*shot*.pkl",),
     lacks=("gold labels", "token usage", "latency"),
     read=read,
 )

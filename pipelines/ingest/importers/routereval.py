@@ -9,33 +9,25 @@ once, at the top. All pools share one division, so a row is the same question in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pipelines import pickles
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
 )
-from pipelines.ingest.importers.reading import found_files, need, score, text
 
 _LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → data, model; prompt on top"
-_SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """The union of all pools; a model that stands in several has one score per question."""
-    found = ImportResult()
-    paths = found_files(path, ["**/*.pkl"], _LAYOUT)
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         content = pickles.load(path)
         pools = list(_pools(content, (), 0))
@@ -49,7 +41,7 @@ def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]
         task = path.stem.removesuffix("_router_dataset")
         for name, pool in pools:
             where = f"{path.name}, {'/'.join(name) or 'top'}"
-            for answer in _pool(found, task, pool, where):
+            for answer in _pool(result, task, pool, where):
                 key = (answer.query, answer.model)
                 if key in given:
                     if given[key] != answer.score:
@@ -78,14 +70,14 @@ def _pools(
 
 
 def _pool(
-    found: ImportResult, task: str, pool: Mapping[str, Any], where: str
+    result: ImportResult, task: str, pool: Mapping[str, Any], where: str
 ) -> Iterator[ImportedAnswer]:
     models = [str(name) for name in pool["model"]]
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
         raise SourceError("'data' is no dictionary of score matrices", where=where)
-    need(data, ("train_score", "val_score", "test_score"), where)
-    for short, split in _SPLITS.items():
+    reading.need(data, ("train_score", "val_score", "test_score"), where)
+    for short, split in reading.SPLITS.items():
         rows = data[f"{short}_score"]
         texts = prompts.get(f"{short}_prompt") if isinstance(prompts, dict) else None
         if texts is not None and len(texts) != len(rows):
@@ -98,17 +90,17 @@ def _pool(
                 raise SourceError(f"{len(row)} scores for {len(models)} models", where=place)
             # Not the text: several rows may ask the same, and keep a score each.
             query = f"{task}/{split}-{number}"
-            prompt = text(texts[number]) if texts is not None else ""
+            prompt = reading.text(texts[number]) if texts is not None else ""
             if not prompt.strip():
                 prompt = f"[question {query}: its text is not in the file]"
-            found.ask(
+            result.ask(
                 ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task, split=split),
                 place,
             )
             for model, value in zip(models, row, strict=True):
-                graded = score(value, place)
+                graded = reading.score(value, place)
                 if graded is None:
-                    found.left_out["pairs without score"] += 1
+                    result.left_out["pairs without score"] += 1
                     continue
                 yield ImportedAnswer(query=query, model=model, score=graded)
 
@@ -119,6 +111,7 @@ IMPORTER = Importer(
     url="https://github.com/MilkThink-Lab/RouterEval",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("**/*.pkl",),
     lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
     read=read,
 )

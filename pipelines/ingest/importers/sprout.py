@@ -9,28 +9,19 @@ SPROUT-o3mini has the same columns and one more model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    count,
-    found_files,
-    need,
-    output_text,
-    score,
-    stray,
-    text,
-    texts,
 )
 from pipelines.io import files
 
@@ -39,52 +30,44 @@ _LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Tokens are given, dollars are not: costs stay unknown."""
-    found = ImportResult()
-    found.answers = _answers(found, found_files(path, ["**/*.parquet"], _LAYOUT))
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
         models = _models(path)
-        split = next((s for s in ("train", "validation", "test") if path.name.startswith(s)), None)
+        split = reading.split_of(path)
         for number, row in enumerate(files.rows(path, "parquet")):
             where = f"{path.name}, row {number}"
-            if number == 0 and stray(found, row, _COLUMNS, path.name):
+            if number == 0 and reading.stray(result, row, _COLUMNS, path.name):
                 break
-            need(row, _COLUMNS, where)
+            reading.need(row, _COLUMNS, where)
             query = f"{row['dataset']}/{row['key']}"
-            found.ask(
-                ImportedQuestion(
-                    id=query,
-                    question=text(row["prompt"]),
-                    prompt=text(row["prompt"]),
-                    task=text(row["dataset"]),
-                    references=texts(row["golden_answer"]),
-                    split=split,
-                ),
-                where,
+            question = ImportedQuestion(
+                id=query,
+                question=reading.text(row["prompt"]),
+                prompt=reading.text(row["prompt"]),
+                task=reading.text(row["dataset"]),
+                references=reading.texts(row["golden_answer"]),
+                split=split,
             )
+            result.ask(question, where)
             for model in models:
                 said = row.get(model)
                 if not isinstance(said, dict):
-                    found.left_out["pairs without answer"] += 1
+                    result.left_out["pairs without answer"] += 1
                     continue
-                need(said, _STRUCT, f"{where}, {model}")
-                graded = score(said["score"], f"{where}, {model}")
+                reading.need(said, _STRUCT, f"{where}, {model}")
+                graded = reading.score(said["score"], f"{where}, {model}")
                 output = said.get("response")
                 if graded is None and output is None:
-                    found.left_out["pairs without score"] += 1
+                    result.left_out["pairs without score"] += 1
                     continue
                 yield ImportedAnswer(
                     query=query,
                     model=model,
-                    text=output_text(output),
+                    text=reading.output_text(output),
                     score=graded,
-                    prompt_tokens=count(said["num_input_tokens"], where),
-                    completion_tokens=count(said["num_output_tokens"], where),
+                    prompt_tokens=reading.count(said["num_input_tokens"], where),
+                    completion_tokens=reading.count(said["num_output_tokens"], where),
                 )
 
 
@@ -98,7 +81,7 @@ def _models(path: Path) -> list[str]:
             where=str(path),
             next_step="fetch the file again",
         ) from error
-    need(dict.fromkeys(schema.names), _COLUMNS, str(path))
+    reading.need(dict.fromkeys(schema.names), _COLUMNS, str(path))
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     models = [field.name for field in structs if field.type.get_field_index("score") >= 0]
     if not models:
@@ -114,6 +97,7 @@ IMPORTER = Importer(
     url="https://huggingface.co/datasets/CARROT-LLM-Routing/SPROUT",
     license="NOASSERTION",
     layout=_LAYOUT,
+    files=("**/*.parquet",),
     lacks=("cost in USD", "latency"),
     read=read,
 )

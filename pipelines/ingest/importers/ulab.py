@@ -7,27 +7,15 @@ what upstream takes as one: task, query and ground truth.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    count,
-    found_files,
-    number,
-    options,
-    output_text,
-    parse_json,
-    records,
-    score,
-    text,
-    texts,
 )
 from pipelines.io import files
 
@@ -37,65 +25,52 @@ _LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"
 _FAILED = ("API Error", "ERROR: ")
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Error texts that stand in place of a response are missing answers."""
-    found = ImportResult()
-    paths = found_files(path, ["**/*.jsonl"], _LAYOUT)
-    if path.is_dir():
-        # The queries alone lie in files of the same ending beside the routed answers.
-        paths = [p for p in paths if "routing" in p.name] or paths
-    found.answers = _answers(found, paths)
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
+    # The queries alone lie in files of the same ending beside the routed answers.
+    paths = [path for path in paths if "routing" in path.name] or paths
     ids: dict[tuple[str, ...], str] = {}
-    samples: Counter[tuple[str, str]] = Counter()
     for path in paths:
         split = next((s for s in ("train", "test") if f"_{s}" in path.stem), None)
-        for where, row in records(files.rows(path, "jsonl"), _COLUMNS, path.name, found):
-            task, asked, truth = (text(row[key]) for key in _COLUMNS[:3])
+        for where, row in reading.records(files.rows(path, "jsonl"), _COLUMNS, path.name, result):
+            task, asked, truth = (reading.text(row[key]) for key in _COLUMNS[:3])
             query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
-            there = found.questions.get(query)
-            found.ask(
-                ImportedQuestion(
-                    id=query,
-                    question=asked,
-                    prompt=asked,
-                    task=task,
-                    choices=_choices(row.get("choices"), where),
-                    references=texts(row["ground_truth"]),
-                    # A query of both files is one question; it keeps the split it came with.
-                    split=there.split if there else split,
-                ),
-                where,
+            there = result.questions.get(query)
+            question = ImportedQuestion(
+                id=query,
+                question=asked,
+                prompt=asked,
+                task=task,
+                choices=_choices(row.get("choices"), where),
+                references=reading.texts(row["ground_truth"]),
+                # A query of both files is one question; it keeps the split it came with.
+                split=there.split if there else split,
             )
+            result.ask(question, where)
             output = row["response"]
             if output is None or str(output).startswith(_FAILED):
-                found.left_out["failed calls"] += 1
+                result.left_out["failed calls"] += 1
                 continue
             model = str(row["model_name"])
-            sample = samples[query, model]
-            samples[query, model] += 1
             yield ImportedAnswer(
                 query=query,
                 model=model,
-                sample=sample,
-                text=output_text(output),
-                score=score(row["performance"], where),
-                prompt_tokens=count(row.get("input_tokens"), where),
-                completion_tokens=count(row.get("output_tokens"), where),
-                latency_s=number(row.get("response_time"), where),
+                sample=result.next_sample(query, model),
+                text=reading.output_text(output),
+                score=reading.score(row["performance"], where),
+                prompt_tokens=reading.count(row.get("input_tokens"), where),
+                completion_tokens=reading.count(row.get("output_tokens"), where),
+                latency_s=reading.number(row.get("response_time"), where),
             )
 
 
 def _choices(value: object, where: str) -> tuple[str, ...]:
     """Options of a JSON string that holds a list, or an object with `text`."""
     if isinstance(value, str):
-        value = parse_json(value.encode(), where) if value.strip() else None
+        value = reading.parse_json(value.encode(), where) if value.strip() else None
     if isinstance(value, dict):
         value = value.get("text")
-    return options(value)
+    return reading.options(value)
 
 
 IMPORTER = Importer(
@@ -104,6 +79,7 @@ IMPORTER = Importer(
     url="https://github.com/ulab-uiuc/LLMRouter",
     license="MIT",
     layout=_LAYOUT,
+    files=("**/*.jsonl",),
     lacks=("cost",),
     read=read,
 )

@@ -20,6 +20,7 @@ from pipelines.ingest.importers.importer import (
     Importer,
     ImportResult,
 )
+from pipelines.ingest.importers.reading import found_files, newest_first
 from pipelines.io.files import sha256
 from pipelines.io.staging import place, staging
 from pipelines.io.untrusted import too_large
@@ -94,8 +95,12 @@ def run_import(
     status: Literal["created", "unchanged"]
     with staging(target) as folder:
         with _a_strangers(path, importer):
-            found = importer.read(path)
-            models, answers, known = _write_answers(found, folder / "responses.parquet")
+            found = ImportResult(path)
+            paths = found_files(path, importer.files, importer.layout)
+            if importer.newest_first is not None:
+                paths = newest_first(paths, importer.newest_first)
+            listed = importer.read(paths, found)
+            models, answers, known = _write_answers(listed, found, folder / "responses.parquet")
             _write_questions(found, folder / "queries.parquet")
         recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
         _write_yaml(recipe, importer, folder / "recipe.yaml")
@@ -142,13 +147,15 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
         ) from e
 
 
-def _write_answers(found: ImportResult, path: Path) -> tuple[set[str], int, set[str]]:
+def _write_answers(
+    answers: Iterable[ImportedAnswer], found: ImportResult, path: Path
+) -> tuple[set[str], int, set[str]]:
     """Models, number of answers, and which optional fields are known at least once."""
     models: set[str] = set()
     known: set[str] = set()
     seen: set[tuple[str, str, int]] = set()
     with pq.ParquetWriter(path, ANSWERS, compression="zstd") as writer:
-        for batch in _batches(_checked(found.answers, seen)):
+        for batch in _batches(_checked(answers, seen)):
             table = pa.Table.from_pylist([_row(answer) for answer in batch], schema=ANSWERS)
             writer.write_table(table)
             models.update(answer.model for answer in batch)
@@ -246,7 +253,7 @@ def recipe_of(
     fields_ = {"query": "query", "model": "model"}
     fields_ |= {n: n for n in ANSWERS.names if n in known and n not in ("query", "model")}
     metered = {"prompt_tokens", "completion_tokens", "cost_usd"} <= known
-    reason = f"ImportReport as recorded upstream ({importer.title}); usage or price is not stated."
+    reason = f"Imported as recorded upstream ({importer.title}); usage or price is not stated."
     left_out = [f"{reason}: {n:,}" for reason, n in found.reasons().items()]
     return {
         "name": name,
@@ -261,7 +268,7 @@ def recipe_of(
         **({"label": {"default": {"unreadable": "null"}}} if "given" in scorers else {}),
         "release": {
             "title": importer.title,
-            "description": f"ImportReport from {importer.url} in the format {importer.name}.",
+            "description": f"Imported from {importer.url} in the format {importer.name}.",
             "license": importer.license,
             "known_issues": [
                 *(f"The source does not record {what}." for what in importer.lacks),

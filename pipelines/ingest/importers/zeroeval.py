@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.importer import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
-)
-from pipelines.ingest.importers.reading import (
-    found_files,
-    load_json,
-    need,
-    objects,
-    options,
-    output_text,
-    stray,
-    text,
-    texts,
 )
 
 _COLUMNS = ("id", "output")
@@ -32,52 +22,45 @@ _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", 
 _BY_SHAPE = "auto"
 
 
-def read(path: Path) -> ImportResult:
+def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
-    found = ImportResult()
-    paths = found_files(path, ["**/*.json"], _LAYOUT)
-    found.answers = _answers(found, [p for p in paths if not p.name.endswith(".summary.json")])
-    return found
-
-
-def _answers(found: ImportResult, paths: list[Path]) -> Iterator[ImportedAnswer]:
     for path in paths:
+        if path.name.endswith(".summary.json"):
+            continue
         task, model = path.parent.name, path.stem
         scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), _BY_SHAPE)
-        content = load_json(path)
-        if stray(found, content, _COLUMNS, f"{task}/{path.name}"):
+        content = reading.load_json(path)
+        if reading.stray(result, content, _COLUMNS, f"{task}/{path.name}"):
             continue
-        for number, row in enumerate(objects(content, str(path))):
+        for number, row in enumerate(reading.objects(content, str(path))):
             where = f"{task}/{path.name}, record {number}"
-            need(row, _COLUMNS, where)
+            reading.need(row, _COLUMNS, where)
             history = row.get("chat_history")
-            prompt = text(history[0]) if isinstance(history, list) and history else None
-            asked = text(row.get("question")) or prompt or ""
+            prompt = reading.text(history[0]) if isinstance(history, list) and history else None
+            asked = reading.text(row.get("question")) or prompt or ""
             query = f"{task}/{row['id']}"
-            found.ask(
-                ImportedQuestion(
-                    id=query,
-                    question=asked,
-                    prompt=prompt,
-                    task=task,
-                    references=_references(row, scorer),
-                    choices=options(row.get("choices")),
-                    scorer=scorer,
-                ),
-                where,
+            question = ImportedQuestion(
+                id=query,
+                question=asked,
+                prompt=prompt,
+                task=task,
+                references=_references(row, scorer),
+                choices=reading.options(row.get("choices")),
+                scorer=scorer,
             )
+            result.ask(question, where)
             outputs = row["output"]
             outputs = outputs if isinstance(outputs, list) else [outputs]
             for sample, output in enumerate(outputs):
                 if output is None:
-                    found.left_out["absent outputs"] += 1
+                    result.left_out["absent outputs"] += 1
                     continue
                 generator = row.get("generator")
                 yield ImportedAnswer(
                     query=query,
                     model=model,
                     sample=sample,
-                    text=output_text(output),
+                    text=reading.output_text(output),
                     served_model=None if generator is None else str(generator),
                 )
 
@@ -86,10 +69,10 @@ def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
     answer = row.get("answer", row.get("correct_answer"))
     if scorer == "numeric" and isinstance(answer, str):
         return (answer.rsplit("####", 1)[-1].lstrip("# ").strip(),)
-    choices = options(row.get("choices"))
+    choices = reading.options(row.get("choices"))
     if scorer == "mcq" and isinstance(answer, str) and answer in choices:
         return (chr(ord("A") + choices.index(answer)),)
-    return texts(answer)
+    return reading.texts(answer)
 
 
 IMPORTER = Importer(
@@ -98,6 +81,7 @@ IMPORTER = Importer(
     url="https://github.com/WildEval/ZeroEval",
     license="Apache-2.0",
     layout=_LAYOUT,
+    files=("**/*.json",),
     lacks=("token usage", "cost", "latency"),
     read=read,
 )
