@@ -69,24 +69,27 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
     import pandas as pd
 
     if name == "crux":
-        queries = pd.read_parquet(data / "crux_sample" / "queries.parquet").set_index("query_id")
-        labels = pd.read_parquet(data / "crux_sample" / "upstream_labels.parquet")
-        texts = pd.read_parquet(data / "crux_sample" / "responses.parquet")
+        queries: Any = pd.read_parquet(data / "crux_sample" / "queries.parquet")
+        queries = queries.set_index("query_id")
+        labels: Any = pd.read_parquet(data / "crux_sample" / "upstream_labels.parquet")
+        texts: Any = pd.read_parquet(data / "crux_sample" / "responses.parquet")
         for row in texts.merge(labels, on=["query_id", "model"]).itertuples():
             query = queries.loc[row.query_id]
             asked = ScoringInput(str(query.question), (str(query.gold_answer),))
             yield Judged(str(row.model), asked, str(row.output), bool(row.correct))
         return
     if name == "mint":
-        questions = pd.read_parquet(data / "matrices" / "mint_bench_questions.parquet")
+        questions: Any = pd.read_parquet(data / "matrices" / "mint_bench_questions.parquet")
         asked_of = questions.set_index(["task", "task_id"])
-        for row in pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet").itertuples():
+        answers: Any = pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet")
+        for row in answers.itertuples():
             query = asked_of.loc[(row.task, row.task_id)]
             if query.reference:
                 asked = ScoringInput(str(query.question), (str(query.reference),))
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
-    for row in pd.read_parquet(data / "judged" / f"{name}.parquet").itertuples():
+    table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")
+    for row in table.itertuples():
         choices = () if row.choices is None else tuple(map(str, row.choices))
         asked = ScoringInput(str(row.question), tuple(map(str, row.references)), choices)
         yield Judged(str(row.model), asked, str(row.output), bool(row.judged))
