@@ -8,9 +8,8 @@ from functools import cache
 from hashlib import blake2b
 from statistics import NormalDist
 
-from flows.demo.bank import bank
+from flows.demo.bank import LETTERS, BankQuestion, bank
 from flows.demo.models import SimulatedModel
-from flows.demo.question import LETTERS, BankQuestion
 
 _NORMAL = NormalDist()
 #: Shares of variance: how hard the question is for everyone, how it lies to this

@@ -1,131 +1,90 @@
-"""The question bank: several hundred questions with gold answers, the same on any machine."""
+"""The questions of `demo` and `agent_demo`: data files beside this module, the same everywhere.
+
+`bank.jsonl` has several hundred questions with gold answers. 24 of them repeat another one in
+other case, spacing or accents (`twin_of`): an uncased encoder gives both the same vector.
+`hops.jsonl` has questions in two steps for agents, in the layout of HotpotQA: made-up people,
+works and towns, where the first passage leads to the second and neither answers alone.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from flows.demo import numbers, reasoning, snippets
-from flows.demo.question import BankQuestion, Draft, finish
+from pipelines.io.staging import replacing
 
-SEED = 20261121
-#: Task → broad field.
-DOMAINS: Mapping[str, str] = {
-    "capitals": "knowledge",
-    "science": "knowledge",
-    "grammar": "language",
-    "strings": "language",
-    "arithmetic": "math",
-    "algebra": "math",
-    "units": "math",
-    "sequences": "math",
-    "code_output": "code",
-    "logic": "reasoning",
-    "dates": "reasoning",
-}
-#: Tasks in which case carries no meaning, so that a question may be repeated in other case.
-_TWINNED = ("capitals", "science", "units", "arithmetic", "dates", "sequences")
-_TWINS = 24
+LETTERS = "ABCDEFGH"
+
+
+@dataclass(frozen=True, slots=True)
+class BankQuestion:
+    """A question with its gold answer.
+
+    Attributes:
+        scorer: `mcq`, `numeric` or `em`.
+        references: Accepted answers; the letter for `mcq`.
+        twin_of: Id of the question this one repeats in other spelling, or None.
+    """
+
+    id: str
+    task: str
+    domain: str
+    scorer: str
+    question: str
+    references: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+    twin_of: str | None = None
 
 
 @cache
-def bank(seed: int = SEED) -> tuple[BankQuestion, ...]:
-    """All questions, in an order that mixes the tasks.
-
-    24 of them repeat another one in other case, spacing or accents (`twin_of`):
-    an uncased encoder gives both the same vector.
-    """
-    questions: list[BankQuestion] = []
-    for task, drafts in _drafts(seed).items():
-        random = Random(f"{seed}/{task}/choices")
-        seen: set[str] = set()
-        for draft in drafts:
-            if draft.text in seen:
-                continue
-            seen.add(draft.text)
-            questions.append(
-                finish(
-                    draft,
-                    id=f"{task}-{len(seen):03d}",
-                    task=task,
-                    domain=DOMAINS[task],
-                    random=random,
-                )
-            )
-    questions += _twins(questions, Random(f"{seed}/twins"))
-    Random(f"{seed}/order").shuffle(questions)
-    return tuple(questions)
-
-
-def write(path: str | Path, *, seed: int = SEED) -> Path:
-    """Write the bank as JSONL (one question a line, keys sorted); returns the path."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lines = [_row(question) for question in bank(seed)]
-    staged = target.with_name(target.name + ".part")
-    staged.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    staged.replace(target)
-    return target
-
-
-def _row(question: BankQuestion) -> str:
-    row = asdict(question)
-    # What is planted stays with the bank: the pipeline has to find the twins itself.
-    del row["twin_of"]
-    return json.dumps(row, ensure_ascii=False, sort_keys=True)
-
-
-def _drafts(seed: int) -> dict[str, Sequence[Draft]]:
-    import yaml
-
-    facts: dict[str, Any] = yaml.safe_load(
-        files("flows.demo").joinpath("facts.yaml").read_text(encoding="utf-8")
+def bank() -> tuple[BankQuestion, ...]:
+    """All questions of `demo`, in an order that mixes the tasks."""
+    return tuple(
+        BankQuestion(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+        for row in _rows("bank.jsonl")
     )
 
-    def draw(task: str) -> Random:
-        return Random(f"{seed}/{task}")
 
-    return {
-        "capitals": [
-            Draft(f"What is the capital of {country}?", tuple(names))
-            for country, names in facts["capitals"].items()
-        ],
-        "science": _choices(facts["science"]),
-        "grammar": _choices(facts["grammar"]),
-        "strings": snippets.string_operations(draw("strings")),
-        "arithmetic": numbers.arithmetic(draw("arithmetic")),
-        "algebra": numbers.algebra(draw("algebra")),
-        "units": numbers.units(draw("units")),
-        "sequences": numbers.sequences(draw("sequences")),
-        "code_output": snippets.code_output(draw("code_output")),
-        "logic": reasoning.logic(draw("logic")),
-        "dates": reasoning.dates(draw("dates")),
-    }
+@cache
+def hops() -> tuple[Mapping[str, Any], ...]:
+    """All questions of `agent_demo`: question, context (title → sentences), answer, bridge."""
+    return tuple(_rows("hops.jsonl"))
 
 
-def _choices(facts: Mapping[str, Sequence[str]]) -> list[Draft]:
-    return [Draft(text, (right,), tuple(wrong)) for text, (right, *wrong) in facts.items()]
+def write(path: Path) -> Path:
+    """Write the questions of `demo` as JSON lines, without what is planted; returns the path."""
+    planted = {"twin_of"}  # the pipeline has to find the twins without help
+    rows = [{k: v for k, v in asdict(q).items() if k not in planted} for q in bank()]
+    return _write(path, rows, sort_keys=True)
 
 
-def _twins(questions: Sequence[BankQuestion], random: Random) -> list[BankQuestion]:
-    accented = [q for q in questions if "ã" in q.question]
-    others = [q for q in questions if q.task in _TWINNED and q not in accented]
-    chosen = accented + random.sample(others, _TWINS - len(accented))
-    return [
-        replace(q, id=f"{q.id}-again", question=_respell(q.question, index), twin_of=q.id)
-        for index, q in enumerate(chosen)
+def write_hops(folder: Path) -> tuple[Path, Path]:
+    """Write the questions of `agent_demo`, and the answers their server knows, as JSON lines."""
+    known = [
+        {
+            "question": row["question"],
+            "references": [row["answer"]],
+            "choices": [],
+            "scorer": "f1",
+            "bridge": row["bridge"],
+        }
+        for row in hops()
     ]
+    return _write(folder / "hops.jsonl", hops()), _write(folder / "bank.jsonl", known)
 
 
-def _respell(text: str, index: int) -> str:
-    """The same words in other dress: accents, capitals or spacing."""
-    plain = text.translate(str.maketrans("ãé", "ae"))
-    if plain != text:
-        return plain
-    return (text.upper(), text.lower(), text.replace(" ", "  "), text.title())[index % 4]
+def _rows(name: str) -> Iterable[dict[str, Any]]:
+    text = files("flows.demo").joinpath(name).read_text(encoding="utf-8")
+    return map(json.loads, text.splitlines())
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]], *, sort_keys: bool = False) -> Path:
+    with replacing(path) as staged:
+        lines = [json.dumps(row, ensure_ascii=False, sort_keys=sort_keys) + "\n" for row in rows]
+        staged.write_text("".join(lines), encoding="utf-8")
+    return path

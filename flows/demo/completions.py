@@ -10,9 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from flows.demo.answers import SimulatedAnswer, answer, small_talk, tokens, uniform
-from flows.demo.bank import SEED, bank
+from flows.demo.bank import BankQuestion, bank
 from flows.demo.models import SimulatedModel, pool
-from flows.demo.question import BankQuestion
 
 CREATED = 1_767_225_600  # a fixed day: nothing the server says depends on the clock
 
@@ -39,7 +38,6 @@ class SimulatedPool:
     """
 
     seed: int = 0
-    bank_seed: int = SEED
     faults: float = 1.0
     latency: float = 1.0
     asked: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -110,7 +108,7 @@ class SimulatedPool:
     def _recognise(self, prompt: str) -> BankQuestion | None:
         """The question that a prompt contains: the longest, so that no part wins over a whole."""
         if prompt not in self._found:
-            inside = [q for q in bank(self.bank_seed) if q.question in prompt]
+            inside = [q for q in bank() if q.question in prompt]
             best = max(inside, key=lambda q: (len(q.question), q.id), default=None)
             self._found[prompt] = best
         return self._found[prompt]

@@ -121,7 +121,7 @@ def _verdict(prompt: str, said: str, row: Mapping[str, Any] | None) -> str:
 
 
 def _simulated(name: str) -> SimulatedModel:
-    return SimulatedModel(name, {}, *prices(name), 100_000, 0.0, 0.0, 0, False)
+    return SimulatedModel(name, *prices(name))
 
 
 def prices(name: str) -> tuple[float, float]:

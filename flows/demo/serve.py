@@ -27,16 +27,16 @@ def served_pool(root: Path) -> Iterator[str]:
 @contextmanager
 def hops_file(root: Path) -> Iterator[str]:
     """The questions of `agent_demo`, written into the workspace."""
-    from flows.demo.hops import write
+    from flows.demo.bank import write_hops
 
-    yield str(write(root / "demo" / "hops")[0])
+    yield str(write_hops(root / "demo" / "hops")[0])
 
 
 @contextmanager
 def served_agents(root: Path) -> Iterator[str]:
     """Address of the simulated agents, which are served while they are needed."""
-    from flows.demo.hops import write
+    from flows.demo.bank import write_hops
     from flows.demo.rehearsed import running
 
-    with running(write(root / "demo" / "hops")[1]) as base_url:
+    with running(write_hops(root / "demo" / "hops")[1]) as base_url:
         yield base_url

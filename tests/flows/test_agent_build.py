@@ -17,7 +17,7 @@ import pytest
 
 from flows.cli import run
 from flows.demo.agents import act
-from flows.demo.hops import rows, write
+from flows.demo.bank import hops, write_hops
 from flows.demo.rehearsed import running
 from pipelines.release import open_release
 
@@ -49,7 +49,7 @@ def contents(release: Path) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_kill_9_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
-    questions, bank = write(tmp_path / "hops")
+    questions, bank = write_hops(tmp_path / "hops")
     draw = random.Random(5)
     with running(bank) as url:
         environment = os.environ | {
@@ -109,7 +109,7 @@ def test_kill_9_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_no_question_can_be_answered_from_one_passage() -> None:
-    made = rows()
+    made = hops()
     assert len({row["question"] for row in made}) == len(made) == 120
     for row in made:
         first, second = ("".join(part) for part in row["context"]["sentences"])
