@@ -55,10 +55,10 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> 
             small = scaled(checked, min(1.0, PLANTED / max(limit, 1)))
             path = _written(small, folder)
             return run_build(str(path), workspace, jobs=jobs, until="release")
-        from flows.demo.rehearsed import running
+        from flows.demo.server import running
 
         sources, bank = _fixtures(checked, folder, copies)
-        with running(bank) as url, _environment({URL: url}):
+        with running("rehearsed", bank=str(bank)) as url, _environment({URL: url}):
             path = _written(_played(checked, sources), folder)
             return run_build(str(path), workspace, jobs=jobs, until="release")
 

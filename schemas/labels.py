@@ -6,7 +6,7 @@ from schemas.contract import Contract, columns, rules
 
 LABELS = Contract(
     "labels",
-    "What the policy decided for one model on one query.",
+    "The court's decision for one model on one query.",
     key=("query_id", "model_id"),
     columns=columns(
         query_id="string: question",

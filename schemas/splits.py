@@ -6,7 +6,7 @@ from schemas.contract import Contract, columns
 
 SPLITS = Contract(
     "splits",
-    "The part of one split scheme that a query belongs to.",
+    "Where a query stands in one split scheme.",
     key=("scheme", "query_id"),
     columns=columns(
         scheme="string: `dense`, `sparse`, `ood:<group>`, …",

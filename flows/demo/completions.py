@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -33,17 +33,12 @@ class SimulatedPool:
 
     Attributes:
         asked: (model, question or prompt hash, seed) → requests seen.
-        answered: the same keys → completions sent in full.
-        most_at_once: Most completions that were being answered at the same time.
     """
 
     seed: int = 0
     faults: float = 1.0
     latency: float = 1.0
-    asked: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
-    answered: dict[tuple[str, str, int], int] = field(default_factory=lambda: defaultdict(int))
-    at_once: int = 0
-    most_at_once: int = 0
+    asked: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _found: dict[str, BankQuestion | None] = field(default_factory=dict)
 
     def complete(self, request: Any) -> HttpReply:
@@ -89,21 +84,8 @@ class SimulatedPool:
         return price_list()
 
     def counts(self) -> dict[str, Any]:
-        """Requests and answers so far, per model, question and seed."""
-
-        def nested(found: Mapping[tuple[str, str, int], int]) -> dict[str, dict[str, int]]:
-            out: dict[str, dict[str, int]] = {}
-            for (model, question, sample), count in sorted(found.items()):
-                out.setdefault(model, {})[f"{question}#{sample}"] = count
-            return out
-
-        return {
-            "requests": sum(self.asked.values()),
-            "answers": sum(self.answered.values()),
-            "most_at_once": self.most_at_once,
-            "asked": nested(self.asked),
-            "answered": nested(self.answered),
-        }
+        """Requests so far, per model, question and seed."""
+        return {"requests": sum(self.asked.values()), "asked": nested(self.asked)}
 
     def _recognise(self, prompt: str) -> BankQuestion | None:
         """The question that a prompt contains: the longest, so that no part wins over a whole."""
@@ -162,6 +144,14 @@ class SimulatedPool:
                 "cost": round(cost, 12),
             },
         }
+
+
+def nested(found: Mapping[tuple[str, str, int], int]) -> dict[str, dict[str, int]]:
+    """Counts by (model, question, seed) as JSON: model → `question#seed` → count."""
+    out: dict[str, dict[str, int]] = {}
+    for (model, question, seed), count in sorted(found.items()):
+        out.setdefault(model, {})[f"{question}#{seed}"] = count
+    return out
 
 
 def price_list() -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""The server of a rehearsal: answers any model's prompts from a bank of fixture questions.
-
-    python -m flows.demo.rehearsed --bank FILE
+"""The pool of a rehearsal: answers any model's prompts from a file of fixture questions.
 
 Models are right with a chance that depends on their name; a prompt that shows an answer to
 judge gets a verdict in the form that Routeyard's own prompts ask for.
@@ -8,13 +6,9 @@ judge gets a verdict in the form that Routeyard's own prompts ask for.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import re
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,17 +17,20 @@ from flows.demo.agents import act, calls
 from flows.demo.answers import SimulatedAnswer, uniform
 from flows.demo.completions import HttpReply, SimulatedPool, _last_user_message, _refuse
 from flows.demo.models import SimulatedModel
-from flows.demo.server import serve, serving, watch_parent
 
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
 
 
 @dataclass
 class RehearsedPool(SimulatedPool):
-    """Answers from `bank`: rows with question, references, choices, scorer."""
+    """Answers from `bank`: JSON lines with question, references, choices, scorer."""
 
-    bank: list[Mapping[str, Any]] = field(default_factory=list)
+    bank: str | Path = ""
     _rows: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        text = Path(self.bank).read_text(encoding="utf-8")
+        self._bank: list[Mapping[str, Any]] = [json.loads(line) for line in text.splitlines()]
 
     def complete(self, request: Any) -> HttpReply:
         """One chat completion; malformed requests get a 400."""
@@ -76,7 +73,7 @@ class RehearsedPool(SimulatedPool):
 
     def _known(self, prompt: str) -> Mapping[str, Any] | None:
         if prompt not in self._rows:
-            inside = [row for row in self.bank if row["question"] in prompt]
+            inside = [row for row in self._bank if row["question"] in prompt]
             self._rows[prompt] = max(inside, key=lambda row: len(row["question"]), default=None)
         return self._rows[prompt]
 
@@ -128,25 +125,3 @@ def prices(name: str) -> tuple[float, float]:
     """USD per million tokens in and out, made up from the model's name."""
     price = round(0.1 + 4 * uniform(name, "price"), 2)
     return price, 3 * price
-
-
-@contextmanager
-def running(bank: Path) -> Iterator[str]:
-    """The server in a process of its own; yields its base URL."""
-    command = [sys.executable, "-m", "flows.demo.rehearsed", "--bank", str(bank)]
-    with serving(command) as url:
-        yield url
-
-
-def main() -> None:
-    """Start the server from the command line; ends with the process that started it."""
-    parser = argparse.ArgumentParser(description="The server of a rehearsal.")
-    parser.add_argument("--bank", type=Path, required=True, help="JSONL of fixture questions")
-    given = parser.parse_args()
-    watch_parent()
-    rows = [json.loads(line) for line in given.bank.read_text(encoding="utf-8").splitlines()]
-    asyncio.run(serve(RehearsedPool(bank=rows, faults=0.0, latency=0.0), 0))
-
-
-if __name__ == "__main__":
-    main()

@@ -36,7 +36,7 @@ def hops_file(root: Path) -> Iterator[str]:
 def served_agents(root: Path) -> Iterator[str]:
     """Address of the simulated agents, which are served while they are needed."""
     from flows.demo.bank import write_hops
-    from flows.demo.rehearsed import running
+    from flows.demo.server import running
 
-    with running(write_hops(root / "demo" / "hops")[1]) as base_url:
+    with running("rehearsed", bank=str(write_hops(root / "demo" / "hops")[1])) as base_url:
         yield base_url

@@ -1,6 +1,6 @@
-"""The simulated pool behind a real OpenAI-compatible HTTP server on loopback.
+"""A pool of models behind an OpenAI-compatible HTTP server on loopback.
 
-    python -m flows.demo.server --port 0
+    python -m flows.demo.server simulated
 
 prints the base URL and serves `/v1/chat/completions` (also streamed), `/v1/models` with
 prices, `/counts` (what was asked and answered, for tests) and `/health`.
@@ -10,177 +10,88 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import json
-import subprocess
+import os
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from http import HTTPStatus
-from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
+from aiohttp import web
+
 from flows.demo.answers import tokens
-from flows.demo.completions import HttpReply, SimulatedPool
+from flows.demo.completions import HttpReply, nested
+from flows.demo.loopback import Route, in_process, start
 
-_MOST_BYTES = 4_000_000
+#: Pools that a process can serve, by name.
+POOLS = {
+    "simulated": "flows.demo.completions:SimulatedPool",
+    "rehearsed": "flows.demo.rehearsed:RehearsedPool",
+    "real": "flows.demo.real.served:RealPool",
+}
 
 
-class Served(Protocol):
-    """Who answers behind the server."""
-
-    at_once: int
-    most_at_once: int
-    answered: dict[tuple[str, str, int], int]
+class ServedPool(Protocol):
+    """The answering side of the server."""
 
     def complete(self, request: Any) -> HttpReply | asyncio.Future[HttpReply]:
         """One chat completion, now or when it is made."""
 
     def models(self) -> dict[str, Any]:
-        """What `/v1/models` says."""
+        """The body of `/v1/models`."""
 
     def counts(self) -> dict[str, Any]:
-        """What `/counts` says."""
+        """What `/counts` has of the pool; the server adds what it sent."""
 
 
-class Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive; one request at a time, later ones wait in the buffer.
+def routes(pool: ServedPool) -> dict[str, Route]:
+    """The routes of a pool, with counts of what was sent in full and at once."""
+    answered: Counter[tuple[str, str, int]] = Counter()
+    at_once = most_at_once = 0
 
-    Written by hand because a pool of thousands of requests a second must leave the
-    machine to the client that is being shown.
-    """
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self.buffer = bytearray()
-        self.busy = False
-        self.transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        self._next()
-
-    def _next(self) -> None:
-        if self.busy or self.transport is None:
-            return
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self.buffer) > 65_536:
-                self._send(431, {"error": {"message": "headers too long"}}, close=True)
-            return
-        first, *lines = bytes(self.buffer[:end]).decode("latin-1").split("\r\n")
-        headers = {
-            name.strip().lower(): value.strip()
-            for name, _, value in (line.partition(":") for line in lines)
-        }
-        length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdecimal() or "transfer-encoding" in headers:
-            self._send(411, {"error": {"message": "send a content-length"}}, close=True)
-            return
-        if int(length) > _MOST_BYTES:
-            self._send(413, {"error": {"message": "the body is too long"}}, close=True)
-            return
-        stop = end + 4 + int(length)
-        if len(self.buffer) < stop:
-            return
-        body = bytes(self.buffer[end + 4 : stop])
-        del self.buffer[:stop]
-        self.busy = True
-        method, _, rest = first.partition(" ")
-        self._route(method, rest.partition(" ")[0].partition("?")[0], body)
-
-    def _route(self, method: str, path: str, body: bytes) -> None:
-        match method, path:
-            case "POST", "/v1/chat/completions":
-                self._complete(body)
-            case "GET", "/v1/models":
-                self._send(200, self.served.models())
-            case "GET", "/counts":
-                self._send(200, self.served.counts())
-            case "GET", "/health":
-                self._send(200, {"status": "ok"})
-            case _:
-                self._send(404, {"error": {"message": f"no route {method} {path}"}})
-
-    def _complete(self, body: bytes) -> None:
+    async def complete(request: web.Request) -> web.StreamResponse:
+        nonlocal at_once, most_at_once
         try:
-            request: Any = json.loads(body)
+            asked: Any = json.loads(await request.read())
         except (ValueError, RecursionError):
-            request = None
-        reply = self.served.complete(request)
-        self.served.at_once += 1
-        self.served.most_at_once = max(self.served.most_at_once, self.served.at_once)
-        if isinstance(reply, asyncio.Future):
-            reply.add_done_callback(partial(self._made, request))
-        else:
-            self._wait(reply, request)
-
-    def _made(self, request: Any, made: asyncio.Future[HttpReply]) -> None:
-        if fault := made.exception():
-            error = {"message": f"{type(fault).__name__}: {fault}"}
-            self._wait(HttpReply(500, {"error": error}), request)
-        else:
-            self._wait(made.result(), request)
-
-    def _wait(self, reply: HttpReply, request: Any) -> None:
-        send = partial(self._answer, reply, request)
-        if reply.wait_s > 0:
-            asyncio.get_running_loop().call_later(reply.wait_s, send)
-        else:
-            send()
-
-    def _answer(self, reply: HttpReply, request: Any) -> None:
-        self.served.at_once -= 1
-        if self.transport is None or self.transport.is_closing():
-            return  # the client went away; nothing was answered
+            asked = None
+        at_once += 1
+        most_at_once = max(most_at_once, at_once)
+        try:
+            made = pool.complete(asked)
+            reply = await made if inspect.isawaitable(made) else made
+            await asyncio.sleep(reply.wait_s)
+        finally:
+            at_once -= 1
+        if request.transport is None or request.transport.is_closing():
+            return web.Response()  # the client went away; nothing was answered
         if reply.key:
-            self.served.answered[reply.key] += 1
-        if reply.status == 200 and request.get("stream"):
-            usage = (request.get("stream_options") or {}).get("include_usage", False)
-            self._write(200, _events(reply, usage), "text/event-stream", ())
-        else:
-            self._send(reply.status, reply.body, reply.headers)
+            answered[reply.key] += 1
+        if reply.status == 200 and asked.get("stream"):
+            usage = (asked.get("stream_options") or {}).get("include_usage", False)
+            return web.Response(body=_events(reply, usage), content_type="text/event-stream")
+        return web.json_response(reply.body, status=reply.status, headers=dict(reply.headers))
 
-    def _send(
-        self,
-        status: int,
-        body: Any,
-        headers: tuple[tuple[str, str], ...] = (),
-        *,
-        close: bool = False,
-    ) -> None:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        self._write(status, text, "application/json", headers, close=close)
+    async def models(request: web.Request) -> web.StreamResponse:
+        return web.json_response(pool.models())
 
-    def _write(
-        self,
-        status: int,
-        body: bytes,
-        kind: str,
-        headers: tuple[tuple[str, str], ...],
-        *,
-        close: bool = False,
-    ) -> None:
-        if self.transport is None:
-            return
-        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"content-type: {kind}"]
-        head += [f"content-length: {len(body)}", *(f"{name}: {value}" for name, value in headers)]
-        if close:
-            head.append("connection: close")
-        self.transport.write("\r\n".join(head).encode() + b"\r\n\r\n" + body)
-        self.busy = False
-        if close:
-            self.transport.close()
-        elif self.buffer:
-            # Not called directly: a long pipeline must not become a deep stack.
-            asyncio.get_running_loop().call_soon(self._next)
+    async def counts(request: web.Request) -> web.StreamResponse:
+        sent = {"answers": answered.total(), "most_at_once": most_at_once}
+        return web.json_response({**pool.counts(), **sent, "answered": nested(answered)})
+
+    async def health(request: web.Request) -> web.StreamResponse:
+        return web.json_response({"status": "ok"})
+
+    return {
+        "POST /v1/chat/completions": complete,
+        "GET /v1/models": models,
+        "GET /counts": counts,
+        "GET /health": health,
+    }
 
 
 def _events(reply: HttpReply, include_usage: bool) -> bytes:
@@ -207,80 +118,44 @@ def _events(reply: HttpReply, include_usage: bool) -> bytes:
     return ("".join(lines) + "data: [DONE]\n\n").encode()
 
 
-async def serve(served: Served, port: int) -> None:
-    """Serve until cancelled; the first line on the standard output is the base URL."""
-    loop = asyncio.get_running_loop()
-    listening = await loop.create_server(lambda: Connection(served), "127.0.0.1", port)
-    bound = listening.sockets[0].getsockname()[1]
-    print(f"http://127.0.0.1:{bound}/v1", flush=True)
-    async with listening:
-        await listening.serve_forever()
-
-
 @contextmanager
-def running(
-    *, port: int = 0, seed: int = 0, latency: float = 1.0, faults: float = 1.0
-) -> Iterator[str]:
-    """The server in a process of its own; yields its base URL (`http://127.0.0.1:PORT/v1`).
+def running(pool: str = "simulated", *, port: int = 0, **settings: Any) -> Iterator[str]:
+    """The base URL (`http://127.0.0.1:PORT/v1`) of one of `POOLS`, served by a child process.
 
     Args:
-        latency: Factor on the simulated latencies; 0 answers at once.
-        faults: Factor on the rate of 429 and 500 answers.
+        settings: Of the pool. Of the simulated one: `seed`; `latency`, a factor on the simulated
+            latencies, of which 0 answers at once; `faults`, one on the rate of 429 and 500.
     """
-    command = [sys.executable, "-m", "flows.demo.server", "--port", str(port), "--seed", str(seed)]
-    command += ["--latency", str(latency), "--faults", str(faults), "--with-parent"]
-    with serving(command) as url:
+    command = [sys.executable, "-m", "flows.demo.server", pool, "--port", str(port)]
+    with in_process([*command, "--settings", json.dumps(settings), "--with-parent"]) as url:
         yield url
 
 
-@contextmanager
-def serving(command: Sequence[str]) -> Iterator[str]:
-    """A server in a process of its own that prints its base URL; it is ended on leaving."""
-    # The package may not be installed, only found from where the caller runs.
-    root = Path(__file__).resolve().parents[2]
-    process = subprocess.Popen(  # noqa: S603  (our own interpreter and module)
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        if not url:
-            raise RuntimeError(f"{command[2]} did not start (exit code {process.wait(10)})")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(10)
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
+async def _serve(pool: ServedPool, port: int) -> None:
+    _, address = await start(routes(pool), port)
+    print(f"{address}/v1", flush=True)
+    await asyncio.Event().wait()
 
 
-def watch_parent() -> None:
+def _end_with_parent() -> None:
     """End when the parent's end of the pipe closes, also when it was killed."""
-    import os
-    import threading
-
-    def wait() -> None:
-        sys.stdin.buffer.read()
-        os._exit(0)
-
-    threading.Thread(target=wait, daemon=True).start()
+    sys.stdin.buffer.read()
+    os._exit(0)
 
 
 def main() -> None:
-    """Start the server from the command line."""
-    parser = argparse.ArgumentParser(description="The simulated pool of the Routeyard demo.")
+    """Serve a pool until the process is ended; the first line printed is the base URL."""
+    parser = argparse.ArgumentParser(description="A pool of models for demos, on loopback.")
+    parser.add_argument("pool", choices=list(POOLS), nargs="?", default="simulated")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other answers")
-    parser.add_argument("--latency", type=float, default=1.0, help="factor on latencies")
-    parser.add_argument("--faults", type=float, default=1.0, help="factor on 429 and 500 answers")
+    parser.add_argument("--settings", type=json.loads, default={}, help="of the pool, as JSON")
     parser.add_argument("--with-parent", action="store_true", help="end when stdin closes")
     given = parser.parse_args()
     if given.with_parent:
-        watch_parent()
-    served = SimulatedPool(seed=given.seed, faults=given.faults, latency=given.latency)
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    settings: Mapping[str, Any] = given.settings
     try:
-        asyncio.run(serve(served, given.port))
+        asyncio.run(_serve(resolve_name(POOLS[given.pool])(**settings), given.port))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -18,7 +18,7 @@ import pytest
 from flows.cli import run
 from flows.demo.agents import act
 from flows.demo.bank import hops, write_hops
-from flows.demo.rehearsed import running
+from flows.demo.server import running
 from pipelines.release import open_release
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def contents(release: Path) -> dict[str, str]:
 def test_kill_9_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
     questions, bank = write_hops(tmp_path / "hops")
     draw = random.Random(5)
-    with running(bank) as url:
+    with running("rehearsed", bank=str(bank)) as url:
         environment = os.environ | {
             "PYTHONPATH": str(ROOT), "ROUTEYARD_HOPS": str(questions), "ROUTEYARD_HOPS_URL": url,
         }  # fmt: skip

@@ -42,7 +42,7 @@ def refused(**request: object) -> tuple[int, str]:
         ({"n": 2}, "one answer at a time"),
         ({"stream": True}, "does not stream"),
         # A parameter that is silently ignored would stand in a release as if it had worked.
-        ({"top_k": 5}, "knows no 'top_k'"),
+        ({"top_k": 5}, "'top_k': Extra inputs are not permitted"),
         ({"top_p": 0}, "above 0 and at most 1"),
         ({"messages": []}, "list of messages"),
         ({"messages": [{"role": "user", "content": None}]}, "both texts"),

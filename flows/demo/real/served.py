@@ -1,19 +1,15 @@
 """The real pool behind an OpenAI-compatible HTTP server on loopback.
 
-    python -m flows.demo.real.served --folder FOLDER
-
-prints its base URL. Each quantisation is a model; what it is asked in how many words is the
+Each quantisation is a model; what it is asked in how many words is the
 recipe's business. Requests to one model wait for each other, models run side by side.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import functools
 import hashlib
 import json
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -21,19 +17,25 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flows.demo.completions import HttpReply
 from flows.demo.real.chat import Chat, ChatAnswer, Sampling, TooLong
 from flows.demo.real.weights import VARIANTS, binding, source, variant
-from flows.demo.server import serve, serving, watch_parent
+from flows.demo.server import running
 
-_KNOWN = frozenset(
-    {
-        "model", "messages", "temperature", "top_p", "max_tokens", "max_completion_tokens", "stop",
-        "seed", "logprobs", "top_logprobs", "n", "stream",
-    }
-)  # fmt: skip
+
+#: Parameter → what this server takes; pydantic's words for the others.
+_EXPECTED = {
+    "n": "this server gives one answer at a time",
+    "stream": "this server does not stream",
+    "top_p": "expected a number above 0 and at most 1",
+    "messages": "expected a list of messages, each with a 'role' and a 'content', both texts",
+    "temperature": "expected a number from 0 to 10",
+    "max_tokens": "expected whole numbers of at least 1",
+}
 
 
 class RealPool:
@@ -44,10 +46,8 @@ class RealPool:
         threads: Models that may answer at the same time.
     """
 
-    def __init__(self, folder: Path, *, threads: int = 1) -> None:
-        self.at_once = self.most_at_once = 0
-        self.answered: dict[tuple[str, str, int], int] = defaultdict(int)
-        self._folder = folder
+    def __init__(self, folder: str | Path, *, threads: int = 2) -> None:
+        self._folder = Path(folder)
         self._workers = ThreadPoolExecutor(threads)
         self._places = asyncio.Semaphore(threads)
         self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -58,13 +58,17 @@ class RealPool:
     def complete(self, request: Any) -> HttpReply | asyncio.Future[HttpReply]:
         """One chat completion, made by a worker; a request that cannot be served gets a 400."""
         try:
-            name, messages, sampling, wants = _read(request)
-        except ValueError as error:
-            return _refused(400, str(error))
-        if name not in VARIANTS:
-            return _refused(404, f"the model {name!r} does not exist")
-        work = functools.partial(self._answer, name, messages, sampling, wants)
-        return asyncio.ensure_future(self._in_turn(name, work))
+            asked = ChatRequest.model_validate(request)
+        except ValidationError as error:
+            found = error.errors()[0]
+            place = str(found["loc"][0]) if found["loc"] else "the body"
+            return _refused(400, f"{place!r}: {_EXPECTED.get(place, found['msg'])}")
+        if asked.model not in VARIANTS:
+            return _refused(404, f"the model {asked.model!r} does not exist")
+        messages = [one.model_dump() for one in asked.messages]
+        wants = bool(asked.logprobs)
+        work = functools.partial(self._answer, asked.model, messages, asked.sampling, wants)
+        return asyncio.ensure_future(self._in_turn(asked.model, work))
 
     async def _in_turn(self, name: str, work: Callable[[], HttpReply]) -> HttpReply:
         """Requests to one model take turns in the order they came; so do models for a thread."""
@@ -96,53 +100,43 @@ class RealPool:
         return HttpReply(200, _body(name, said, sampling, wants))
 
 
-def _read(request: Any) -> tuple[str, list[dict[str, str]], Sampling, bool]:
-    """Model, messages, sampling, and whether log-probabilities are wanted.
+class ChatMessage(BaseModel):
+    """One message of a conversation."""
 
-    Raises:
-        ValueError: something that this server cannot do, in words.
-    """
-    if not isinstance(request, dict):
-        raise ValueError("the body must be a JSON object")
-    if unknown := sorted(set(request) - _KNOWN):
-        raise ValueError(f"this server knows no {unknown[0]!r}")
-    if request.get("stream") or (request.get("n") or 1) != 1:
-        raise ValueError("this server gives one answer at a time and does not stream")
-    messages = request.get("messages")
-    if not isinstance(messages, list) or not messages:
-        raise ValueError("'messages' must be a list of messages")
-    for one in messages:
-        if not isinstance(one, dict) or not all(
-            isinstance(one.get(key), str) for key in ("role", "content")
-        ):
-            raise ValueError("a message has a 'role' and a 'content', both texts")
-    stop = request.get("stop") or []
-    limit = request.get("max_completion_tokens", request.get("max_tokens"))
-    numbers = {
-        "max_tokens": 256 if limit is None else limit,
-        "seed": request.get("seed") or 0,
-        "top_logprobs": request.get("top_logprobs") or 0,
-    }
-    if (
-        not all(isinstance(n, int) and n >= 0 for n in numbers.values())
-        or not numbers["max_tokens"]
-    ):
-        raise ValueError("'max_tokens', 'seed' and 'top_logprobs' are whole numbers")
-    temperature = request.get("temperature")
-    if temperature is not None and not (
-        isinstance(temperature, int | float) and 0 <= temperature <= 10
-    ):
-        raise ValueError("'temperature' is a number from 0 to 10")
-    share = request.get("top_p")
-    if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
-        raise ValueError("'top_p' is a number above 0 and at most 1")
-    sampling = Sampling(
-        temperature=1.0 if temperature is None else float(temperature),
-        top_p=1.0 if share is None else float(share),
-        stop=tuple([stop] if isinstance(stop, str) else map(str, stop)),
-        **numbers,
-    )
-    return str(request.get("model")), messages, sampling, bool(request.get("logprobs"))
+    model_config = ConfigDict(strict=True)
+
+    role: str
+    content: str
+
+
+class ChatRequest(BaseModel):
+    """What the server can do: one answer at a time, not streamed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    messages: list[ChatMessage] = Field(min_length=1)
+    temperature: float | None = Field(default=None, ge=0, le=10)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stop: str | list[str] | None = None
+    seed: int | None = Field(default=None, ge=0)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0)
+    n: Literal[1] | None = None
+    stream: Literal[False] | None = None
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(
+            temperature=1.0 if self.temperature is None else self.temperature,
+            top_p=self.top_p or 1.0,
+            max_tokens=self.max_completion_tokens or self.max_tokens or 256,
+            stop=tuple([self.stop] if isinstance(self.stop, str) else self.stop or ()),
+            seed=self.seed or 0,
+            top_logprobs=self.top_logprobs or 0,
+        )
 
 
 def _body(name: str, said: ChatAnswer, sampling: Sampling, wants: bool) -> dict[str, Any]:
@@ -182,26 +176,5 @@ def served_model(root: Path) -> Iterator[str]:
     """
     binding()
     source()
-    command = [sys.executable, "-m", "flows.demo.real.served", "--with-parent"]
-    with serving([*command, "--folder", str(root / "demo" / "real")]) as url:
+    with running("real", folder=str(root / "demo" / "real")) as url:
         yield url
-
-
-def main() -> None:
-    """Start the server from the command line."""
-    parser = argparse.ArgumentParser(description="SmolLM2-135M-Instruct, quantised, on loopback.")
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--folder", type=Path, required=True, help="keeps quantised files")
-    parser.add_argument("--threads", type=int, default=2, help="models that answer at once")
-    parser.add_argument("--with-parent", action="store_true", help="end when stdin closes")
-    given = parser.parse_args()
-    if given.with_parent:
-        watch_parent()
-    try:
-        asyncio.run(serve(RealPool(given.folder, threads=given.threads), given.port))
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()
