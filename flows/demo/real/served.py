@@ -26,7 +26,6 @@ from flows.demo.real.chat import Chat, ChatAnswer, Sampling, TooLong
 from flows.demo.real.weights import VARIANTS, binding, source, variant
 from flows.demo.server import running
 
-
 #: Parameter → what this server takes; pydantic's words for the others.
 _EXPECTED = {
     "n": "this server gives one answer at a time",
