@@ -7,6 +7,7 @@ budget; a figure of 0 from a model that has a price is none. Otherwise the cost 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.calls.reply import Usage
 
@@ -22,6 +23,21 @@ class Price:
     output: float | None = None
     date: str | None = None
     source: str | None = None
+
+    @classmethod
+    def of_model(cls, model: Any) -> Price:
+        """The price in a model of the pool."""
+        return cls(model.price_in, model.price_out, model.price_date, model.price_source)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The price as columns of `models`."""
+        return {
+            "price_in": self.input,
+            "price_out": self.output,
+            "price_date": self.date,
+            "price_source": self.source,
+        }
 
     @property
     def known(self) -> bool:

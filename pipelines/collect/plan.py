@@ -72,8 +72,7 @@ class ModelPlan:
 
     @property
     def price(self) -> Price:
-        model = self.model
-        return Price(model.price_in, model.price_out, model.price_date, model.price_source)
+        return Price.of_model(self.model)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The metering audit: are usage, prices and served models what they claim to be?
 
     found = audit(responses, models, thresholds)
-    stands, waived = apply_waivers(found, recipe.release.waivers)
+    unresolved, waived = apply_waivers(found, recipe.release.waivers)
 
-A finding names its check, its model and its rows. What stands stops a release.
+A finding names its check, its model and its rows. An unresolved finding stops a release.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import UnknownName
-from pipelines.metering.checks import CHECKS
+from pipelines.metering.checks import CHECKS, run_check
 from pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput, Row
 from schemas.recipe import Pool, Recipe
 from schemas.recipe.collect import Metering
@@ -55,7 +55,7 @@ def audit(
     if queries is not None:
         ids, texts = (queries.column(n).to_pylist() for n in ("query_id", "prompt"))
         prompts = dict(zip(ids, texts, strict=True))
-    asked = MeteringInput(
+    known = MeteringInput(
         models={row["model_id"]: row for row in models.to_pylist()},
         thresholds=thresholds,
         prompts=prompts,
@@ -65,8 +65,8 @@ def audit(
     found = [
         finding
         for model_id, rows in _by_model(responses)
-        for check in CHECKS.values()
-        for finding in check(asked, model_id, rows)
+        for check in CHECKS
+        for finding in run_check(check, known, model_id, rows)
     ]
     if canaries is not None:
         found += _canary_drift(thresholds, canaries)
@@ -107,15 +107,15 @@ def apply_waivers(
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(findings that stop a release, findings a waiver covers with that waiver)."""
     by_gate = {waiver.gate: waiver for waiver in waivers}
-    stands: list[MeteringFinding] = []
+    unresolved: list[MeteringFinding] = []
     waived: list[tuple[MeteringFinding, Waiver]] = []
     for finding in findings:
         waiver = by_gate.get(finding.gate) or by_gate.get(GATE)
         if waiver:
             waived.append((finding, waiver))
         else:
-            stands.append(finding)
-    return tuple(stands), tuple(waived)
+            unresolved.append(finding)
+    return tuple(unresolved), tuple(waived)
 
 
 def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:

@@ -1,95 +1,114 @@
-"""The checks of the metering audit: one function each, over one model's answers.
+"""The checks of the metering audit, as one table; each judges one model's answers.
 
-A check whose column is not there (a release keeps no `total_tokens`) finds nothing.
+A check whose column is missing (a release has no `total_tokens`) finds nothing.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from pipelines.metering.findings import (
-    Check,
-    MeteringFinding,
-    MeteringInput,
-    Row,
-    any_bad,
-    finding,
-    share,
-)
+from pipelines.calls.pricing import Price
+from pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
+
+#: (what is wrong, answers it is about, answers that were judged; null where a share says nothing)
+Problem = tuple[str, list[Row], list[Row] | None]
 
 
-def _usage_missing(
-    asked: MeteringInput, model_id: str, rows: list[Row]
+@dataclass(frozen=True)
+class Check:
+    """How one check finds problems.
+
+    Attributes:
+        find: (what is known, model_id, that model's answers) → problems.
+        limit: The threshold that the share of bad answers must exceed; null: any is too many.
+    """
+
+    find: Callable[[MeteringInput, str, list[Row]], Iterator[Problem]]
+    limit: str | None = None
+
+
+def run_check(
+    name: str, known: MeteringInput, model_id: str, rows: list[Row]
 ) -> Iterator[MeteringFinding]:
-    bad = [
-        row
-        for row in rows
-        if row["prompt_tokens"] is None
-        # With `n` answers in one call only their sum is metered: their cost is known.
-        or (row["completion_tokens"] is None and row["cost_usd"] is None)
-    ]
-    yield from share(
-        "usage_missing", model_id, "answers without usage", bad, rows, asked, "usage_missing"
-    )
+    """Findings of the check of that name."""
+    check = CHECKS[name]
+    for says, bad, judged in check.find(known, model_id, rows):
+        if not bad:
+            continue
+        if check.limit is not None and judged is not None:
+            limit = float(getattr(known.thresholds, check.limit))
+            # With few answers a share says nothing, unless none may be bad.
+            enough = limit == 0 or len(judged) >= known.thresholds.min_answers
+            if not enough or len(bad) <= limit * len(judged):
+                continue
+            says = f"{says} (limit {limit:.0%})"
+        yield finding(name, model_id, says, bad, len(judged) if judged is not None else None)
 
 
-def _totals(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
-    bad = []
-    for row in rows:
-        prompt, completion = row["prompt_tokens"], row["completion_tokens"]
-        total, reasoning = row.get("total_tokens"), row["reasoning_tokens"]
-        known = None not in (prompt, completion, total)
-        hidden = None not in (completion, reasoning)
-        if (known and prompt + completion != total) or (hidden and reasoning > completion):
-            bad.append(row)
-    yield from any_bad("totals", model_id, "answers whose counts do not add up", bad)
+def _each(
+    says: str, is_bad: Callable[[MeteringInput, Row], bool], limit: str | None = None
+) -> Check:
+    """A check that looks at one answer at a time."""
+
+    def find(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
+        yield says, [row for row in rows if is_bad(known, row)], rows if limit else None
+
+    return Check(find, limit)
 
 
-def _constant(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _lacks_usage(known: MeteringInput, row: Row) -> bool:
+    # With `n` answers in one call only their sum is metered: their cost is known.
+    uncounted = row["completion_tokens"] is None and row["cost_usd"] is None
+    return row["prompt_tokens"] is None or uncounted
+
+
+def _adds_up_wrong(known: MeteringInput, row: Row) -> bool:
+    prompt, completion = row["prompt_tokens"], row["completion_tokens"]
+    total, reasoning = row.get("total_tokens"), row["reasoning_tokens"]
+    if None not in (prompt, completion, total) and prompt + completion != total:
+        return True
+    return None not in (completion, reasoning) and bool(reasoning > completion)
+
+
+def _constant(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = [row for row in rows if row[name] is not None]
-        if len(counted) < asked.thresholds.min_answers:
+        if len(counted) < known.thresholds.min_answers:
             continue
         by_count: dict[int, list[Row]] = {}
         for row in counted:
             by_count.setdefault(row[name], []).append(row)
         count, same = max(by_count.items(), key=lambda item: (len(item[1]), -item[0]))
         texts = (
-            row["text"] if name == "completion_tokens" else asked.prompts.get(row["query_id"])
+            row["text"] if name == "completion_tokens" else known.prompts.get(row["query_id"])
             for row in same
         )
         lengths = sorted(len(text or "") for text in texts)
         low, high = lengths[len(lengths) // 10], lengths[(len(lengths) * 9) // 10]
         # Single letters all take one token; texts of different lengths do not.
-        if len(same) > asked.thresholds.constant_count * len(counted) and high > 1.5 * low + 20:
+        if len(same) > known.thresholds.constant_count * len(counted) and high > 1.5 * low + 20:
             says = f"answers with {count} {name.replace('_', ' ')} each, whatever their length"
-            yield finding("constant_count", model_id, says, same, len(rows))
+            yield says, same, rows
 
 
-def _implausible(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _implausible(known: MeteringInput, row: Row) -> bool:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
-    bad = [row for row in rows if not _plausible(asked, row)]
-    yield from any_bad(
-        "implausible_count", model_id, "answers whose text cannot have that many tokens", bad
-    )
-
-
-def _plausible(asked: MeteringInput, row: Row) -> bool:
-    slack = asked.thresholds.token_slack
+    slack, least = known.thresholds.token_slack, known.thresholds.tokens_per_word
     text, tokens = row["text"], row["completion_tokens"]
     if text is not None and tokens is not None:
         hidden = row["reasoning_tokens"] or 0
         if tokens - hidden > len(text.encode("utf-8", "surrogatepass")) + slack:
-            return False
-        if tokens + slack < asked.thresholds.tokens_per_word * words(text):
-            return False
-    prompt = asked.prompts.get(row["query_id"])
+            return True
+        if tokens + slack < least * words(text):
+            return True
+    prompt = known.prompts.get(row["query_id"])
     if prompt is None or row["prompt_tokens"] is None:
-        return True
+        return False
     # A system prompt or template may add to it, nothing may take away.
-    return bool(row["prompt_tokens"] + slack >= asked.thresholds.tokens_per_word * words(prompt))
+    return bool(row["prompt_tokens"] + slack < least * words(prompt))
 
 
 _WORD = re.compile(r"\w+|[^\w\s]+")
@@ -100,31 +119,23 @@ def words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
-def _logprob_count(
-    asked: MeteringInput, model_id: str, rows: list[Row]
-) -> Iterator[MeteringFinding]:
-    bad = []
-    for row in rows:
-        if not row.get("logprobs") or row["completion_tokens"] is None:
-            continue
-        visible = row["completion_tokens"] - (row["reasoning_tokens"] or 0)
-        if abs(len(json.loads(row["logprobs"])) - visible) > asked.thresholds.token_slack:
-            bad.append(row)
-    yield from any_bad(
-        "logprob_count", model_id, "answers with fewer or more log-probabilities than tokens", bad
-    )
+def _other_logprob_count(known: MeteringInput, row: Row) -> bool:
+    if not row.get("logprobs") or row["completion_tokens"] is None:
+        return False
+    visible = row["completion_tokens"] - (row["reasoning_tokens"] or 0)
+    return bool(abs(len(json.loads(row["logprobs"])) - visible) > known.thresholds.token_slack)
 
 
-def _served(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
-    wanted = {model_id, asked.names.get(model_id, model_id)}
-    wanted |= set(asked.thresholds.served_as.get(model_id, []))
+def _served(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
+    wanted = {model_id, known.names.get(model_id, model_id)}
+    wanted |= set(known.thresholds.served_as.get(model_id, []))
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         served = row["served_model"]
         if served is not None and not any(same_model(name, served) for name in wanted):
             by_name.setdefault(served, []).append(row)
     for served, bad in sorted(by_name.items()):
-        yield finding("served_model", model_id, f"answers served by {served!r}", bad, len(rows))
+        yield f"answers served by {served!r}", bad, rows
 
 
 _DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-\d{4}|-latest)?")
@@ -142,17 +153,7 @@ def same_model(asked: str, served: str) -> bool:
     return _DATED.fullmatch(longer[len(shorter) :]) is not None
 
 
-def _truncated(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
-    bad = [row for row in rows if row["status"] == "truncated"]
-    yield from share("truncated", model_id, "truncated answers", bad, rows, asked, "truncated")
-
-
-def _refused(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
-    bad = [row for row in rows if row["status"] == "refused"]
-    yield from share("refused", model_id, "refusals", bad, rows, asked, "refused")
-
-
-def _latency(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
+def _slow(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
     The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
@@ -161,85 +162,72 @@ def _latency(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[M
     """
     import numpy as np
 
+    limits = known.thresholds
     timed = [row for row in rows if row["latency_s"] is not None and row["latency_s"] > 0]
-    if len(timed) < asked.thresholds.min_answers:
+    if len(timed) < limits.min_answers:
         return
     logs = np.log([row["latency_s"] for row in timed])
-    off = np.abs(logs - np.median(logs))
-    # A server that answers like clockwork has no spread to judge by.
-    mad = max(float(np.median(off)), 0.05)
-    slow = 0.6745 * (logs - np.median(logs)) / mad > asked.thresholds.latency_z
-    slow &= np.exp(logs) > np.exp(np.median(logs)) + asked.thresholds.latency_floor_s
+    median = np.median(logs)
+    # A server with constant latency has no spread to judge by.
+    mad = max(float(np.median(np.abs(logs - median))), 0.05)
+    slow = 0.6745 * (logs - median) / mad > limits.latency_z
+    slow &= np.exp(logs) > np.exp(median) + limits.latency_floor_s
     bad = [row for row, is_slow in zip(timed, slow, strict=True) if is_slow]
-    if len(bad) < asked.thresholds.latency_min_outliers:
-        return
-    yield from share(
-        "latency",
-        model_id,
-        "answers far slower than the rest",
-        bad,
-        timed,
-        asked,
-        "latency_outliers",
-    )
+    if len(bad) >= limits.latency_min_outliers:
+        yield "answers far slower than the rest", bad, timed
 
 
-def _price_unknown(
-    asked: MeteringInput, model_id: str, rows: list[Row]
-) -> Iterator[MeteringFinding]:
-    bad = [row for row in rows if row["cost_usd"] is None]
-    model = asked.models.get(model_id, {})
-    priced = model.get("price_in") is not None and model.get("price_out") is not None
+def _price(known: MeteringInput, model_id: str) -> Price:
+    model = known.models.get(model_id, {})
+    return Price(model.get("price_in"), model.get("price_out"), model.get("price_date"))
+
+
+def _price_unknown(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
+    priced = _price(known, model_id).known
     why = "their tokens are not known" if priced else "the model has no price"
-    says = f"answers of unknown cost, as {why}"
-    yield from share("price_unknown", model_id, says, bad, rows, asked, "price_unknown")
+    bad = [row for row in rows if row["cost_usd"] is None]
+    yield f"answers of unknown cost, as {why}", bad, rows
 
 
-def _price_stale(asked: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[MeteringFinding]:
-    changed = asked.price_changed.get(model_id)
-    read = asked.models.get(model_id, {}).get("price_date")
-    bad = [row for row in rows if row["cost_source"] == "price_table"]
+def _price_stale(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
+    changed, read = known.price_changed.get(model_id), _price(known, model_id).date
     # ISO dates compare as text.
-    if changed and read and read < changed and bad:
+    if changed and read and read < changed:
         says = f"answers priced by a table of {read}, before the price changed on {changed}"
-        yield finding("price_stale", model_id, says, bad, len(rows))
+        yield says, [row for row in rows if row["cost_source"] == "price_table"], rows
 
 
-def _price_mismatch(
-    asked: MeteringInput, model_id: str, rows: list[Row]
-) -> Iterator[MeteringFinding]:
+def _price_mismatch(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
     """Tables that are off by ten have been published: the provider's figure shows it."""
-    model = asked.models.get(model_id, {})
-    if model.get("price_in") is None or model.get("price_out") is None:
-        return
+    price = _price(known, model_id)
     bad = []
     for row in rows:
-        if row["cost_source"] != "provider" or None in (
-            row["prompt_tokens"],
-            row["completion_tokens"],
-        ):
+        table = price.of(row["prompt_tokens"], row["completion_tokens"])
+        if row["cost_source"] != "provider" or table is None:
             continue
-        table = row["prompt_tokens"] * model["price_in"]
-        table = (table + row["completion_tokens"] * model["price_out"]) / 1e6
         if row["cost_usd"] > 3 * table + 1e-9 or row["cost_usd"] * 3 + 1e-9 < table:
             bad.append(row)
     if len(bad) > len(rows) / 2:
         says = "answers billed at more than three times, or less than a third of, the price table"
-        yield finding("price_mismatch", model_id, says, bad, len(rows))
+        yield says, bad, rows
 
 
 #: Name → check, in the order in which findings are listed.
-CHECKS: dict[str, Check] = {
-    "usage_missing": _usage_missing,
-    "totals": _totals,
-    "constant_count": _constant,
-    "implausible_count": _implausible,
-    "logprob_count": _logprob_count,
-    "served_model": _served,
-    "truncated": _truncated,
-    "refused": _refused,
-    "latency": _latency,
-    "price_unknown": _price_unknown,
-    "price_stale": _price_stale,
-    "price_mismatch": _price_mismatch,
+CHECKS = {
+    "usage_missing": _each("answers without usage", _lacks_usage, "usage_missing"),
+    "totals": _each("answers whose counts do not add up", _adds_up_wrong),
+    "constant_count": Check(_constant),
+    "implausible_count": _each("answers whose text cannot have that many tokens", _implausible),
+    "logprob_count": _each(
+        "answers with fewer or more log-probabilities than tokens", _other_logprob_count
+    ),
+    "served_model": Check(_served),
+    "truncated": _each(
+        "truncated answers", lambda known, row: row["status"] == "truncated", "truncated"
+    ),
+    "refused": _each("refusals", lambda known, row: row["status"] == "refused", "refused"),
+    "latency": Check(_slow, "latency_outliers"),
+    "price_unknown": Check(_price_unknown, "price_unknown"),
+    "price_stale": Check(_price_stale),
+    "price_mismatch": Check(_price_mismatch),
 }

@@ -1,8 +1,8 @@
-"""What a check of the metering audit is given, and the finding it files."""
+"""Input and findings of the metering audit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,35 +55,10 @@ class MeteringInput:
     price_changed: Mapping[str, str] = field(default_factory=dict)
 
 
-#: (what is known, model_id, that model's answers) → findings
-Check = Callable[[MeteringInput, str, list[Row]], Iterator[MeteringFinding]]
-
-
 def finding(
     check: str, model_id: str, says: str, bad: list[Row], of: int | None
 ) -> MeteringFinding:
+    """The finding of a check about some of a model's answers; `of` gives the share."""
     rows = sorted((str(row["query_id"]), int(row["sample"])) for row in bad)
     part = len(bad) / of if of else None
     return MeteringFinding(check, model_id, says, len(bad), tuple(rows[:SHOWN]), part)
-
-
-def any_bad(check: str, model_id: str, says: str, bad: list[Row]) -> Iterator[MeteringFinding]:
-    if bad:
-        yield finding(check, model_id, says, bad, None)
-
-
-def share(
-    check: str,
-    model_id: str,
-    says: str,
-    bad: list[Row],
-    rows: list[Row],
-    asked: MeteringInput,
-    threshold: str,
-) -> Iterator[MeteringFinding]:
-    """A finding when more than the threshold's share of the answers is bad."""
-    limit = float(getattr(asked.thresholds, threshold))
-    # With few answers a rate says nothing, but a limit of none is none.
-    judged = limit == 0 or len(rows) >= asked.thresholds.min_answers
-    if bad and judged and len(bad) > limit * len(rows):
-        yield finding(check, model_id, f"{says} (limit {limit:.0%})", bad, len(rows))

@@ -136,14 +136,7 @@ def _priced(model: Model, pool: Pool, tables: Mapping[str | None, PriceTable]) -
     for table in (tables.get(served_by), tables.get(None)):
         price = table.find(model.endpoint_model, model.model_id) if table else None
         if price is not None:
-            return model.model_copy(
-                update={
-                    "price_in": price.input,
-                    "price_out": price.output,
-                    "price_date": price.date,
-                    "price_source": price.source,
-                }
-            )
+            return model.model_copy(update=price.columns)
     return model
 
 

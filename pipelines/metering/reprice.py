@@ -69,17 +69,7 @@ def reprice(
     table = _replace(responses, "cost_usd", pa.array(cost, type=pa.float64(), mask=unknown))
     table = _replace(table, "cost_source", pa.array(source, type=pa.string()))
     new_models = MODELS.from_rows(
-        row
-        | (
-            {
-                "price_in": price.input,
-                "price_out": price.output,
-                "price_date": price.date,
-                "price_source": price.source,
-            }
-            if (price := listed.get(row["model_id"]))
-            else {}
-        )
+        row | (price.columns if (price := listed.get(row["model_id"])) else {})
         for row in models.to_pylist()
     )
     dates = dict(
