@@ -59,6 +59,10 @@ def _is_asked(recipe: Recipe, root: Path) -> bool:
     return not _is_recorded(recipe, root) and recipe.collect.agent is None
 
 
+def _is_reviewed(recipe: Recipe, root: Path) -> bool:
+    return bool(review_files(root, recipe.name))
+
+
 @dataclass(frozen=True)
 class Stage:
     """One stage.
@@ -66,35 +70,41 @@ class Stage:
     Attributes:
         name: Its folder below `stages/`, and its name in manifests and `routeyard status`.
         makes: What later stages call its result.
-        inputs: What it reads of earlier stages, by `makes`; None where a stage was not wanted.
-        sections: Keys of the recipe that it is given.
         function: (context, sections, inputs) → what its output is made of. It reads, and neither
             writes nor asks: `status` calls it too. The release's function writes.
-        until: The stage of `--until` with which it runs.
+        sections: Keys of the recipe that it is given.
+        inputs: What it reads of earlier stages, by `makes`; None where a stage was not wanted.
         prints: What `build` prints of its figures: a line, in which lists count their entries,
             or a function that returns lines.
         wanted: (recipe, workspace) → whether this build has it.
         part_of: The stage that it is a part of, in manifests and `routeyard status`.
+        runs_with: The stage of `--until` with which it runs, where that is another one.
         each: Input of which each file is worked on by itself, at the same time.
         shards: Does most of the work beforehand, in tasks that run at the same time (`--shards`).
         check: Raises where its result stops the build.
-        task: Name of its Prefect task, and how often that is tried again.
+        task: Name of its Prefect task, where that is another one.
+        retries: How often the task is tried again.
     """
 
     name: str
     makes: str
     function: Callable[..., Any]
-    inputs: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
-    until: str = ""
+    inputs: tuple[str, ...] = ()
     prints: str | Callable[[Mapping[str, Any]], list[str]] = ""
     wanted: Callable[[Recipe, Path], bool] = lambda recipe, root: True
     part_of: str | None = None
+    runs_with: str | None = None
     each: str | None = None
     shards: Callable[..., None] | None = None
     check: Callable[[BuildContext, StageResult], None] | None = None
-    task: str = ""
-    retries: Mapping[str, Any] = field(default_factory=dict)
+    task: str | None = None
+    retries: Mapping[str, Any] = field(default_factory=lambda: ON_THIS_MACHINE)
+
+    @property
+    def until(self) -> str:
+        """The value of `--until` from which on it runs."""
+        return self.runs_with or self.part_of or self.name
 
     def lines(self, figures: Mapping[str, Any]) -> list[str]:
         """What `build` prints about the stage's result."""
@@ -105,139 +115,96 @@ class Stage:
 
 
 _COLLECT: dict[str, Any] = {
+    "name": "collect",
     "makes": "responses",
     "sections": ("pool", "collect"),
     "inputs": ("queries", "models"),
     "prints": "{responses:,} responses",
-    "until": "collect",
 }
 
 STAGES = (
     Stage(
         "ingest",
-        makes="queries",
-        function=read_sources,
+        "queries",
+        read_sources,
         sections=("sources", "compared_with"),
         prints="{queries:,} questions",
-        until="ingest",
         retries={"timeout_seconds": 6 * _HOUR_S, **ATTEMPTS},
     ),
-    Stage(
-        "pool",
-        makes="models",
-        function=list_models,
-        sections=("pool",),
-        prints="{models} models",
-        until="ingest",
-        retries=ON_THIS_MACHINE,
-    ),
+    Stage("pool", "models", list_models, ("pool",), prints="{models} models", runs_with="ingest"),
     # A recipe has one of the three ways to collect.
-    Stage(
-        "collect",
-        function=import_answers,
-        wanted=_is_recorded,
-        task="import recorded",
-        retries=ON_THIS_MACHINE,
-        **_COLLECT,
-    ),
-    Stage("collect", function=walk_trajectories, wanted=_is_agent, retries=_ASKING, **_COLLECT),
-    Stage(
-        "collect",
-        function=ask_models,
-        wanted=_is_asked,
-        shards=ask_in_shards,
-        retries=_ASKING,
-        **_COLLECT,
-    ),
+    Stage(function=import_answers, wanted=_is_recorded, task="import recorded", **_COLLECT),
+    Stage(function=walk_trajectories, wanted=_is_agent, retries=_ASKING, **_COLLECT),
+    Stage(function=ask_models, wanted=_is_asked, shards=ask_in_shards, retries=_ASKING, **_COLLECT),
     Stage(
         "verdicts",
-        makes="verdicts",
-        function=score_responses,
+        "verdicts",
+        score_responses,
         sections=("label",),
         inputs=("queries", "responses"),
         each="responses",
         part_of="label",
-        until="label",
         task="file verdicts",
-        retries=ON_THIS_MACHINE,
     ),
-    Stage(
-        "reviews",
-        makes="reviews",
-        function=read_reviews,
-        wanted=lambda recipe, root: bool(review_files(root, recipe.name)),
-        part_of="label",
-        until="label",
-        task="read reviews",
-    ),
+    Stage("reviews", "reviews", read_reviews, wanted=_is_reviewed, part_of="label"),
     Stage(
         "hear",
-        makes="judged",
-        function=ask_judges,
+        "judged",
+        ask_judges,
         sections=("label",),
         inputs=("queries", "responses", "verdicts", "reviews"),
-        wanted=lambda recipe, root: bool(recipe.label.verifiers or recipe.label.judges),
         prints=lines_of_judges,
+        wanted=lambda recipe, root: bool(recipe.label.verifiers or recipe.label.judges),
         part_of="label",
-        until="label",
-        task="hear verifiers and judges",
         retries=_ASKING,
     ),
     Stage(
         "label",
-        makes="labels",
-        function=decide_labels,
+        "labels",
+        decide_labels,
         sections=("label",),
         inputs=("queries", "responses", "verdicts", "reviews", "judged"),
         prints="{labels:,} labels, {undecided:,} undecided",
-        until="label",
-        task="decide labels",
-        retries=ON_THIS_MACHINE,
     ),
     Stage(
         "embed",
-        makes="embeddings",
-        function=embed_queries,
+        "embeddings",
+        embed_queries,
         sections=("embed",),
         inputs=("queries",),
         wanted=lambda recipe, root: needs_embeddings(recipe),
         shards=embed_in_shards,
         prints="{embeddings:,} questions",
-        until="curate",
-        retries=ON_THIS_MACHINE,
+        runs_with="curate",
     ),
     Stage(
         "curate",
-        makes="curated",
-        function=apply_rules,
+        "curated",
+        apply_rules,
         sections=("curate", "split", "split_is_written", "pool", "collect"),
         inputs=("queries", "models", "responses", "labels", "embeddings"),
         prints="{rules} rules",
-        until="curate",
-        retries=ON_THIS_MACHINE,
     ),
     Stage(
         "audit",
-        makes="audited",
-        function=audit_metering,
+        "audited",
+        audit_metering,
         sections=("pool", "collect", "release"),
         inputs=("curated", "responses"),
         prints="{findings} findings on metering, {waived} of them waived by the recipe",
         check=check_metering,
-        until="certify",
-        task="metering audit",
+        runs_with="certify",
     ),
     Stage(
         "certify",
-        makes="certified",
-        function=certify_routability,
+        "certified",
+        certify_routability,
         inputs=("curated", "embeddings"),
         prints="{verdict}",
-        until="certify",
     ),
 )
 #: The last one: it stores no output of its own, it writes the release from those of all stages.
-RELEASE = Stage("release", makes="release", function=write_benchmark, until="release")
+RELEASE = Stage("release", "release", write_benchmark)
 #: What `--until` takes, in order.
 UNTIL = tuple(dict.fromkeys(stage.until for stage in (*STAGES, RELEASE)))
 
@@ -295,22 +262,15 @@ def walk(
 
 def as_table() -> str:
     """The list as a Markdown table."""
-    lines = [
-        "| Stage | Made from | Recipe | Makes | Function |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for stage in (*STAGES, RELEASE):
+    lines = ["| Stage | Made from | Recipe | Makes | Function |", "| --- | --- | --- | --- | --- |"]
+    for stage in STAGES:
         name = f"{stage.part_of}: {stage.name}" if stage.part_of else stage.name
-        cells = [
-            f"`{name}`",
-            ", ".join(stage.inputs) or ("all of the above" if stage is RELEASE else "–"),
-            ", ".join(f"`{key}`" for key in stage.sections if key != "split_is_written")
-            or ("all of it" if stage is RELEASE else "–"),
-            stage.makes,
-            f"`{stage.function.__module__}.{stage.function.__name__}`",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        keys = (f"`{key}`" for key in stage.sections if key in Recipe.model_fields)
+        function = f"`{stage.function.__module__}.{stage.function.__name__}`"
+        inputs = ", ".join(stage.inputs)
+        lines.append(f"| {name} | {inputs} | {', '.join(keys)} | {stage.makes} | {function} |")
+    function = f"`{RELEASE.function.__module__}.{RELEASE.function.__name__}`"
+    return "\n".join([*lines, f"| release | all of them | all of it | release | {function} |"])
 
 
 if __name__ == "__main__":
