@@ -1,4 +1,4 @@
-"""What `recipe check` finds in recorded answers, by importing them as a build would."""
+"""Faults of recorded answers that show when they are imported as a build would import them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from flows.recipe_faults import Place
+from flows.recipe_faults import Finding, Place, finding
 from pipelines.collect.recorded import RecordedImport, import_recorded
 from pipelines.errors import BadInput
 from pipelines.ingest import ingest
@@ -19,19 +19,17 @@ from schemas.recipe import Recipe
 
 #: Places that a fault shows.
 _SHOWN = 3
-#: Place of a recipe's keys, what is wrong, and the next step.
-Found = tuple[Place, str, str]
 
 
 def recorded_faults(
     recipe: Recipe, base: Path, notes: list[str], faulty: Collection[int] = ()
-) -> Iterator[Found]:
-    """Ids that do not fit, answers that stand twice, and what the metering audit would stop.
+) -> Iterator[Finding]:
+    """Ids that do not fit, repeated answers, and what the metering audit would stop.
 
     Args:
         base: Folder that the recipe's paths start from.
-        faulty: Numbers of entries that are wrong by themselves: nothing more is said of them.
-        notes: Gets what a build would say, such as rows about questions that are not asked.
+        faulty: Numbers of entries that are faulty already: they are not imported.
+        notes: Gets what a build would print, such as rows about questions that are not asked.
     """
     away = [one.name for one in map(from_catalog, recipe.sources) if one.kind != "files"]
     if away:
@@ -42,7 +40,7 @@ def recorded_faults(
     try:
         queries = ingest(recipe.sources, base=base).queries
     except BadInput:
-        return  # said of the source itself
+        return  # reported for the source itself
     models = models_table(recipe.pool)
     imported, whole = None, not faulty
     for number, entry in enumerate(recipe.collect.recorded):
@@ -53,13 +51,13 @@ def recorded_faults(
         except BadInput as error:
             whole = False
             place: Place = ("collect", "recorded", number, *_within(error))
-            yield place, _told(error), error.next_step or ""
+            yield finding(place, error, where=True)
     if whole and len(recipe.collect.recorded) > 1:
         try:
             imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
         except BadInput as error:
             whole = False
-            yield ("collect", "recorded"), _told(error), error.next_step or ""
+            yield finding(("collect", "recorded"), error, where=True)
     if whole and imported is not None:
         notes += imported.notes
         yield from _unmetered(recipe, imported, queries, models)
@@ -72,19 +70,15 @@ def _within(error: BadInput) -> tuple[str, ...]:
     return ()
 
 
-def _told(error: BadInput) -> str:
-    return f"{error.what} ({error.where})" if error.where else error.what
-
-
 def _unmetered(
     recipe: Recipe, imported: RecordedImport, queries: pa.Table, models: pa.Table
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     """One fault for each check of the metering audit that would stop the release."""
     if any(waiver.gate == GATE for waiver in recipe.release.waivers):
         return
-    standing, _ = audited(recipe, imported.responses, queries, models)
+    unresolved, _ = audited(recipe, imported.responses, queries, models)
     alike: dict[tuple[str, str], list[MeteringFinding]] = {}
-    for one in standing:
+    for one in unresolved:
         alike.setdefault((one.check, one.says), []).append(one)
     for (check, says), found in alike.items():
         named = [f"{one.model_id} {one.count:,}" for one in found]

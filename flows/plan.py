@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from flows.build import Completing
-from flows.plan_offline import agent_plan, is_stated, stated_plan, summary
+from flows.plan_offline import is_stated, most_asked, stated_plan, summary
 from flows.recipe import load, with_collect
 from flows.scaling import scaled
 from flows.stages import walk
@@ -18,7 +19,6 @@ from flows.workspace.shares import open_ledger
 from flows.workspace.stage_folders import BuildContext
 from flows.workspace.tables import read
 from pipelines.collect.plan import plan
-from pipelines.ledger.ledger import Ledger
 from schemas.leaks import looked_for_duplicates
 from schemas.recipe import Recipe
 
@@ -66,18 +66,10 @@ def plan_build(
             f"an agent takes up to {checked.collect.agent.steps} calls for an answer: calls and "
             "cost are the most that all can take, and what the ledger holds is not taken off"
         )
-        most = agent_plan(checked, table.num_rows)
-        return {**said, **most, "estimated_usd": most["cost_usd"]}
+        return {**said, **most_asked(checked, [table.num_rows] * len(checked.pool.models))}
 
-    def planned(ledger: Ledger | None) -> dict[str, Any]:
-        made = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)
-        return made.figures()
-
-    if not ledger_exists(root):
-        asked = planned(None)
-    else:
-        with open_ledger(root) as ledger:
-            asked = planned(ledger)
+    with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
+        asked = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name).figures()
     if checked.collect.strategy == "informative":
         said["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from flows.workspace.fixtures import MAKERS
 from pipelines.curate import RULES
 from pipelines.curate.split_counts import apportion
 from pipelines.io.environment import expanded
-from schemas.recipe import Model, Recipe, Source
+from schemas.recipe import Model, Parts, Recipe, Source
 
 #: Tokens a prompt is taken to have where no question can be read.
 ASSUMED_PROMPT_TOKENS = 400
@@ -32,30 +32,36 @@ def is_stated(recipe: Recipe, base: Path) -> bool:
 
 
 def stated_plan(recipe: Recipe) -> dict[str, Any]:
-    """JSON-ready plan of a recipe whose sources all state a limit.
-
-    `estimated_usd` is null when a price or the longest answer of a model is
-    unknown; else an upper estimate: every answer as long as `max_tokens`, every
-    prompt `ASSUMED_PROMPT_TOKENS` long.
-    """
+    """JSON-ready plan of a recipe whose sources all state a limit; the cost as `most_asked`."""
     counts = {source.name: int(source.limit or 0) for source in recipe.sources}
-    queries = sum(counts.values())
-    models = _models(recipe, _asked(recipe))
-    calls = sum(model["calls"] for model in models)
-    costs = [model["cost_usd"] for model in models]
     return {
-        "queries": queries,
+        "queries": sum(counts.values()),
+        "stated": True,
+        "assumed_prompt_tokens": ASSUMED_PROMPT_TOKENS,
+        **summary(recipe, counts),
+        **most_asked(recipe, _asked(recipe, counts)),
+    }
+
+
+def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
+    """Calls and cost where each model is asked so many questions and the ledger holds nothing.
+
+    The cost is null when a price or the longest answer of a model is unknown; else an upper
+    estimate: every answer as long as `max_tokens`, every prompt `ASSUMED_PROMPT_TOKENS` long.
+    For agents it is the most that all steps can take: which follow is not known before.
+    """
+    models = _models(recipe, asked)
+    calls, costs = sum(row["calls"] for row in models), [row["cost_usd"] for row in models]
+    cost = None if None in costs else sum(costs)
+    return {
         "wanted": calls,
         "settled": 0,
         "missing": calls,
         "calls": calls,
         "models": models,
-        "cost_usd": None if None in costs else sum(costs),
+        "cost_usd": cost,
         "worst_cost_usd": None,
-        "stated": True,
-        "assumed_prompt_tokens": ASSUMED_PROMPT_TOKENS,
-        **summary(recipe, counts),
-        "estimated_usd": None if None in costs else sum(costs),
+        "estimated_usd": cost,
     }
 
 
@@ -92,30 +98,22 @@ def split_sizes(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Sizes]:
 def _own(recipe: Recipe, counts: Mapping[str, int]) -> Sizes:
     split, total = recipe.split, sum(counts.values())
     if split.sources:
-        parts = {
-            name: (one, min(counts.get(name, 0), one.train + one.validation + one.test))
-            for name, one in split.sources.items()
-        }
-        held = {name: one.validation + one.test for name, (one, _) in parts.items()}
+        parts = [(one, counts.get(name, 0)) for name, one in split.sources.items()]
         return {
-            "train": sum(
-                min(one.train, max(0, counts.get(name, 0) - held[name]))
-                for name, (one, _) in parts.items()
-            ),
-            "validation": sum(one.validation for one in split.sources.values()),
-            "test": sum(one.test for one in split.sources.values()),
+            "train": sum(_train(one, count) for one, count in parts),
+            "validation": sum(one.validation for one, _ in parts),
+            "test": sum(one.test for one, _ in parts),
         }
-    if split.counts is not None:
-        given = split.counts
-        room = max(0, total - given.validation - given.test)
-        return {
-            "train": min(given.train, room),
-            "validation": given.validation,
-            "test": given.test,
-        }
+    if (given := split.counts) is not None:
+        train = _train(given, total)
+        return {"train": train, "validation": given.validation, "test": given.test}
     # A share of the questions, to one question per task: where it falls is seeded.
     test, validation = round(split.test * total), round(split.validation * total)
     return {"train": total - test - validation, "validation": validation, "test": test}
+
+
+def _train(parts: Parts, questions: int) -> int:
+    return min(parts.train, max(0, questions - parts.validation - parts.test))
 
 
 def _dense_sparse(said: Mapping[str, Any], total: int, dense: int) -> dict[str, Sizes]:
@@ -132,29 +130,28 @@ def _dense(recipe: Recipe, counts: Mapping[str, int]) -> int:
     return sum(min(source.dense or 0, counts.get(source.name, 0)) for source in recipe.sources)
 
 
-def _asked(recipe: Recipe) -> list[int]:
+def _asked(recipe: Recipe, counts: Mapping[str, int]) -> list[int]:
     """Questions that each model is asked, in pool order; as even as `covered` makes it."""
-    total = sum(source.limit or 0 for source in recipe.sources)
-    n = len(recipe.pool.models)
+    total, n = sum(counts.values()), len(recipe.pool.models)
     draws = max(1, round(recipe.collect.coverage.share * n))
     if draws >= n:
         return [total] * n
-    dense = _dense(recipe, {source.name: source.limit or 0 for source in recipe.sources})
+    dense = _dense(recipe, counts)
     spread = apportion({str(k): total for k in range(n)}, (total - dense) * draws)
     return [dense + spread[str(k)] for k in range(n)]
 
 
-def _models(recipe: Recipe, asked: list[int]) -> list[dict[str, Any]]:
+def _models(recipe: Recipe, asked: Sequence[int]) -> list[dict[str, Any]]:
     if recipe.collect.provider == "recorded":
         return []
     limit = recipe.collect.max_tokens
-    prompt = ASSUMED_PROMPT_TOKENS + _read_of_an_agent(recipe)
+    prompt = ASSUMED_PROMPT_TOKENS + _agent_context(recipe)
     whole = {model.model_id: model for model in recipe.pool.models}
     rows = []
     for member, questions in zip(recipe.pool.models, asked, strict=True):
         # A relay's own calls are those of the model that takes over.
         model = member if member.relay is None else whole[member.relay.then]
-        answers = questions * (member.samples or recipe.collect.samples) * steps_of(member, recipe)
+        answers = questions * (member.samples or recipe.collect.samples) * _steps(member, recipe)
         known = None not in (model.price_in, model.price_out, limit)
         each = (prompt * (model.price_in or 0) + (limit or 0) * (model.price_out or 0)) / 1e6
         rows.append(
@@ -180,27 +177,13 @@ def _models(recipe: Recipe, asked: list[int]) -> list[dict[str, Any]]:
 
 
 def _unknown(model: Model, limit: int | None) -> list[str]:
-    """What has to be written into the recipe before this model's cost can be told."""
+    """What has to be written into the recipe before this model's cost is known."""
     found = [f"the model's '{n}'" for n in ("price_in", "price_out") if getattr(model, n) is None]
     return found + (["'collect.max_tokens'"] if limit is None else [])
 
 
-def agent_plan(recipe: Recipe, questions: int) -> dict[str, Any]:
-    """The most that agents can ask of so many questions, and what that costs.
-
-    What the ledger holds already is not taken off: which steps follow is not known before.
-    """
-    models = _models(recipe, [questions] * len(recipe.pool.models))
-    calls, costs = sum(row["calls"] for row in models), [row["cost_usd"] for row in models]
-    cost = None if None in costs else sum(costs)
-    return {
-        "wanted": calls, "settled": 0, "missing": calls, "calls": calls, "models": models,
-        "cost_usd": cost, "worst_cost_usd": None,
-    }  # fmt: skip
-
-
-def _read_of_an_agent(recipe: Recipe) -> int:
-    """Tokens that a step reads beside the question, on average: what earlier steps found and said.
+def _agent_context(recipe: Recipe) -> int:
+    """Tokens that a step reads beside the question, on average: results of earlier steps.
 
     Four characters a token, passages as long as they may be.
     """
@@ -211,7 +194,7 @@ def _read_of_an_agent(recipe: Recipe) -> int:
     return each * (agent.steps - 1) // 2
 
 
-def steps_of(model: Model, recipe: Recipe) -> int:
+def _steps(model: Model, recipe: Recipe) -> int:
     """Calls that one answer of a model takes at most; what a relay shares is another's."""
     if recipe.collect.agent is None:
         return 1
@@ -228,7 +211,7 @@ def _at_hand(source: Source, base: Path) -> bool:
     names = re.findall(r"\$\{?(\w+)\}?", whole.path)
     unset = [name for name in names if name not in os.environ]
     if unset:
-        # What a maker stands behind is there as soon as the plan reads it.
+        # A fixture's file is made as soon as the plan reads it.
         return all(name in MAKERS.targets for name in unset)
     path = expanded(os.path.expanduser(whole.path))
     return any(c in path for c in "*?[") or (base / path).exists()

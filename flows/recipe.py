@@ -55,7 +55,8 @@ def load(recipe: str | Path) -> tuple[Recipe, Path]:
     except ValidationError as error:
         raise explain(error, path, content) from error
     checked = _with_zoo(_with_templates(_with_prices(checked, path), path), path)
-    return _check_names(checked, path), path.parent.absolute()
+    _check_names(content, path)
+    return checked, path.parent.absolute()
 
 
 def load_recipe(recipe: str | Path) -> Recipe:
@@ -193,24 +194,18 @@ def merged_pool(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
     return {**{k: v for k, v in pool.items() if k != "file"}, **merged}
 
 
-def _check_names(recipe: Recipe, path: Path) -> Recipe:
-    """Rules, scorers and rule parameters exist; a rule's parameters fit its signature."""
-    from flows.recipe_faults import line_of
-    from pipelines.curate import RULES
-    from pipelines.metering.audit import check_gate
-    from pipelines.scorers import SCORERS
+def _check_names(content: Mapping[str, Any], path: Path) -> None:
+    """Rules, scorers and gates exist; a rule's parameters fit its signature.
 
-    for number, rule in enumerate(recipe.curate):
-        where = f"{path}:{line_of(path, ('curate', number))}: rule {rule.rule!r}"
-        RULES.get(rule.rule, where=where).check(rule.parameters, where=where)
-    for number, source in enumerate(recipe.sources):
-        if source.scorer not in (None, "none"):
-            line = line_of(path, ("sources", number, "scorer"))
-            SCORERS.get(source.scorer, where=f"{path}:{line}: source {source.name!r}, scorer")
-    for number, waiver in enumerate(recipe.release.waivers):
-        line = line_of(path, ("release", "waivers", number))
-        check_gate(waiver.gate, where=f"{path}:{line}: release.waivers")
-    return recipe
+    Raises:
+        RecipeError: the first that does not, with its line.
+    """
+    from flows.recipe_faults import finding, names, of_findings
+
+    for place, error in names(content):
+        (fault,) = of_findings([finding(place, error)], path, content)
+        error.where = f"{path}:{fault.line}: {fault.place}"
+        raise error
 
 
 def with_defaults(recipe: Recipe) -> dict[str, Any]:

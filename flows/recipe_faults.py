@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from schemas.errors import did_you_mean
+from schemas.errors import BadInput, did_you_mean
 
 #: Regular expressions of the schema, in words.
 _IN_WORDS = {
@@ -54,6 +54,8 @@ _KINDS = {
 }
 
 Place = tuple[str | int, ...]
+#: Place of a recipe's key, what is wrong, and the next step.
+Finding = tuple[Place, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +74,71 @@ class Fault:
         return f"{text}\n  next:  {self.next}" if self.next else text
 
 
+def finding(place: Place, error: BadInput, *, where: bool = False) -> Finding:
+    """An error at a place of the recipe; with `where`, its text names its own place too."""
+    says = f"{error.what} ({error.where})" if where and error.where else error.what
+    return place, says, error.next_step or ""
+
+
+def of_findings(findings: Iterable[Finding], path: Path, content: Any) -> list[Fault]:
+    """Findings with their lines and the names of their entries."""
+    lines = _KeyLines(path)
+    return [
+        Fault(str(path), lines.of(place), words_of(place, content), says, then)
+        for place, says, then in findings
+    ]
+
+
 def of_validation(error: ValidationError, path: Path, content: Any) -> list[Fault]:
     """The faults that pydantic found, in the order of the file."""
-    lines = _Lines(path)
-    found = []
-    for problem in error.errors(include_url=False):
-        place = _real(problem["loc"], content)
-        says = in_words(problem)
-        found.append(Fault(str(path), lines.of(place), words_of(place, content), says))
-    return sorted(found, key=lambda fault: fault.line)
+    problems = error.errors(include_url=False)
+    found = [(_real(one["loc"], content), in_words(one), "") for one in problems]
+    return sorted(of_findings(found, path, content), key=lambda fault: fault.line)
+
+
+def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
+    """Rules, scorers and gates that do not exist, and parameters that a rule does not have."""
+    from pipelines.curate import RULES
+    from pipelines.metering.audit import check_gate
+    from pipelines.scorers import SCORERS
+
+    def rule(entry: dict[str, Any]) -> None:
+        parameters = entry.get("parameters")
+        if not isinstance(parameters, dict):
+            parameters = {k: v for k, v in entry.items() if k != "rule"}
+        RULES.get(entry["rule"]).check(parameters, where="curate")
+
+    release = content.get("release")
+    checks: list[tuple[Place, str, Callable[[dict[str, Any]], Any], Sequence[dict[str, Any]]]] = [
+        (("curate",), "rule", rule, entries(content, "curate")),
+        (("sources",), "scorer", lambda one: SCORERS.get(one["scorer"]), _scored(content)),
+        (
+            ("release", "waivers"),
+            "gate",
+            lambda one: check_gate(one["gate"]),
+            entries(release, "waivers") if isinstance(release, dict) else [],
+        ),
+    ]
+    for place, key, check, listed in checks:
+        for number, entry in enumerate(listed):
+            if not isinstance(entry.get(key), str):
+                continue
+            try:
+                check(entry)
+            except BadInput as error:
+                yield (*place, number, *([key] if key == "scorer" else [])), error
+
+
+def _scored(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [one if one.get("scorer") != "none" else {} for one in entries(content, "sources")]
+
+
+def entries(content: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """The entries of a list of a recipe; empty ones for those that are no mappings."""
+    listed = content.get(key)
+    if not isinstance(listed, list):
+        return []
+    return [one if isinstance(one, dict) else {} for one in listed]
 
 
 def in_words(problem: Mapping[str, Any]) -> str:
@@ -130,12 +188,7 @@ def words_of(place: Sequence[str | int], content: Any) -> str:
     return ", ".join([*names, ".".join(keys)]).strip(", ") or "recipe"
 
 
-def line_of(path: Path, place: Sequence[str | int]) -> int:
-    """Line of a key of a YAML file, counted from 1; of the nearest key above when it is absent."""
-    return _Lines(path).of(place)
-
-
-class _Lines:
+class _KeyLines:
     """Lines of the keys of one YAML file."""
 
     def __init__(self, path: Path):
