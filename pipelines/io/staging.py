@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DiskFull
-from pipelines.ledger.lease import runs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -83,8 +85,21 @@ def is_full(error: BaseException) -> bool:
 def write_json(path: Path, content: Any) -> None:
     """Indented JSON with sorted keys, replaced in one step; NaN is refused, since it is no JSON."""
     text = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text in UTF-8, replaced in one step."""
     with replacing(path) as unfinished:
-        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8")
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """A table as Parquet with zstd, replaced in one step."""
+    import pyarrow.parquet as pq
+
+    with replacing(path) as unfinished:
+        pq.write_table(table, unfinished, compression="zstd")
 
 
 @contextmanager
@@ -121,6 +136,17 @@ def sweep(folder: Path) -> None:
             else:
                 with suppress(OSError):
                     left.unlink()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process of that id is there on this host."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def beside(target: Path) -> Path:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from pipelines.io.staging import runs
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
@@ -40,17 +42,6 @@ class Lease:
         if host == _host():
             return _started(pid) == started if started is not None else runs(pid)
         return True
-
-
-def runs(pid: int) -> bool:
-    """Whether a process of that id is there on this host."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _host() -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.errors import BadInput, GateFailed, SourceError
-from pipelines.io.staging import replacing
+from pipelines.io.staging import write_text
 from pipelines.io.untrusted import short_text
 from pipelines.release.finding import Finding
 from pipelines.release.manifest import read_manifest
@@ -52,8 +52,8 @@ def yank(release: Path, *, reason: str, use_instead: str | None = None) -> Yanke
     text = json.dumps(note.model_dump(), indent=2, sort_keys=True, ensure_ascii=False)
     if len(text.encode()) >= _MOST:
         raise BadInput("the reason is too long", next_step="say it in some sentences")
-    with replacing(release / MARK) as unfinished:  # a link would be written through
-        unfinished.write_text(text + "\n", encoding="utf-8")
+    # a link would be written through
+    write_text(release / MARK, text + "\n")
     return note
 
 

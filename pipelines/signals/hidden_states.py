@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput
+from pipelines.io.staging import write_parquet, write_text
 from pipelines.signals.local_model import LocalModel
 from schemas import HIDDEN_STATES
 
@@ -135,12 +134,7 @@ def _write(
             "vector": vectors,
         }
     )
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        pq.write_table(HIDDEN_STATES.check(table, where=path.name), part, compression="zstd")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_parquet(path, HIDDEN_STATES.check(table, where=path.name))
 
 
 def _same_run(folder: Path, about: Mapping[str, Any]) -> None:
@@ -153,9 +147,7 @@ def _same_run(folder: Path, about: Mapping[str, Any]) -> None:
                 where=str(folder),
                 next_step="choose an empty folder with --out",
             )
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
+        write_text(path, text)
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))

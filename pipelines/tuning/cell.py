@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from pipelines import encoders
-from pipelines.io.staging import replacing
+from pipelines.io.staging import replacing, write_text
 from pipelines.matrix.core import Core
 from pipelines.matrix.texts import some
 from pipelines.metrics.selection import best
@@ -136,8 +136,7 @@ def run(
         "seconds": time.monotonic() - began, "cpu_s": time.process_time() - cpu,
         "peak_mb": peak(), "settings": asdict(settings), **more,
     }  # fmt: skip
-    with replacing(folder / "run.json") as unfinished:
-        unfinished.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "run.json", json.dumps(record, indent=1) + "\n")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     if cell.tuned:
         # An encoder, its gradients and moments refer to each other in circles, and are few objects:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
-from pipelines.io.staging import replacing
+from pipelines.io.staging import replacing, write_text
 from pipelines.matrix.core import MEASURES, Core
 from pipelines.metrics.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Router
@@ -81,8 +81,7 @@ def run(job: Job) -> CellResult:
             result = CellResult(job.cell, validation, test, fit_s, cpu_s, peak())
     if scores is not None:
         _scores(folder / f"{job.fingerprint}.safetensors", scores)
-    with replacing(record) as unfinished:
-        unfinished.write_text(json.dumps(asdict(result)), encoding="utf-8")
+    write_text(record, json.dumps(asdict(result)))
     return result
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pipelines.errors import BadInput
 from pipelines.fetch_weights import WEIGHTS, Weights, fetch, home
+from pipelines.io.staging import replacing
 
 #: A GGUF file of one's own, in place of the one that is fetched.
 VARIABLE = "ROUTEYARD_REAL_GGUF"
@@ -105,12 +106,10 @@ def variant(name: str, folder: Path) -> Path:
     if path.is_file():
         return path
     library = binding()
-    folder.mkdir(parents=True, exist_ok=True)
-    made = folder / f".{name}.{os.getpid()}.part"
     wanted = library.llama_model_quantize_default_params()
     wanted.nthread, wanted.allow_requantize = 1, True
     wanted.ftype = getattr(library, kind)
-    try:
+    with replacing(path) as made:
         failed = library.llama_model_quantize(
             str(whole).encode(), str(made).encode(), ctypes.byref(wanted)
         )
@@ -118,7 +117,4 @@ def variant(name: str, folder: Path) -> Path:
             raise BadInput(
                 f"llama.cpp could not make {name} of the weights (code {failed})", where=str(whole)
             )
-        made.replace(path)
-    finally:
-        made.unlink(missing_ok=True)
     return path

@@ -11,8 +11,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
 from pipelines.io.files import format_of, rows
+from pipelines.io.staging import replacing
 from schemas import PREFERENCES
 
 TEXTS = ("prompt", "response_a", "response_b")
@@ -76,16 +75,8 @@ def export_preferences(
     kind = format_of(path, kind)
     names = COLUMNS + MORE if entropies else COLUMNS
     records = (_exported(row, names) for row in PREFERENCES.conform(preferences).to_pylist())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
-    try:
+    with replacing(path) as part:
         _write(records, part, kind, names)
-        part.chmod(0o644)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

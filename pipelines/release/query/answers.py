@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipelines.errors import BadInput, UnknownName, did_you_mean
+from pipelines.io.staging import replacing
 from schemas.untrusted_text import markdown, one_line, spreadsheet
 
 _ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown"}
@@ -64,8 +64,7 @@ def write_answer(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Pat
             rows += batch.num_rows
             yield batch
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as part:
         if kind == ".parquet":
             import pyarrow.parquet as pq
 
@@ -75,9 +74,6 @@ def write_answer(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Pat
         else:
             with part.open("w", encoding="utf-8", newline="\n") as stream:
                 stream.writelines(_PIECES[_ENDINGS[kind]](schema, counted()))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     return rows
 
 
