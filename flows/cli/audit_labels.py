@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import YARD, Workspace, written
+from flows.cli.options import YARD, OptionalWrittenPath, Workspace
 from flows.cli.results import Output, write_csv
 
 if TYPE_CHECKING:
@@ -17,14 +16,10 @@ if TYPE_CHECKING:
 
 
 def command(
-    benchmark: Annotated[
-        str, typer.Argument(help="Name of a built benchmark, its recipe, or a release folder.")
-    ],
+    benchmark: str,
     workspace: Workspace = YARD,
-    show: Annotated[int, typer.Option(min=0, help="Findings of each kind to print.")] = 10,
-    out: Annotated[
-        Path | None, written("Folder for every table behind the findings, as CSV.")
-    ] = None,
+    show: Annotated[int, typer.Option(min=0)] = 10,
+    out: OptionalWrittenPath = None,
 ) -> Output:
     """List labels of a build or of any release that should not be trusted, and why.
 
@@ -42,6 +37,11 @@ def command(
         routeyard audit labels downloads/somebodys_release/1.0.0
 
         routeyard audit labels recipe.yaml --workspace yard --out findings
+
+    Args:
+        benchmark: Name of a built benchmark, its recipe, or a release folder.
+        show: Findings of each kind to print.
+        out: Folder for every table behind the findings, as CSV.
     """
     from flows.audits.labels import audit_labels
 

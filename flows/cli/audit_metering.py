@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
-
-import typer
 
 from flows.cli.options import YARD, OldPlace, Workspace
 from flows.cli.results import Output
@@ -14,9 +11,7 @@ from flows.cli.results import Output
 def command(
     place: OldPlace = None,
     workspace: Workspace = YARD,
-    recipe: Annotated[
-        str | None, typer.Option(help="Recipe whose thresholds, prices and waivers count.")
-    ] = None,
+    recipe: str | None = None,
 ) -> Output:
     """Check whether usage, prices and served models are what they claim to be.
 
@@ -32,6 +27,9 @@ def command(
         routeyard audit metering --workspace yard
 
         routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
+
+    Args:
+        recipe: Recipe whose thresholds, prices and waivers count.
     """
     from flows.audits.metering import audit_workspace
     from pipelines.metering.findings import SHOWN

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from flows.cli.options import Release, Scheme, written
+from flows.cli.options import OptionalWrittenPath, Release, Scheme
 from flows.cli.results import Output
 
 
 def command(
-    predictions: Annotated[
-        Path,
-        typer.Argument(help="CSV or Parquet: query_id, model_id and, if given, cost and tokens."),
-    ],
+    predictions: Path,
     release: Release,
     scheme: Scheme = None,
-    arena: Annotated[
-        Path | None,
-        written(
-            "Also write RouterArena's layout here, if nothing fails; its score "
-            "is read back off the file."
-        ),
-    ] = None,
+    arena: OptionalWrittenPath = None,
 ) -> Output:
     """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).
 
@@ -33,6 +21,11 @@ def command(
         routeyard audit router mine.csv yard/releases/demo/1.0.0
 
         routeyard audit router mine.csv RELEASE --arena mine-arena.json
+
+    Args:
+        predictions: CSV or Parquet: query_id, model_id and, if given, cost and tokens.
+        arena: Also write RouterArena's layout here, if nothing fails; its score is read
+            back off the file.
     """
     from flows.evaluation.submission import audit_submission
 

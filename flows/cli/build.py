@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from flows.cli.options import (
     YARD,
@@ -24,9 +22,7 @@ def command(
     workspace: WrittenWorkspace = YARD,
     jobs: Jobs = 2,
     shards: Shards = 1,
-    until: Annotated[
-        str, typer.Option(help="Last stage: ingest, collect, label, curate, certify, release.")
-    ] = "release",
+    until: str = "release",
     reask: Reask = None,
     reask_truncated: ReaskTruncated = None,
     scale: Scale = None,
@@ -44,6 +40,9 @@ def command(
         routeyard build my_benchmark.yaml --workspace yard
 
         ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
+
+    Args:
+        until: Last stage: ingest, collect, label, curate, certify, release.
     """
     from flows.build import run_build
     from flows.console.summary import show_build

@@ -40,9 +40,7 @@ def command(
     cluster: Cluster = None,
     resamples: Resamples = 10_000,
     seed: Seed = 0,
-    gate: Annotated[
-        bool, typer.Option("--gate", help="Exit 3 when the verdict is 'not routable'.")
-    ] = False,
+    gate: Annotated[bool, typer.Option("--gate")] = False,
 ) -> Output:
     """Certify whether a release can tell routers apart, and how surely.
 
@@ -56,6 +54,9 @@ def command(
         routeyard certify yard/releases/demo/1.0.0 --out results/demo
 
         routeyard certify RELEASE --out results --embed --gate
+
+    Args:
+        gate: Exit 3 when the verdict is 'not routable'.
     """
     from flows.evaluation.evaluate import certify
     from flows.evaluation.released import out_folder

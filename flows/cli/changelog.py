@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from flows.cli.options import written
+from flows.cli.options import OptionalWrittenPath
 from flows.cli.results import Output
 
 
 def command(
-    benchmark: Annotated[Path, typer.Argument(help="Folder releases/<name>.")],
-    out: Annotated[Path | None, written("Write it to this file.")] = None,
+    benchmark: Path,
+    out: OptionalWrittenPath = None,
 ) -> Output:
     """Print the changelog of a benchmark as Markdown, made from the data of its versions.
 
     routeyard changelog yard/releases/demo --out CHANGELOG.md
+
+    Args:
+        benchmark: Folder releases/<name>.
+        out: Write it to this file.
     """
     from pipelines.release.changelog import changelog
 

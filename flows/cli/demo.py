@@ -13,13 +13,8 @@ from flows.cli.results import Output
 
 def command(
     workspace: WrittenWorkspace = YARD,
-    real: Annotated[
-        bool, typer.Option("--real", help="Ask a real model, on this machine: SmolLM2-135M.")
-    ] = False,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="Share of the questions, above 0 to 1; only with --real, default 0.3."),
-    ] = None,
+    real: Annotated[bool, typer.Option("--real")] = False,
+    scale: float | None = None,
 ) -> Output:
     """Build a small benchmark end to end, offline and without a key.
 
@@ -39,6 +34,10 @@ def command(
         routeyard demo --workspace yard
 
         routeyard demo --real --workspace yard
+
+    Args:
+        real: Ask a real model, on this machine: SmolLM2-135M.
+        scale: Share of the questions, above 0 to 1; only with --real, default 0.3.
     """
     recipe = "demo"
     if real:

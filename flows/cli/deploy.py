@@ -13,38 +13,18 @@ from flows.cli.results import Output
 def command(
     recipe: Recipe,
     workspace: WrittenWorkspace = YARD,
-    cron: Annotated[
-        str | None, typer.Option(help="Cron schedule in UTC; '0 6 * * 1' is every Monday at six.")
-    ] = None,
-    interval: Annotated[
-        int | None, typer.Option(min=60, help="Schedule: seconds between runs.")
-    ] = None,
-    pool: Annotated[str, typer.Option(help="Prefect work pool; made if missing.")] = "routeyard",
-    runner: Annotated[
-        Literal["threads", "dask"], typer.Option(help="Prefect task runner.")
-    ] = "threads",
-    jobs: Annotated[int, typer.Option(min=1, help="Worker threads or Dask processes.")] = 2,
+    cron: str | None = None,
+    interval: Annotated[int | None, typer.Option(min=60)] = None,
+    pool: str = "routeyard",
+    runner: Literal["threads", "dask"] = "threads",
+    jobs: Annotated[int, typer.Option(min=1)] = 2,
     shards: Shards = 1,
-    dask_address: Annotated[
-        str | None, typer.Option(help="Scheduler of a Dask cluster that runs already.")
-    ] = None,
-    notify: Annotated[
-        list[str] | None, typer.Option(help="Notification block, type/name; may be repeated.")
-    ] = None,
-    publish_to: Annotated[
-        str | None,
-        typer.Option(help="Where new releases go: hub:org/name, a URL (s3://…), or a folder."),
-    ] = None,
-    inline: Annotated[
-        bool, typer.Option(help="Put the recipe into the parameters, checked in the UI.")
-    ] = False,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the deployment; by default the benchmark's.")
-    ] = None,
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace one of that name that rebuilds something else."),
-    ] = False,
+    dask_address: str | None = None,
+    notify: list[str] | None = None,
+    publish_to: str | None = None,
+    inline: bool = False,
+    name: str | None = None,
+    replace: Annotated[bool, typer.Option("--replace")] = False,
 ) -> Output:
     """Register a benchmark's refresh with a Prefect server.
 
@@ -59,6 +39,19 @@ def command(
         export PREFECT_API_URL=http://127.0.0.1:4200/api
         routeyard deploy demo --workspace yard --interval 60
         prefect worker start --pool routeyard
+
+    Args:
+        cron: Cron schedule in UTC; '0 6 * * 1' is every Monday at six.
+        interval: Schedule: seconds between runs.
+        pool: Prefect work pool; made if missing.
+        runner: Prefect task runner.
+        jobs: Worker threads or Dask processes.
+        dask_address: Scheduler of a Dask cluster that runs already.
+        notify: Notification block, type/name; may be repeated.
+        publish_to: Where new releases go: hub:org/name, a URL (s3://…), or a folder.
+        inline: Put the recipe into the parameters, checked in the UI.
+        name: Name of the deployment; by default the benchmark's.
+        replace: Replace one of that name that rebuilds something else.
     """
     from flows.deploy import deploy
 

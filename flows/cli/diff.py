@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from flows.cli.options import written
+from flows.cli.options import OptionalWrittenPath
 from flows.cli.results import Output
 
 
 def command(
-    before: Annotated[str, typer.Argument(help="Older release, folder or URL.")],
-    after: Annotated[str, typer.Argument(help="Newer release, folder or URL.")],
-    out: Annotated[Path | None, written("Write every row as Parquet there.")] = None,
-    rows: Annotated[int, typer.Option(help="Rows to print per difference.")] = 20,
+    before: str,
+    after: str,
+    out: OptionalWrittenPath = None,
+    rows: int = 20,
 ) -> Output:
     """List queries, models, labels and by whom, prices, costs, ranks and figures that differ.
 
     routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
 
     routeyard diff A B --out changes
+
+    Args:
+        before: Older release, folder or URL.
+        after: Newer release, folder or URL.
+        out: Write every row as Parquet there.
+        rows: Rows to print per difference.
     """
     from flows.console import line
     from pipelines.release.diff import diff_releases, write_diff

@@ -29,18 +29,9 @@ from flows.cli.results import Output
 def command(
     release: Release,
     out: Out,
-    router: Annotated[
-        list[str] | None,
-        typer.Option(help="Reference router by name; again for more. Default: six simple ones."),
-    ] = None,
-    router_from: Annotated[
-        list[str] | None,
-        typer.Option(help="module:Class or file.py:Class, a router of your own. This RUNS it."),
-    ] = None,
-    predictions: Annotated[
-        list[Path] | None,
-        typer.Option(help="CSV or Parquet: query_id, model_id[, score], or one column per model."),
-    ] = None,
+    router: list[str] | None = None,
+    router_from: list[str] | None = None,
+    predictions: list[Path] | None = None,
     embeddings: Embeddings = None,
     embed: Embed = False,
     also: Also = None,
@@ -51,44 +42,18 @@ def command(
     cluster: Cluster = None,
     resamples: Resamples = 10_000,
     seed: Seed = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="Fits per router, for mean ± sd.")] = 1,
-    ood: Annotated[
-        bool, typer.Option("--ood", help="Retrain without each task group and measure the change.")
-    ] = False,
-    ood_group: Annotated[
-        list[str] | None,
-        typer.Option(help="name=pattern,pattern, or stem, math, …: hold such tasks out."),
-    ] = None,
-    bands: Annotated[
-        str,
-        typer.Option(help="Shares of the gap: LPM ends, MPM begins, low band, high band."),
-    ] = "0.25,0.30,0.85,0.95",
-    binary_by: Annotated[
-        str, typer.Option(help="How a pool's router routes a pair: confidence or difference.")
-    ] = "confidence",
-    basis: Annotated[
-        str | None, typer.Option(help="Preferences that pair routers learn from, by basis.")
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Model that v_r compares with. Default: best on train.")
-    ] = None,
-    timed: Annotated[
-        bool,
-        typer.Option("--timed", help="Time the routers; such files differ from run to run."),
-    ] = False,
-    usd_per_hour: Annotated[
-        float | None, typer.Option(min=0, help="Price of the machine that routes; implies --timed.")
-    ] = None,
-    picks: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet: query_id, router: whom a judge preferred.")
-    ] = None,
-    certificate: Annotated[
-        bool, typer.Option(help="Put the routability certificate into the report.")
-    ] = True,
-    only_given: Annotated[
-        bool,
-        typer.Option("--only-given", help="Only the routers named here; no default ones."),
-    ] = False,
+    seeds: Annotated[int, typer.Option(min=1)] = 1,
+    ood: Annotated[bool, typer.Option("--ood")] = False,
+    ood_group: list[str] | None = None,
+    bands: str = "0.25,0.30,0.85,0.95",
+    binary_by: str = "confidence",
+    basis: str | None = None,
+    reference: str | None = None,
+    timed: Annotated[bool, typer.Option("--timed")] = False,
+    usd_per_hour: Annotated[float | None, typer.Option(min=0)] = None,
+    picks: Path | None = None,
+    certificate: bool = True,
+    only_given: Annotated[bool, typer.Option("--only-given")] = False,
 ) -> Output:
     """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
 
@@ -110,6 +75,23 @@ def command(
             name = "mine"
             def fit(self, train): self.mean = train.labels.mean(axis=0)
             def scores(self, queries): return [self.mean] * len(queries)
+
+    Args:
+        router: Reference router by name; again for more. Default: six simple ones.
+        router_from: module:Class or file.py:Class, a router of your own. This RUNS it.
+        predictions: CSV or Parquet: query_id, model_id[, score], or one column per model.
+        seeds: Fits per router, for mean ± sd.
+        ood: Retrain without each task group and measure the change.
+        ood_group: name=pattern,pattern, or stem, math, …: hold such tasks out.
+        bands: Shares of the gap: LPM ends, MPM begins, low band, high band.
+        binary_by: How a pool's router routes a pair: confidence or difference.
+        basis: Preferences that pair routers learn from, by basis.
+        reference: Model that v_r compares with. Default: best on train.
+        timed: Time the routers; such files differ from run to run.
+        usd_per_hour: Price of the machine that routes; implies --timed.
+        picks: CSV or Parquet: query_id, router: whom a judge preferred.
+        certificate: Put the routability certificate into the report.
+        only_given: Only the routers named here; no default ones.
     """
     import time
 

@@ -12,11 +12,11 @@ from flows.cli.results import Output
 
 
 def command(
-    format: Annotated[str, typer.Argument(help="routellm, embedllm, llmrouterbench, ulab.")],
+    format: str,
     release: Release,
-    directory: Annotated[Path, typer.Argument(callback=sealed_off, help="New folder to write.")],
-    strong: Annotated[str | None, typer.Option(help="Strong model (routellm).")] = None,
-    weak: Annotated[str | None, typer.Option(help="Weak model (routellm).")] = None,
+    directory: Annotated[Path, typer.Argument(callback=sealed_off)],
+    strong: str | None = None,
+    weak: str | None = None,
 ) -> Output:
     """Write a release in the layout that another project trains its routers from.
 
@@ -25,6 +25,12 @@ def command(
         routeyard export routellm yard/releases/demo/1.0.0 bundle --strong big --weak small
 
     Pairs without a label are left out; they are never written as wrong.
+
+    Args:
+        format: routellm, embedllm, llmrouterbench, ulab.
+        directory: New folder to write.
+        strong: Strong model (routellm).
+        weak: Weak model (routellm).
     """
     from pipelines.release.exporters import EXPORTERS
     from pipelines.release.exporters.bundle import export

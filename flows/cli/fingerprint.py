@@ -7,38 +7,25 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, written
+from flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, WrittenPath
 from flows.cli.results import Output
 
 
 def command(
     release: Release,
-    kind: Annotated[
-        Literal["logit_footprint", "perplexity_fingerprint", "text_footprint"],
-        typer.Option(help="Which descriptor."),
+    kind: Literal[
+        "logit_footprint", "perplexity_fingerprint", "text_footprint"
     ] = "logit_footprint",
-    recipe: Annotated[
-        str | None, typer.Option(help="Ask the pool of this recipe, through the ledger.")
-    ] = None,
+    recipe: str | None = None,
     workspace: Workspace = YARD,
-    model: Annotated[list[str] | None, typer.Option(help="Only this model (repeatable).")] = None,
-    local: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=FOLDER of a local transformers model (repeatable)."),
-    ] = None,
-    language_model: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder or hub id of the shared language model (perplexity_fingerprint)."
-        ),
-    ] = None,
-    out: Annotated[Path, written("Parquet file to write.")] = Path("descriptors.parquet"),
-    probes: Annotated[int, typer.Option(min=1, help="Number of probe prompts (N).")] = 192,
-    steps: Annotated[
-        int, typer.Option(min=0, help="Greedy steps per probe (T); words of a text footprint.")
-    ] = 10,
-    tokens: Annotated[int, typer.Option(min=1, help="Number of frequent tokens (K).")] = 256,
-    seed: Annotated[int, typer.Option(help="Seed of the draw of probes.")] = 0,
+    model: list[str] | None = None,
+    local: list[str] | None = None,
+    language_model: str | None = None,
+    out: WrittenPath = Path("descriptors.parquet"),
+    probes: Annotated[int, typer.Option(min=1)] = 192,
+    steps: Annotated[int, typer.Option(min=0)] = 10,
+    tokens: Annotated[int, typer.Option(min=1)] = 256,
+    seed: int = 0,
     scheme: Scheme = None,
     device: Device = None,
     plan: Plan = False,
@@ -64,6 +51,19 @@ def command(
 
     Probes are validation queries that no split scheme trains on; the column `metadata` lists
     them beside the probability mass that a server did not return.
+
+    Args:
+        kind: Which descriptor.
+        recipe: Ask the pool of this recipe, through the ledger.
+        model: Only this model (repeatable).
+        local: NAME=FOLDER of a local transformers model (repeatable).
+        language_model: Folder or hub id of the shared language model
+            (perplexity_fingerprint).
+        out: Parquet file to write.
+        probes: Number of probe prompts (N).
+        steps: Greedy steps per probe (T); words of a text footprint.
+        tokens: Number of frequent tokens (K).
+        seed: Seed of the draw of probes.
     """
     from flows.evaluation.fingerprint import Probing, describe, probe_queries
     from flows.evaluation.fingerprint_plan import requirements

@@ -12,25 +12,13 @@ from flows.cli.results import Output
 
 
 def command(
-    workspace_or_release: Annotated[
-        Path, typer.Argument(help="A workspace (its last build is read) or a release folder.")
-    ],
+    workspace_or_release: Path,
     out: Out,
-    benchmark: Annotated[
-        str | None, typer.Option(help="Which benchmark of a workspace that holds several.")
-    ] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Which embeddings, when there are several.")
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(help="Cosine of near-duplicates when no rule has found them yet.")
-    ] = 0.999,
-    trade_off: Annotated[
-        float | None, typer.Option(min=0, max=1, help="λ: also show the pruning order.")
-    ] = None,
-    macro: Annotated[
-        bool, typer.Option("--macro", help="Overall accuracy as the mean over tasks.")
-    ] = False,
+    benchmark: str | None = None,
+    encoder: str | None = None,
+    threshold: float = 0.999,
+    trade_off: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    macro: Annotated[bool, typer.Option("--macro")] = False,
 ) -> Output:
     """Report how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
 
@@ -42,6 +30,14 @@ def command(
         routeyard health yard --out report
 
         routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
+
+    Args:
+        workspace_or_release: A workspace (its last build is read) or a release folder.
+        benchmark: Which benchmark of a workspace that holds several.
+        encoder: Which embeddings, when there are several.
+        threshold: Cosine of near-duplicates when no rule has found them yet.
+        trade_off: λ: also show the pruning order.
+        macro: Overall accuracy as the mean over tasks.
     """
     from flows.audits.health import write_health
 

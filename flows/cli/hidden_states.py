@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import Device, Plan, Release, Split, written
+from flows.cli.options import Device, Plan, Release, Split, WrittenPath
 from flows.cli.results import Output
 
 
 def command(
     release: Release,
-    model: Annotated[str, typer.Option(help="Folder or hub id of any causal language model.")],
-    out: Annotated[Path, written("Folder for part-*.parquet; a stopped run continues there.")],
-    model_id: Annotated[
-        str | None, typer.Option(help="Name in the `model_id` column; default: the folder's.")
-    ] = None,
+    model: Annotated[str, typer.Option()],
+    out: WrittenPath,
+    model_id: str | None = None,
     split: Split = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Prompts per forward pass.")] = 8,
-    shard_size: Annotated[int, typer.Option(min=1, help="Queries per file.")] = 256,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    max_length: Annotated[
-        int | None, typer.Option(min=1, help="Cut prompts at so many tokens.")
-    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1)] = 8,
+    shard_size: Annotated[int, typer.Option(min=1)] = 256,
+    dtype: str = "float32",
+    max_length: Annotated[int | None, typer.Option(min=1)] = None,
     device: Device = None,
     plan: Plan = False,
 ) -> Output:
@@ -37,6 +32,15 @@ def command(
 
     Stop it at any moment: finished files are kept and the same command goes on. Read the
     result with `SELECT * FROM 'states/part-*.parquet'`; layer 0 is the embedding layer.
+
+    Args:
+        model: Folder or hub id of any causal language model.
+        out: Folder for part-*.parquet; a stopped run continues there.
+        model_id: Name in the `model_id` column; default: the folder's.
+        batch_size: Prompts per forward pass.
+        shard_size: Queries per file.
+        dtype: float32, bfloat16 or float16.
+        max_length: Cut prompts at so many tokens.
     """
     from flows.console import counter
     from flows.evaluation.local_models import report_size

@@ -12,10 +12,10 @@ from flows.cli.results import Output
 
 
 def command(
-    format: Annotated[str, typer.Argument(help="Format; `list` names all.")],
-    path: Annotated[Path | None, typer.Argument(help="File or folder of that format.")] = None,
+    format: str,
+    path: Annotated[Path | None, typer.Argument()] = None,
     workspace: WrittenWorkspace = YARD,
-    name: Annotated[str | None, typer.Option(help="Name of the benchmark.")] = None,
+    name: str | None = None,
 ) -> Output:
     """Read data in the layout of a public repository, and write a recipe for them.
 
@@ -27,6 +27,11 @@ def command(
 
     What the source does not record stays unknown and is named. Pickles are parsed
     into plain values, never unpickled: nothing in them is run.
+
+    Args:
+        format: Format; `list` names all.
+        path: File or folder of that format.
+        name: Name of the benchmark.
     """
     from pipelines.errors import BadInput
     from pipelines.ingest.importers import IMPORTERS

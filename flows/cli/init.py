@@ -16,33 +16,18 @@ if TYPE_CHECKING:
 
 
 def command(
-    recipe: Annotated[
-        Path, typer.Argument(callback=sealed_off, help="Recipe to write; must be new.")
-    ],
-    origin: Annotated[
-        str | None,
-        typer.Option("--from", help="Your questions: a file, a folder, or a hub dataset's id."),
-    ] = None,
-    question: Annotated[str | None, typer.Option(help="Column of the questions.")] = None,
-    references: Annotated[str | None, typer.Option(help="Column of the right answers.")] = None,
-    choices: Annotated[str | None, typer.Option(help="Column of the options.")] = None,
-    scorer: Annotated[str | None, typer.Option(help="Scorer; else one is suggested.")] = None,
-    provider: Annotated[
-        str | None,
-        typer.Option(help="OpenAI-compatible address; its model list and prices fill the pool."),
-    ] = None,
-    key_env: Annotated[
-        str | None, typer.Option(help="Environment variable that holds the provider's key.")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(help="A model of the provider; again for more.")
-    ] = None,
-    recording: Annotated[
-        str | None,
-        typer.Option(help="Answers you have already, one row each; its models fill the pool."),
-    ] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration of a hub dataset.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of a hub dataset.")] = None,
+    recipe: Annotated[Path, typer.Argument(callback=sealed_off)],
+    origin: Annotated[str | None, typer.Option("--from")] = None,
+    question: str | None = None,
+    references: str | None = None,
+    choices: str | None = None,
+    scorer: str | None = None,
+    provider: str | None = None,
+    key_env: str | None = None,
+    model: list[str] | None = None,
+    recording: str | None = None,
+    config: str | None = None,
+    split: str | None = None,
     as_json: Json = False,
 ) -> Output:
     """Write a commented recipe for your own questions; it builds as it is.
@@ -65,6 +50,20 @@ def command(
         routeyard init gsm8k.yaml --from openai/gsm8k --config main
 
         routeyard init mine.yaml --from questions.csv --recording answers.csv
+
+    Args:
+        recipe: Recipe to write; must be new.
+        origin: Your questions: a file, a folder, or a hub dataset's id.
+        question: Column of the questions.
+        references: Column of the right answers.
+        choices: Column of the options.
+        scorer: Scorer; else one is suggested.
+        provider: OpenAI-compatible address; its model list and prices fill the pool.
+        key_env: Environment variable that holds the provider's key.
+        model: A model of the provider; again for more.
+        recording: Answers you have already, one row each; its models fill the pool.
+        config: Configuration of a hub dataset.
+        split: Split of a hub dataset.
     """
     import sys
 

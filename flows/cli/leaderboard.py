@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from flows.cli.options import written
+from flows.cli.options import OptionalWrittenPath
 from flows.cli.results import Output, write_csv
 
 
 def command(
-    results: Annotated[
-        list[Path], typer.Argument(help="metrics.parquet files, or folders that hold one.")
-    ],
-    out: Annotated[Path | None, written("Also write the whole table as CSV.")] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Column to show; again for more.")
-    ] = None,
+    results: list[Path],
+    out: OptionalWrittenPath = None,
+    metric: list[str] | None = None,
 ) -> Output:
     """One table from many evaluations, best accuracy first.
 
@@ -29,6 +23,11 @@ def command(
     Example:
 
         routeyard leaderboard results/* --metric 'audc[usd]' --out board.csv
+
+    Args:
+        results: metrics.parquet files, or folders that hold one.
+        out: Also write the whole table as CSV.
+        metric: Column to show; again for more.
     """
     from flows.console import line
     from pipelines.errors import BadInput, did_you_mean

@@ -33,11 +33,6 @@ def comma_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def written(help: str) -> Any:
-    """An option that names a file or folder to write."""
-    return typer.Option(callback=sealed_off, help=help)
-
-
 def _workspace(**more: Any) -> Any:
     return typer.Option(
         "--workspace", "-w", envvar=WORKSPACE, show_envvar=True,
@@ -54,7 +49,13 @@ Workspace = Annotated[Path, _workspace()]
 WrittenWorkspace = Annotated[Path, _workspace(callback=sealed_off)]
 OldPlace = Annotated[Path | None, typer.Argument(hidden=True)]
 Release = Annotated[Path, typer.Argument(help="A release folder.")]
-Out = Annotated[Path, written("Folder for the results; never inside a release.")]
+#: A path to write to, whose help is in the command's docstring.
+WrittenPath = Annotated[Path, typer.Option(callback=sealed_off)]
+OptionalWrittenPath = Annotated[Path | None, typer.Option(callback=sealed_off)]
+Out = Annotated[
+    Path,
+    typer.Option(callback=sealed_off, help="Folder for the results; never inside a release."),
+]
 Jobs = Annotated[int, typer.Option(min=1, help="Worker processes.")]
 Shards = Annotated[
     int, typer.Option(min=1, help="Parts each model's questions and embedding are cut into.")

@@ -17,9 +17,7 @@ def command(
     reask: Reask = None,
     reask_truncated: ReaskTruncated = None,
     scale: Scale = None,
-    read: Annotated[
-        bool, typer.Option("--read", help="Read hub sources even where the recipe states counts.")
-    ] = False,
+    read: Annotated[bool, typer.Option("--read")] = False,
 ) -> Output:
     """Print what a build would ask and what it would cost. Calls no model.
 
@@ -32,6 +30,9 @@ def command(
         routeyard plan demo --workspace yard
 
         routeyard plan nine_by_30k --scale 0.01
+
+    Args:
+        read: Read hub sources even where the recipe states counts.
     """
     from flows.plan import plan_build, show
 

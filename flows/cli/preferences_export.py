@@ -13,22 +13,21 @@ from flows.cli.results import Output
 
 def command(
     release: Release,
-    out: Annotated[
-        Path, typer.Argument(callback=sealed_off, help="File to write: .csv, .jsonl or .parquet.")
-    ],
-    basis: Annotated[
-        str | None, typer.Option(help="Only pairs decided by this, e.g. semantic_entropy.")
-    ] = None,
+    out: Annotated[Path, typer.Argument(callback=sealed_off)],
+    basis: str | None = None,
     split: Split = None,
-    entropies: Annotated[
-        bool, typer.Option(help="Also write entropies, δ and what decided each pair.")
-    ] = False,
+    entropies: bool = False,
 ) -> Output:
     """Write preference pairs as id, model_a, model_b, prompt, both responses and the winner.
 
         routeyard preferences export yard/releases/demo/1.0.0 train.parquet --split train
 
     Prompt and responses are JSON lists with one text per turn, as in the public arena data.
+
+    Args:
+        out: File to write: .csv, .jsonl or .parquet.
+        basis: Only pairs decided by this, e.g. semantic_entropy.
+        entropies: Also write entropies, δ and what decided each pair.
     """
     from pipelines.curate.preference.io import export_preferences
     from pipelines.release.reader import open_release

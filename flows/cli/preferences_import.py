@@ -12,8 +12,8 @@ from flows.cli.results import Output
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="File: .csv, .jsonl or .parquet, plain or .gz.")],
-    out: Annotated[Path, typer.Argument(callback=sealed_off, help="Parquet file to write.")],
+    source: Path,
+    out: Annotated[Path, typer.Argument(callback=sealed_off)],
 ) -> Output:
     """Read arena-style preference records, check them and write a `preferences` table.
 
@@ -21,6 +21,10 @@ def command(
 
     Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
     winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
+
+    Args:
+        source: File: .csv, .jsonl or .parquet, plain or .gz.
+        out: Parquet file to write.
     """
     from flows.workspace.stage_folders import write_table
     from pipelines.curate.preference.io import import_preferences

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from flows.cli.options import Recipe, written
+from flows.cli.options import Recipe, WrittenPath
 from flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe, out: Annotated[Path, written("File to write (YAML); must be new.")]
+    recipe: Recipe,
+    out: WrittenPath,
 ) -> Output:
     """Write today's prices of the providers' own lists to a dated file.
 
@@ -20,6 +18,9 @@ def command(
     Example:
 
         routeyard prices my_benchmark.yaml --out prices-2026-11.yaml
+
+    Args:
+        out: File to write (YAML); must be new.
     """
     from flows.audits.reprice import write_prices
 

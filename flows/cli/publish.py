@@ -12,9 +12,9 @@ from flows.cli.results import Output
 
 def command(
     release: Release,
-    to: Annotated[str, typer.Option(help="hub:org/name, a URL (s3://…), or a folder.")],
-    dry_run: Annotated[bool, typer.Option(help="List what would go; send nothing.")] = False,
-    private: Annotated[bool, typer.Option(help="Make a new hub dataset private.")] = False,
+    to: Annotated[str, typer.Option()],
+    dry_run: bool = False,
+    private: bool = False,
 ) -> Output:
     """Check a release and send it; the same command continues after a cut connection.
 
@@ -24,6 +24,11 @@ def command(
 
     A version that is there already is never replaced. The hub's token is read
     from HF_TOKEN.
+
+    Args:
+        to: hub:org/name, a URL (s3://…), or a folder.
+        dry_run: List what would go; send nothing.
+        private: Make a new hub dataset private.
     """
     from flows.publish import publish
 

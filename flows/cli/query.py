@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import Json, Release, Timeout, written
+from flows.cli.options import Json, OptionalWrittenPath, Release, Timeout
 from flows.cli.results import Output
 
 
 def command(
     release: Release,
-    sql: Annotated[str, typer.Argument(help="One SQL statement, or @name of a saved query.")] = "",
-    format: Annotated[
-        Literal["table", "csv", "json", "markdown"], typer.Option(help="How the answer is printed.")
-    ] = "table",
-    out: Annotated[
-        Path | None, written("Write the answer to this .csv, .json, .md or .parquet file instead.")
-    ] = None,
+    sql: Annotated[str, typer.Argument()] = "",
+    format: Literal["table", "csv", "json", "markdown"] = "table",
+    out: OptionalWrittenPath = None,
     timeout: Timeout = 60.0,
-    memory: Annotated[str, typer.Option(help="Most memory of the query, such as 500MB.")] = "4GB",
+    memory: str = "4GB",
     as_json: Json = False,
 ) -> Output:
     """Query a release in SQL: read-only, and nothing outside the release can be read.
@@ -33,6 +28,12 @@ def command(
         routeyard query yard/releases/demo/1.0.0 @accuracy --format markdown
 
     Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
+
+    Args:
+        sql: One SQL statement, or @name of a saved query.
+        format: How the answer is printed.
+        out: Write the answer to this .csv, .json, .md or .parquet file instead.
+        memory: Most memory of the query, such as 500MB.
     """
     from flows.evaluation.released import say_if_yanked
     from pipelines.release.query.answers import ending, to_text, write_answer

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import written
+from flows.cli.options import OptionalWrittenPath
 from flows.cli.results import Output
 
 
 def command(
-    page: Annotated[
-        bool, typer.Option("--page", help="Print a page for people, mappings of sources included.")
-    ] = False,
-    pool: Annotated[bool, typer.Option("--pool", help="The schema of a pool file.")] = False,
-    out: Annotated[Path | None, written("Write it to this file.")] = None,
+    page: Annotated[bool, typer.Option("--page")] = False,
+    pool: Annotated[bool, typer.Option("--pool")] = False,
+    out: OptionalWrittenPath = None,
 ) -> Output:
     """Print the JSON Schema of a recipe: every key, what it means, its default and limits.
 
@@ -29,6 +26,11 @@ def command(
         # yaml-language-server: $schema=recipe.schema.json
 
         routeyard recipe schema --page
+
+    Args:
+        page: Print a page for people, mappings of sources included.
+        pool: The schema of a pool file.
+        out: Write it to this file.
     """
     import json
 

@@ -13,7 +13,7 @@ from flows.cli.results import Output
 def command(
     recipe: Recipe,
     workspace: WrittenWorkspace = YARD,
-    copies: Annotated[int, typer.Option(min=1, help="Variants asked of each fixture row.")] = 3,
+    copies: Annotated[int, typer.Option(min=1)] = 3,
 ) -> Output:
     """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
 
@@ -24,6 +24,9 @@ def command(
     Example:
 
         routeyard rehearse nine_by_30k --workspace yard
+
+    Args:
+        copies: Variants asked of each fixture row.
     """
     from flows.console.summary import show_build
     from flows.rehearse import rehearse

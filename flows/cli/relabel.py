@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.cli.audit_labels import percent
-from flows.cli.options import YARD, Benchmark, Jobs, Workspace, written
+from flows.cli.options import YARD, Benchmark, Jobs, OptionalWrittenPath, Workspace
 from flows.cli.results import Output
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ def command(
     benchmark: Benchmark,
     workspace: Workspace = YARD,
     jobs: Jobs = 2,
-    show: Annotated[int, typer.Option(min=0, help="Changed labels to print.")] = 20,
-    out: Annotated[Path | None, written("Folder for the new verdicts, labels and changes.")] = None,
+    show: Annotated[int, typer.Option(min=0)] = 20,
+    out: OptionalWrittenPath = None,
 ) -> Output:
     """Run scorers and policy again over stored responses and list what changes.
 
@@ -36,6 +35,10 @@ def command(
         routeyard relabel zeroeval_gsm
 
         routeyard relabel recipe.yaml --workspace yard --show 100 --out relabelled
+
+    Args:
+        show: Changed labels to print.
+        out: Folder for the new verdicts, labels and changes.
     """
     from flows.audits.labels import relabel
 

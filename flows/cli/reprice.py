@@ -7,19 +7,15 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import written
+from flows.cli.options import OptionalWrittenPath
 from flows.cli.results import Output
 
 
 def command(
-    target: Annotated[Path, typer.Argument(help="A release folder or a workspace.")],
-    prices: Annotated[
-        Path, typer.Option(help="Price table: YAML, JSON, CSV, or OpenRouter's list of models.")
-    ],
-    date: Annotated[
-        str | None, typer.Option(help="Day the prices were read, where the table gives none.")
-    ] = None,
-    out: Annotated[Path | None, written("Folder to write (must be new).")] = None,
+    target: Path,
+    prices: Annotated[Path, typer.Option()],
+    date: str | None = None,
+    out: OptionalWrittenPath = None,
 ) -> Output:
     """Recompute costs from another dated price table. Calls no model.
 
@@ -37,6 +33,12 @@ def command(
         routeyard reprice yard/releases/demo/1.0.0 --prices prices-2026-11.yaml
 
         routeyard reprice yard --prices openrouter.json --date 2026-11-01
+
+    Args:
+        target: A release folder or a workspace.
+        prices: Price table: YAML, JSON, CSV, or OpenRouter's list of models.
+        date: Day the prices were read, where the table gives none.
+        out: Folder to write (must be new).
     """
     from flows.audits.reprice import reprice_target
 

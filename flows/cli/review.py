@@ -7,18 +7,18 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import YARD, Benchmark, Json, WrittenWorkspace, written
+from flows.cli.options import YARD, Benchmark, Json, OptionalWrittenPath, WrittenWorkspace
 from flows.cli.results import Output
 
 
 def command(
     benchmark: Benchmark,
     workspace: WrittenWorkspace = YARD,
-    csv: Annotated[Path | None, written("Write the queue to this file.")] = None,
-    take: Annotated[Path | None, typer.Option(help="Read decisions from a filled-in file.")] = None,
-    by: Annotated[str | None, typer.Option(help="Your name, for `--take` and the page.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Answers in the queue at most.")] = 200,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0: any.")] = 0,
+    csv: OptionalWrittenPath = None,
+    take: Path | None = None,
+    by: str | None = None,
+    limit: Annotated[int, typer.Option(min=1)] = 200,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     as_json: Json = False,
 ) -> Output:
     """Decide doubtful labels by hand, the most consequential first.
@@ -37,6 +37,13 @@ def command(
         routeyard review zeroeval_gsm --take queue.csv --by ada
 
         routeyard review zeroeval_gsm --by ada
+
+    Args:
+        csv: Write the queue to this file.
+        take: Read decisions from a filled-in file.
+        by: Your name, for `--take` and the page.
+        limit: Answers in the queue at most.
+        port: Port of the page; 0: any.
     """
     from flows.audits.labels import Review
     from flows.console import line

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from flows.cli.options import CACHE, Cache, Scheme, written
+from flows.cli.options import CACHE, Cache, OptionalWrittenPath, Scheme
 from flows.cli.results import Output
 
 
 def command(
-    place: Annotated[
-        Path, typer.Argument(help="A release, to fit a router on, or the folder of a saved one.")
-    ],
-    question: Annotated[str, typer.Argument(help="The question, in quotes.")],
-    router: Annotated[str, typer.Option(help="Router to fit on a release.")] = "knn",
-    encoder: Annotated[
-        str,
-        typer.Option(
-            help="Encoder to fit it with; of a saved router, the folder or hub id that it names."
-        ),
-    ] = "tfidf",
-    weight: Annotated[float, typer.Option(help="λ, weight of cost from 0 to 1.")] = 0.0,
-    rule: Annotated[
-        str | None,
-        typer.Option(help="A selection rule with its value: query-budget:0.001, mean-budget:…"),
-    ] = None,
-    task: Annotated[str, typer.Option(help="Task of the question, where a router reads it.")] = "",
+    place: Path,
+    question: str,
+    router: str = "knn",
+    encoder: str = "tfidf",
+    weight: float = 0.0,
+    rule: str | None = None,
+    task: str = "",
     scheme: Scheme = None,
-    save: Annotated[
-        Path | None, written("Keep the fitted router here (safetensors and JSON).")
-    ] = None,
+    save: OptionalWrittenPath = None,
     cache: Cache = CACHE,
 ) -> Output:
     """Print every model's score for a question, its usual cost, and the model that is chosen.
@@ -42,6 +27,17 @@ def command(
         routeyard route yard/releases/demo/1.0.0 "What is 17 · 3?" --save my-router
 
         routeyard route my-router "Name the capital of France." --weight 0.3
+
+    Args:
+        place: A release, to fit a router on, or the folder of a saved one.
+        question: The question, in quotes.
+        router: Router to fit on a release.
+        encoder: Encoder to fit it with; of a saved router, the folder or hub id that it
+            names.
+        weight: λ, weight of cost from 0 to 1.
+        rule: A selection rule with its value: query-budget:0.001, mean-budget:…
+        task: Task of the question, where a router reads it.
+        save: Keep the fitted router here (safetensors and JSON).
     """
     from flows.evaluation.route import route
 

@@ -11,22 +11,12 @@ from flows.cli.results import Output
 
 
 def command(
-    file: Annotated[
-        Path | None, typer.Argument(help="JSONL of answers; standard input when left out or `-`.")
-    ] = None,
-    scorer: Annotated[
-        str | None, typer.Option(help="Scorer for every line, whatever the line names.")
-    ] = None,
-    output: Annotated[
-        str | None, typer.Option(help="One answer to score, instead of a file.")
-    ] = None,
-    reference: Annotated[
-        list[str] | None, typer.Option(help="Accepted answer of `--output`; may be repeated.")
-    ] = None,
-    choice: Annotated[
-        list[str] | None, typer.Option(help="Option of `--output`'s question, in order; repeat it.")
-    ] = None,
-    question: Annotated[str, typer.Option(help="Question of `--output`.")] = "",
+    file: Annotated[Path | None, typer.Argument()] = None,
+    scorer: str | None = None,
+    output: str | None = None,
+    reference: list[str] | None = None,
+    choice: list[str] | None = None,
+    question: str = "",
 ) -> Output:
     """Score answers with a rule scorer and show what it read.
 
@@ -45,6 +35,14 @@ def command(
 
         echo '{"references": ["B"], "choices": ["Rome", "Paris"], "output": "(B)"}' |
         routeyard score --scorer mcq
+
+    Args:
+        file: JSONL of answers; standard input when left out or `-`.
+        scorer: Scorer for every line, whatever the line names.
+        output: One answer to score, instead of a file.
+        reference: Accepted answer of `--output`; may be repeated.
+        choice: Option of `--output`'s question, in order; repeat it.
+        question: Question of `--output`.
     """
     import json
 

@@ -13,7 +13,7 @@ from flows.cli.results import Output
 
 def command(
     release: Release,
-    key: Annotated[Path, typer.Option(help="File with your Ed25519 private key.")],
+    key: Annotated[Path, typer.Option()],
 ) -> Output:
     """Write `manifest.json.sig`: the manifest seals every file and every table.
 
@@ -24,6 +24,9 @@ def command(
         routeyard sign yard/releases/demo/1.0.0 --key key.pem
 
     A key that is encrypted takes its password from ROUTEYARD_KEY_PASSWORD.
+
+    Args:
+        key: File with your Ed25519 private key.
     """
     import os
 

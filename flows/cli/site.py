@@ -7,15 +7,12 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Results, written
+from flows.cli.options import Results, WrittenPath
 
 
 def command(
-    places: Annotated[
-        list[Path],
-        typer.Argument(metavar="RELEASE|WORKSPACE...", help="Release folders or workspaces."),
-    ],
-    out: Annotated[Path, written("Folder for the site, which begins at its `index.html`.")],
+    places: Annotated[list[Path], typer.Argument(metavar="RELEASE|WORKSPACE...")],
+    out: WrittenPath,
     results: Results = None,
 ) -> None:
     """Write a site to look at releases, routers and questions.
@@ -28,6 +25,10 @@ def command(
         routeyard site yard --out site
 
         routeyard site yard/releases/demo/1.0.0 --out site --results results
+
+    Args:
+        places: Release folders or workspaces.
+        out: Folder for the site, which begins at its `index.html`.
     """
     from flows.site import write
 

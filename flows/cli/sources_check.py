@@ -10,11 +10,9 @@ from flows.cli.results import Output
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="A source of the catalog.")],
-    file: Annotated[
-        str | None, typer.Option(help="CSV, JSONL or Parquet, or a glob, instead of the hub.")
-    ] = None,
-    rows: Annotated[int, typer.Option(min=1, max=1000, help="Rows to read.")] = 5,
+    name: str,
+    file: str | None = None,
+    rows: Annotated[int, typer.Option(min=1, max=1000)] = 5,
 ) -> Output:
     """Read a few rows of a source and list columns that differ from the catalog's.
 
@@ -25,6 +23,11 @@ def command(
         routeyard sources check gsm8k
 
         routeyard sources check gsm8k --file test.jsonl
+
+    Args:
+        name: A source of the catalog.
+        file: CSV, JSONL or Parquet, or a glob, instead of the hub.
+        rows: Rows to read.
     """
     from pipelines.errors import SourceError
     from pipelines.ingest.catalog import entry

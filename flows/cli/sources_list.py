@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from flows.cli.results import Output
 
 
 def command(
-    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    domain: str | None = None,
 ) -> Output:
     """List the source datasets that a recipe can name, and how sure their columns are.
 
@@ -20,6 +18,9 @@ def command(
     Example:
 
         routeyard sources list --domain math
+
+    Args:
+        domain: Only this domain.
     """
     from pipelines.errors import BadInput, did_you_mean
     from pipelines.ingest.catalog import domains, entry

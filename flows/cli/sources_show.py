@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from flows.cli.results import Output
 
 
-def command(name: Annotated[str, typer.Argument(help="A source of the catalog.")]) -> Output:
+def command(
+    name: str,
+) -> Output:
     """Show one source: its address, how its columns become a query, what is known of it.
 
     The first part is YAML that a recipe's `sources` list takes as it is.
@@ -17,6 +15,9 @@ def command(name: Annotated[str, typer.Argument(help="A source of the catalog.")
     Example:
 
         routeyard sources show gsm8k
+
+    Args:
+        name: A source of the catalog.
     """
     import yaml
 

@@ -24,22 +24,14 @@ from flows.cli.results import Output
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Study; `list` names them, `all` runs what applies.")],
-    release: Annotated[Path | None, typer.Argument(help="A release folder.")] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the results; never inside a release.")
-    ] = Path("studies"),
-    router: Annotated[
-        list[str] | None, typer.Option(help="Router instead of the study's own; again for more.")
-    ] = None,
+    name: str,
+    release: Annotated[Path | None, typer.Argument()] = None,
+    out: Path = Path("studies"),
+    router: list[str] | None = None,
     pair: Pair = None,
     scheme: Scheme = None,
-    join: Annotated[
-        list[Path] | None, typer.Option(help="Release to train on as well; again for more.")
-    ] = None,
-    test_on: Annotated[
-        list[Path] | None, typer.Option(help="Release to test on alone; again for more.")
-    ] = None,
+    join: list[Path] | None = None,
+    test_on: list[Path] | None = None,
     embeddings: Embeddings = None,
     embed: Embed = False,
     also: Also = None,
@@ -63,6 +55,14 @@ def command(
         routeyard study probe_mixture RELEASE --join OTHER --test-on THIRD --also states
 
         routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
+
+    Args:
+        name: Study; `list` names them, `all` runs what applies.
+        release: A release folder.
+        out: Folder for the results; never inside a release.
+        router: Router instead of the study's own; again for more.
+        join: Release to train on as well; again for more.
+        test_on: Release to test on alone; again for more.
     """
     from flows.evaluation import study as studies
     from flows.evaluation.released import out_folder, with_embeddings

@@ -7,6 +7,7 @@ and examples that keep their lines.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -93,7 +94,10 @@ def command_of(name: str) -> Any:
     function = importlib.import_module(module_of(name)).command
     command = _made(function)
     command.name = name.rpartition(" ")[2]
-    command.help = with_lines(command.help or "")
+    text, helps = without_arguments(command.help or "")
+    command.help = with_lines(text)
+    for one in command.params:
+        one.help = helps.get(one.name, one.help)
     own, run = {one.name for one in command.params}, command.callback
     shared = {one.name: one for one in _made(_shared).params if one.name not in own}
     if function.__annotations__["return"] == "None":
@@ -129,6 +133,13 @@ def _shared(
     ] = False,
 ) -> None:
     """The options that are added to every command."""
+
+
+def without_arguments(text: str) -> tuple[str, dict[str, str]]:
+    """A docstring without its section `Args`, and that section: parameter → help."""
+    text, _, section = text.partition("\n\nArgs:\n")
+    rows = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE)
+    return text, {name: " ".join(help.split()) for name, help in rows}
 
 
 def with_lines(text: str) -> str:

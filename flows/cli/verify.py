@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from flows.cli.results import Output
 
 
 def command(
-    release: Annotated[str, typer.Argument(help="Release folder or URL.")],
-    signer: Annotated[
-        str | None,
-        typer.Option(help="Require a signature by this Ed25519 public key (file or text)."),
-    ] = None,
+    release: str,
+    signer: str | None = None,
 ) -> Output:
     """Check a release against itself; exits 0 when it holds and 3 when it does not.
 
@@ -28,6 +21,10 @@ def command(
         routeyard verify yard/releases/demo/1.0.0 --signer publisher.pub
 
         routeyard verify s3://bucket/releases/demo/1.0.0
+
+    Args:
+        release: Release folder or URL.
+        signer: Require a signature by this Ed25519 public key (file or text).
     """
     from flows.publish import check_release
     from pipelines.errors import GateFailed

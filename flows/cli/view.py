@@ -12,15 +12,11 @@ from flows.cli.options import YARD, Results
 
 def command(
     places: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[RELEASE|WORKSPACE|SITE]...",
-            help="Release folders, workspaces, or the folder of a site; default ./yard.",
-        ),
+        list[Path] | None, typer.Argument(metavar="[RELEASE|WORKSPACE|SITE]...")
     ] = None,
     results: Results = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
-    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
 ) -> None:
     """Look at releases in a browser: the site, served to this machine only.
 
@@ -29,6 +25,11 @@ def command(
         routeyard view yard
 
         routeyard view site --port 8000 --no-open
+
+    Args:
+        places: Release folders, workspaces, or the folder of a site; default ./yard.
+        port: Port; 0 takes a free one.
+        open_: Open a browser.
     """
     import tempfile
     import webbrowser

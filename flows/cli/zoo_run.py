@@ -13,38 +13,17 @@ from flows.cli.results import Output
 def command(
     release: Release,
     out: Out,
-    routers: Annotated[str, typer.Option(help="Names with commas between, or `all`.")] = "all",
-    encoders: Annotated[
-        str, typer.Option(help="tfidf, minilm, a name, a folder or a hub id; commas between.")
-    ] = "minilm",
-    own: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV "
-            "or Parquet table of predictions. Again for more."
-        ),
-    ] = None,
+    routers: str = "all",
+    encoders: str = "minilm",
+    own: list[str] | None = None,
     scheme: Scheme = None,
     also: Also = None,
     cache: Cache = CACHE,
-    rule: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Also report the winners under a selection rule: utility:0.3, query-budget:USD, "
-            "sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE, similarity:0.3. "
-            "Again for more."
-        ),
-    ] = None,
-    runner: Annotated[
-        Literal["threads", "dask"], typer.Option(help="What runs the fits.")
-    ] = "threads",
-    workers: Annotated[int, typer.Option(min=1, help="Threads, or Dask processes.")] = 2,
-    dask_address: Annotated[
-        str | None, typer.Option(help="Scheduler that runs already, tcp://host:8786.")
-    ] = None,
-    report: Annotated[
-        bool, typer.Option(help="Also evaluate the winners: intervals, tests, curves, HTML.")
-    ] = True,
+    rule: list[str] | None = None,
+    runner: Literal["threads", "dask"] = "threads",
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+    dask_address: str | None = None,
+    report: bool = True,
     resamples: Resamples = 2_000,
 ) -> Output:
     """Train and compare routers: at most 15 settings each, the best five again with four seeds.
@@ -58,6 +37,19 @@ def command(
         routeyard zoo run yard/releases/demo/1.0.0 --routers knn,ridge --encoders tfidf --out zoo
 
         routeyard zoo run RELEASE --routers all --encoders tfidf,minilm --out zoo --runner dask
+
+    Args:
+        routers: Names with commas between, or `all`.
+        encoders: tfidf, minilm, a name, a folder or a hub id; commas between.
+        own: Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV
+            or Parquet table of predictions. Again for more.
+        rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
+            sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
+            similarity:0.3. Again for more.
+        runner: What runs the fits.
+        workers: Threads, or Dask processes.
+        dask_address: Scheduler that runs already, tcp://host:8786.
+        report: Also evaluate the winners: intervals, tests, curves, HTML.
     """
     from flows.evaluation.zoo_run import run_zoo
 

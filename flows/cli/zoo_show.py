@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from flows.cli.results import Output
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="Router, as `routeyard zoo list` names it.")],
+    name: str,
 ) -> Output:
     """Show what a router is: paper, task, loss, selection rule, what differs and what is tried.
 
     Examples:
 
         routeyard zoo show routerdc
+
+    Args:
+        name: Router, as `routeyard zoo list` names it.
     """
     import inspect
 

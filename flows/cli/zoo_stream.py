@@ -12,12 +12,12 @@ from flows.cli.results import Output
 
 def command(
     release: Release,
-    alpha: Annotated[float, typer.Option(help="Share of questions to be answered well.")],
-    encoder: Annotated[str, typer.Option(help="tfidf, minilm, a name or a folder.")] = "tfidf",
-    trade_off: Annotated[float, typer.Option(help="V: weight of cost against the level.")] = 1e-3,
-    explore: Annotated[float, typer.Option(help="c of min(1, c/t^(1/4)).")] = 0.1,
+    alpha: Annotated[float, typer.Option()],
+    encoder: str = "tfidf",
+    trade_off: float = 1e-3,
+    explore: float = 0.1,
     measure: Measure = None,
-    shuffles: Annotated[int, typer.Option(min=5, help="Orders of the questions.")] = 5,
+    shuffles: Annotated[int, typer.Option(min=5)] = 5,
     cache: Cache = CACHE,
 ) -> Output:
     """Answer the test questions one by one with MESS+: least cost at a level of service.
@@ -28,6 +28,13 @@ def command(
     Example:
 
         routeyard zoo stream yard/releases/demo/1.0.0 --alpha 0.7
+
+    Args:
+        alpha: Share of questions to be answered well.
+        encoder: tfidf, minilm, a name or a folder.
+        trade_off: V: weight of cost against the level.
+        explore: c of min(1, c/t^(1/4)).
+        shuffles: Orders of the questions.
     """
     from flows.evaluation.stream import stream
 

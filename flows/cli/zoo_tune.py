@@ -13,40 +13,24 @@ from flows.cli.results import Output
 def command(
     release: Release,
     out: Out,
-    routers: Annotated[
-        str, typer.Option(help="Of the eight trainable heads, commas between, or `all`.")
-    ] = "all",
-    encoders: Annotated[
-        str, typer.Option(help="minilm, a name, a folder or a hub id; commas between.")
-    ] = "minilm",
-    rows: Annotated[
-        str, typer.Option(help="Numbers of train questions, commas between; `all` for all.")
-    ] = "all",
-    ways: Annotated[str, typer.Option(help="frozen, tuned or both: frozen,tuned.")] = (
-        "frozen,tuned"
-    ),
-    seeds: Annotated[str, typer.Option(help="Seeds, commas between.")] = "42",
+    routers: str = "all",
+    encoders: str = "minilm",
+    rows: str = "all",
+    ways: str = "frozen,tuned",
+    seeds: str = "42",
     scheme: Scheme = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the questions.")] = 3,
-    batch: Annotated[int, typer.Option(min=2, help="Questions of one step.")] = 32,
-    micro: Annotated[
-        int | None, typer.Option(min=1, help="Questions at once; a batch is summed over them.")
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Learning rate of the encoder.")] = 5e-5,
-    head_first: Annotated[
-        bool, typer.Option("--head-first", help="Start from the head of the frozen encoder.")
-    ] = False,
-    patience: Annotated[int, typer.Option(min=1, help="Epochs without progress.")] = 2,
-    tokens: Annotated[int, typer.Option(min=4, help="Tokens read of a question.")] = 128,
-    precision: Annotated[
-        Literal["float32", "bf16"], typer.Option(help="Numbers of the forward pass.")
-    ] = "float32",
-    checkpointing: Annotated[
-        bool, typer.Option("--checkpointing", help="Keep no activations: less memory, more time.")
-    ] = False,
-    save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 100,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads; 1 repeats exactly.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1)] = 3,
+    batch: Annotated[int, typer.Option(min=2)] = 32,
+    micro: Annotated[int | None, typer.Option(min=1)] = None,
+    rate: float = 5e-5,
+    head_first: Annotated[bool, typer.Option("--head-first")] = False,
+    patience: Annotated[int, typer.Option(min=1)] = 2,
+    tokens: Annotated[int, typer.Option(min=4)] = 128,
+    precision: Literal["float32", "bf16"] = "float32",
+    checkpointing: Annotated[bool, typer.Option("--checkpointing")] = False,
+    save_every: Annotated[int, typer.Option(min=1)] = 100,
+    device: str = "cpu",
+    threads: Annotated[int, typer.Option(min=1)] = 1,
     plan: Plan = False,
 ) -> Output:
     """Train routers with their encoder end to end, and the same heads on the frozen encoder.
@@ -64,6 +48,25 @@ def command(
         routeyard zoo tune RELEASE --encoders mpnet --rows 1000,all --device cuda --out tuned
 
         routeyard study tuning_ablation RELEASE --also tuned/tuned.parquet --out studies
+
+    Args:
+        routers: Of the eight trainable heads, commas between, or `all`.
+        encoders: minilm, a name, a folder or a hub id; commas between.
+        rows: Numbers of train questions, commas between; `all` for all.
+        ways: frozen, tuned or both: frozen,tuned.
+        seeds: Seeds, commas between.
+        epochs: Most passes over the questions.
+        batch: Questions of one step.
+        micro: Questions at once; a batch is summed over them.
+        rate: Learning rate of the encoder.
+        head_first: Start from the head of the frozen encoder.
+        patience: Epochs without progress.
+        tokens: Tokens read of a question.
+        precision: Numbers of the forward pass.
+        checkpointing: Keep no activations: less memory, more time.
+        save_every: Steps between checkpoints.
+        device: cpu or cuda.
+        threads: CPU threads; 1 repeats exactly.
     """
     from flows.console import hours
     from flows.evaluation.released import out_folder, read_release

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -16,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 from flows.cli import run
-from flows.cli.registry import COMMANDS
+from flows.cli.registry import COMMANDS, module_of
 from flows.cli.results import Output, plain, print_output
-from flows.cli.tree import command_of
+from flows.cli.tree import command_of, without_arguments
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,6 +36,16 @@ WITHOUT = {
 def test_every_command_that_prints_a_result_has_json(name: str) -> None:
     flags = {flag for one in command_of(name).params for flag in one.opts}
     assert ("--json" in flags) != (name in WITHOUT), f"{name}: give it --json, or say why not"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_and_argument_has_a_help(name: str) -> None:
+    # Most helps are the docstring's section `Args`, whose names must be those of the parameters.
+    without = [one.name for one in command_of(name).params if not getattr(one, "help", "")]
+    assert set(without) <= {"place"}, f"{name}: describe {without} under `Args:`"
+    text = importlib.import_module(module_of(name)).command.__doc__ or ""
+    _, described = without_arguments(inspect.cleandoc(text))
+    assert set(described) <= {one.name for one in command_of(name).params}
 
 
 def test_a_result_is_json_without_nan_and_with_paths_dates_and_tables(
