@@ -34,7 +34,7 @@ def ask_in_rounds(
     """
     from pipelines.collect.informative import collect_informatively
     from pipelines.dense_slice import dense_rows
-    from pipelines.release.matrix import scatter
+    from pipelines.matrix.dense import scatter
 
     table = read(queries, "queries")
     ids = table.column("query_id").to_pylist()

@@ -7,7 +7,9 @@ no long table stands in memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +54,40 @@ def dense(
     total = np.bincount(cell, weights=flat[use], minlength=size)
     with np.errstate(invalid="ignore"):
         return np.where(n > 0, total / np.maximum(n, 1), np.nan).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Values of shape (len(queries), len(models)); NaN where nothing is known."""
+
+    values: np.ndarray[Any, Any]
+    queries: list[str]
+    models: list[str]
+
+    def to_table(self) -> pa.Table:
+        """`query_id` and one column per model; NaN becomes null."""
+        columns: list[Any] = [pa.array(self.queries, pa.string())]
+        columns += [
+            pa.array(np.ascontiguousarray(self.values[:, m]), from_pandas=True)
+            for m in range(len(self.models))
+        ]
+        return pa.Table.from_arrays(columns, names=["query_id", *self.models])
+
+
+def scatter(
+    rows: pa.Table, value: str, *, queries: Sequence[str], models: Sequence[str], dtype: Any
+) -> Matrix:
+    """Scatter `rows` (query_id, model_id, value) into a matrix.
+
+    Rows about other queries or models are left out; a null value stays NaN.
+    """
+    values = np.full((len(queries), len(models)), np.nan, dtype=dtype)
+    q = codes(rows.column("query_id"), pa.array(queries, pa.string()))
+    m = codes(rows.column("model_id"), pa.array(models, pa.string()))
+    known = (q >= 0) & (m >= 0)
+    numbers = rows.column(value).cast(pa.float64()).to_numpy()
+    values[q[known], m[known]] = numbers[known]
+    return Matrix(values, list(queries), list(models))
 
 
 @dataclass(frozen=True)

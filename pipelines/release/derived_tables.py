@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines.release.fingerprint import Contents
-from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.outcomes import blocks
 from pipelines.release.summaries import Summaries, metered
 from pipelines.release.tables import GroupWriter
+from pipelines.release.wide_labels import WIDE, wide_rows, wide_schema
 from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.manifest import TableEntry

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import UnknownName, did_you_mean
+from pipelines.matrix.dense import Matrix, scatter
 from pipelines.release.manifest import read_manifest
-from pipelines.release.matrix import WIDE, Matrix, read_wide, scatter
 from pipelines.release.query.connection import connect
 from pipelines.release.query.process import SqlProcess
 from pipelines.release.sealed_files import sealed
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
+from pipelines.release.wide_labels import WIDE, read_wide
 from pipelines.release.yank import yanked
 from schemas.manifest import Manifest
 

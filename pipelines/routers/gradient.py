@@ -142,7 +142,7 @@ def train_network(
 
 
 def best_network(
-    candidates: Sequence[tuple[Any, Any, Mapping[str, float]]],
+    candidates: Sequence[tuple[Any, Any, Mapping[str, Any]]],
     inputs: Any,
     targets: Floats,
     held: tuple[Any, Floats] | None,

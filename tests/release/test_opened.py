@@ -7,8 +7,8 @@ import pytest
 
 from flows.evaluation.released import read_release
 from pipelines.errors import SourceError, UnknownName
+from pipelines.matrix.dense import scatter
 from pipelines.release import open_release
-from pipelines.release.matrix import scatter
 from pipelines.release.query.saved import SAVED, saved
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +176,7 @@ def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:
         mine = [row for row in rows if row.router == name and _whole(row.group)]
         if not mine:
             continue
-        means = {
+        means: dict[str, Any] = {
             name: float(np.mean([getattr(row, name) for row in mine]))
             for name in ("id_accuracy", "ood_accuracy", "change", "agreement")
         }

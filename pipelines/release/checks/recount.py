@@ -14,9 +14,9 @@ from pipelines.release.database import LOCKED
 from pipelines.release.derived_tables import columns_of, numbered
 from pipelines.release.finding import Finding, first_line
 from pipelines.release.fingerprint import Content
-from pipelines.release.matrix import WIDE, wide_rows, wide_schema
 from pipelines.release.outcomes import blocks
 from pipelines.release.summaries import Summaries, metered
+from pipelines.release.wide_labels import WIDE, wide_rows, wide_schema
 from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.errors import ContractError

@@ -1,55 +1,19 @@
-"""Long tables → query × model matrices through integer codes (never SQL PIVOT)."""
+"""`labels_wide.parquet`: labels once more, one row per query and one column per model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pipelines.errors import SourceError
 from pipelines.io.untrusted import RELEASED, bounded
+from pipelines.matrix.dense import Matrix
 
-#: Labels once more, as one row per query and one column per model.
 WIDE = "data/labels_wide.parquet"
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Values of shape (len(queries), len(models)); NaN where nothing is known."""
-
-    values: np.ndarray[Any, Any]
-    queries: list[str]
-    models: list[str]
-
-    def to_table(self) -> pa.Table:
-        """`query_id` and one column per model; NaN becomes null."""
-        columns: list[Any] = [pa.array(self.queries, pa.string())]
-        columns += [
-            pa.array(np.ascontiguousarray(self.values[:, m]), from_pandas=True)
-            for m in range(len(self.models))
-        ]
-        return pa.Table.from_arrays(columns, names=["query_id", *self.models])
-
-
-def scatter(
-    rows: pa.Table, value: str, *, queries: Sequence[str], models: Sequence[str], dtype: Any
-) -> Matrix:
-    """Scatter `rows` (query_id, model_id, value) into a matrix.
-
-    Rows about other queries or models are left out; a null value stays NaN.
-    """
-    values = np.full((len(queries), len(models)), np.nan, dtype=dtype)
-    q = _codes(rows.column("query_id"), queries)
-    m = _codes(rows.column("model_id"), models)
-    known = (q >= 0) & (m >= 0)
-    numbers = rows.column(value).cast(pa.float64()).to_numpy()
-    values[q[known], m[known]] = numbers[known]
-    return Matrix(values, list(queries), list(models))
 
 
 def wide_schema(models: Sequence[str]) -> pa.Schema:
@@ -89,10 +53,3 @@ def read_wide(path: Path) -> Matrix:
     for m, column in enumerate(columns):
         values[:, m] = column
     return Matrix(values, queries, models)
-
-
-def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray[Any, Any]:
-    """Position of each value among `names`, -1 when it is none of them."""
-    found = pc.index_in(column, value_set=pa.array(names, pa.string()))
-    codes: np.ndarray[Any, Any] = pc.fill_null(found, -1).to_numpy()
-    return codes
