@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import csv
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,11 @@ LEFT JOIN responses r
 WHERE l.score IS NOT NULL
 ORDER BY l.query_no, l.model_no
 """
+_NO_RESPONSES = (
+    "(SELECT NULL::VARCHAR AS query_id, NULL::VARCHAR AS model_id, 0 AS sample, "
+    "NULL::VARCHAR AS text, NULL::BIGINT AS prompt_tokens, NULL::BIGINT AS completion_tokens, "
+    "NULL::DOUBLE AS cost_usd, NULL::DOUBLE AS latency_s)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +81,27 @@ def export(
 
 def pairs(release: OpenRelease) -> list[dict[str, Any]]:
     """Every labelled pair of the release; pairs without a label are left out, never wrong."""
-    rows: list[dict[str, Any]] = release.sql(_sql(release), timeout_s=3600).to_pylist()
+    sql = PAIRS
+    if "responses" not in release.tables:
+        sql = sql.replace("LEFT JOIN responses r", f"LEFT JOIN {_NO_RESPONSES} r")
+    rows: list[dict[str, Any]] = release.sql(sql, timeout_s=3600).to_pylist()
     return rows
 
 
-def _sql(release: OpenRelease) -> str:
-    if "responses" in release.tables:
-        return PAIRS
-    empty = (
-        "(SELECT NULL::VARCHAR AS query_id, NULL::VARCHAR AS model_id, 0 AS sample, "
-        "NULL::VARCHAR AS text, NULL::BIGINT AS prompt_tokens, NULL::BIGINT AS completion_tokens, "
-        "NULL::DOUBLE AS cost_usd, NULL::DOUBLE AS latency_s)"
-    )
-    return PAIRS.replace("LEFT JOIN responses r", f"LEFT JOIN {empty} r")
+def numbers(release: OpenRelease, table: str, column: str) -> dict[str, int]:
+    """Position of each id in a table of the release."""
+    return {one: i for i, one in enumerate(release.arrow(table).column(column).to_pylist())}
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A CSV file with the line ends that the layouts' own files have."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON object a line."""
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -8,22 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.release.exporters.bundle import Exported, Exporter, pairs
+from pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs
 from pipelines.release.reader import OpenRelease
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
     """One run per task, split and model; what is not known is null, not zero."""
     rows = pairs(release)
-    index = {q: i for i, q in enumerate(release.arrow("queries").column("query_id").to_pylist())}
+    index = numbers(release, "queries", "query_id")
     runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         runs.setdefault((row["task"], row["split"], row["model_id"]), []).append(row)
     files = []
     for (task, split, model), found in sorted(runs.items()):
-        path = Path(
-            "results/bench", _safe(task), _safe(split), _safe(model), f"{_safe(model)}.json"
-        )
+        folders = (_safe(task), _safe(split), _safe(model))
+        path = Path("results/bench", *folders, f"{_safe(model)}.json")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         run = _run(task, split, model, found, index)
         text = json.dumps(run, ensure_ascii=False, indent=1)
@@ -33,11 +32,7 @@ def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exp
 
 
 def _run(
-    task: str,
-    split: str,
-    model: str,
-    found: list[dict[str, Any]],
-    index: Mapping[str, int],
+    task: str, split: str, model: str, found: list[dict[str, Any]], index: Mapping[str, int]
 ) -> dict[str, Any]:
     return {
         "performance": sum(row["score"] for row in found) / len(found),

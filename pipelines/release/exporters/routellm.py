@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Mapping
@@ -10,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import BadInput, UnknownName, did_you_mean
-from pipelines.release.exporters.bundle import Exported, Exporter, pairs
+from pipelines.release.exporters.bundle import (
+    Exported,
+    Exporter,
+    pairs,
+    write_csv,
+    write_jsonl,
+)
 from pipelines.release.reader import OpenRelease
 
 
@@ -36,16 +41,17 @@ def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exp
     for task, rows in sorted(tasks.items()):
         name = f"mmlu_{_file_name(task, files)}.csv"
         files.append(name)
-        with (folder / name).open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(["prompt", strong, weak])
-            for found in rows:
-                cells = [bool(found[model]["correct"]) for model in (strong, weak)]
-                writer.writerow([found[strong]["prompt"], *cells])
-    battles = [(q, f) for q, f in both.items() if f[strong]["split"] == "train"]
-    with (folder / "battles.jsonl").open("w", encoding="utf-8") as stream:
-        for query, found in battles:
-            stream.write(json.dumps(_battle(query, found, strong, weak), ensure_ascii=False) + "\n")
+        cells = (
+            (found[strong]["prompt"], *(bool(found[model]["correct"]) for model in (strong, weak)))
+            for found in rows
+        )
+        write_csv(folder / name, ("prompt", strong, weak), cells)
+    battles = (
+        _battle(query, found, strong, weak)
+        for query, found in both.items()
+        if found[strong]["split"] == "train"
+    )
+    write_jsonl(folder / "battles.jsonl", battles)
     missing = len(by_query) - len(both)
     dropped = {"queries with a label of one model only": missing} if missing else {}
     return Exported((*files, "battles.jsonl"), 2 * len(both), dropped)
