@@ -34,7 +34,9 @@ class Lexical:
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, d) unit vectors."""
-        found = _vectorizer(self.words, self.idf).transform(texts) @ self.axes.T.astype(np.float64)
+        words = _vectorizer(vocabulary=list(self.words))
+        words.idf_ = self.idf
+        found = words.transform(texts) @ self.axes.T.astype(np.float64)
         length = np.linalg.norm(found, axis=1, keepdims=True)
         unit = np.where(length > 1e-9, found / np.maximum(length, 1e-9), self.mean)
         return np.asarray(unit, dtype=np.float32)
@@ -43,15 +45,8 @@ class Lexical:
 def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
     """The encoder of these texts; d is smaller than `dimensions` where they hold less."""
     from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words = TfidfVectorizer(
-        ngram_range=(1, 2),
-        sublinear_tf=True,
-        max_features=50_000,
-        min_df=2 if len(texts) > 50 else 1,
-        token_pattern=WORDS,
-    )
+    words = _vectorizer(max_features=50_000, min_df=2 if len(texts) > 50 else 1)
     counts = words.fit_transform(texts)
     names = tuple(words.get_feature_names_out().tolist())
     d = min(dimensions, counts.shape[0] - 1, counts.shape[1] - 1)
@@ -75,11 +70,7 @@ def tfidf(texts: Sequence[str], fit_on: NDArray[np.bool_]) -> NDArray[np.float32
     return fitted(train).encode(texts)
 
 
-def _vectorizer(words: tuple[str, ...], idf: NDArray[np.float64]) -> Any:
+def _vectorizer(**options: Any) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = TfidfVectorizer(
-        ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS, vocabulary=list(words)
-    )
-    found.idf_ = idf
-    return found
+    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=WORDS, **options)

@@ -90,15 +90,14 @@ def write_release(
     """
     name, version = str(recipe["name"]), str(recipe["version"])
     target = root / name / version
-    # The small tables always stand there, empty if need be: a query never fails for want of one.
-    empty = {table: contract_of(table).empty() for table in IN_DATABASE}
-    given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
     with staging(target) as folder:
-        entries, released = _write_tables(given, sources, folder)
+        entries, released = _write_tables(tables, sources, folder)
         entries["outcomes"], summaries = derive(released, folder)
         released["outcomes"] = StoredTable(folder / entries["outcomes"].file)
         entries = {table: entries[table] for table in released_names(list(entries))}
         released = {table: released[table] for table in entries}
+        contents = {table: entry.content for table, entry in entries.items()}
+        timeless = {table: entry.content_without_times for table, entry in entries.items()}
         facts: dict[str, Any] = {
             "name": name,
             "version": version,
@@ -108,45 +107,34 @@ def write_release(
             "waivers": [dict(waiver) for waiver in waivers],
             "figures": dict(figures or {}),
             "code_version": code or code_version(),
-            "content": combine({table: entry.content for table, entry in entries.items()}),
-            "content_without_times": combine(
-                {table: entry.content_without_times for table, entry in entries.items()}
-            ),
+            "content": combine(contents),
+            "content_without_times": combine(timeless),
         }
         files = _entries(folder)
-        told = {**facts, "files": {path: entry.model_dump() for path, entry in files.items()}}
-        further = render_files(released, told) if render_files else {}
-        card = render_card(released, {**told, "further": sorted(further)})
+        shown = {**facts, "files": {path: entry.model_dump() for path, entry in files.items()}}
+        further = render_files(released, shown) if render_files else {}
+        card = render_card(released, {**shown, "further": sorted(further)})
         (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
-        fingerprint = digest_of(
-            [name, version, facts["content"], facts["recipe"], facts["waivers"], card]
-        )
+        parts = [name, version, facts["content"], facts["recipe"], facts["waivers"], card]
+        fingerprint = digest_of(parts)
         if target.exists():
             return _settle(target, fingerprint, entries, version)
         for path, data in further.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         database = folder / f"{name}.duckdb"
-        write_database(
-            {table: rows for table, rows in released.items() if table in IN_DATABASE},
-            database,
-            outcomes=folder / entries["outcomes"].file,
-            summaries=summaries,
-        )
+        small = {table: rows for table, rows in released.items() if table in IN_DATABASE}
+        outcomes = folder / entries["outcomes"].file
+        write_database(small, database, outcomes=outcomes, summaries=summaries)
         write_checksum(database)
-        held = list(IN_DATABASE)
+        beside = {database.name, checksum_of(database).name}
+        held = combine({table: entries[table].content for table in IN_DATABASE})
         manifest = Manifest(
             **facts,
             fingerprint=fingerprint,
             tables=entries,
-            files=_entries(
-                folder, known=files, leave_out={database.name, checksum_of(database).name}
-            ),
-            database=DatabaseEntry(
-                file=f"{name}.duckdb",
-                tables=held,
-                content=combine({table: entries[table].content for table in held}),
-            ),
+            files=_entries(folder, known=files, leave_out=beside),
+            database=DatabaseEntry(file=database.name, tables=list(IN_DATABASE), content=held),
         ).sealed()
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8", newline="\n")
         try:
@@ -157,12 +145,16 @@ def write_release(
 
 
 def _write_tables(
-    given: Mapping[str, pa.Table | Streamed], sources: Sequence[Mapping[str, Any]], folder: Path
+    tables: Mapping[str, pa.Table | Streamed], sources: Sequence[Mapping[str, Any]], folder: Path
 ) -> tuple[dict[str, TableEntry], dict[str, pa.Table | StoredTable]]:
-    """Write every table; small ones come back in memory, large ones as where they lie."""
-    for table in given:
-        if table not in released_names([table]):
-            raise KeyError(f"there is no contract {table!r}")
+    """Write every table; small ones come back in memory, large ones as their files.
+
+    Small tables are always written, empty if need be: a query can rely on them.
+    """
+    empty = {table: contract_of(table).empty() for table in IN_DATABASE}
+    given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
+    if unknown := sorted(given.keys() - released_names(list(given))):
+        raise KeyError(f"there is no contract {unknown[0]!r}")
     (folder / "data").mkdir()
     queries = given["queries"]
     parts = [queries] if isinstance(queries, pa.Table) else queries.parts()

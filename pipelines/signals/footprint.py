@@ -12,9 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.logprobs import Token
@@ -110,12 +112,17 @@ def footprints(
             # (vector / steps) is the mean probability; its norm was divided out.
             "norm": norm / trace.steps,
         }
-        rows.append(
-            {
-                "model_id": model,
-                "kind": KIND,
-                "vector": (vector / norm).astype(np.float32).tolist(),
-                "metadata": json.dumps(metadata, ensure_ascii=False, sort_keys=True),
-            }
-        )
+        rows.append(descriptor(model, KIND, vector / norm, metadata))
     return DESCRIPTORS.from_rows(rows)
+
+
+def descriptor(
+    model: str, kind: str, vector: NDArray[np.float64], metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """One `descriptors` row: a vector of any width, stored as float32, and how it was made."""
+    return {
+        "model_id": model,
+        "kind": kind,
+        "vector": vector.astype(np.float32).tolist(),
+        "metadata": json.dumps(metadata, ensure_ascii=False, sort_keys=True),
+    }

@@ -7,7 +7,6 @@ shared language model, mean-centred to unit variance.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.errors import BadInput
+from pipelines.signals.footprint import descriptor
 from pipelines.signals.local_model import LocalModel
 from schemas import DESCRIPTORS
 
@@ -106,12 +106,5 @@ def perplexity_fingerprints(
             "std_nll": spread,
             "constant": constant,
         }
-        rows.append(
-            {
-                "model_id": name,
-                "kind": KIND,
-                "vector": vector.astype(np.float32).tolist(),
-                "metadata": json.dumps(metadata, ensure_ascii=False, sort_keys=True),
-            }
-        )
+        rows.append(descriptor(name, KIND, vector, metadata))
     return DESCRIPTORS.from_rows(rows)

@@ -9,7 +9,6 @@ vocabularies have no tokens in common.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.errors import BadInput
+from pipelines.signals.footprint import descriptor
 from schemas import DESCRIPTORS
 
 KIND = "text_footprint"
@@ -81,12 +81,5 @@ def text_footprints(
             "words": found.total(),
             "covered": sum(found.get(token, 0) for token in tokens) / found.total(),
         }
-        rows.append(
-            {
-                "model_id": model,
-                "kind": KIND,
-                "vector": (vector / norm).astype(np.float32).tolist(),
-                "metadata": json.dumps(metadata, ensure_ascii=False, sort_keys=True),
-            }
-        )
+        rows.append(descriptor(model, KIND, vector / norm, metadata))
     return DESCRIPTORS.from_rows(rows)

@@ -18,7 +18,7 @@ from pipelines.curate.preference.entropy import (
     discrete,
     entropies,
 )
-from pipelines.curate.preference.predictive import auroc
+from pipelines.curate.preference.semantic import auroc
 
 
 def ints(*values):

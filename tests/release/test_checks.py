@@ -97,8 +97,8 @@ def test_a_file_that_the_manifest_does_not_list_is_named(sound, manifest):
     plots = sorted({*manifest.files} - {*listed})
     told = manifest.model_copy(update={"files": listed})
     assert files(sound, told)[0] == [
-        "file plots is a folder that holds nothing of the manifest",
-        *(f"file {name} lies in the release but is not in the manifest" for name in plots),
+        "file plots is a folder that holds no file of the manifest",
+        *(f"file {name} is in the release but not in the manifest" for name in plots),
     ]
 
 

@@ -9,8 +9,10 @@ its clustering algorithm).
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -108,18 +110,13 @@ def cluster(
         unknown: dict[Hashable, Pair] = {}
         for _, _, pair, key in asked:
             unknown.setdefault(key, pair)
-        keys, pairs = list(unknown), list(unknown.values())
+        pairs = list(unknown.values())
         for start in range(0, len(pairs), batch):
             assert entailment is not None
-            known.update(
-                zip(
-                    keys[start : start + batch],
-                    entailment.entails(pairs[start : start + batch]),
-                    strict=True,
-                )
-            )
+            decided = entailment.entails(pairs[start : start + batch])
+            known.update(zip(list(unknown)[start : start + batch], decided, strict=True))
             rounds += 1
-        calls += len(pairs)
+        calls += len(unknown)
         for index, steps, _, key in asked:
             advance(index, steps, known[key], False)
     done = [result for result in results if result is not None]
@@ -139,43 +136,28 @@ _Steps = Generator[Pair, "bool | None", _Greedy]
 
 def _greedy(group: AnswerGroup, entailment: Entailment | None) -> _Steps:
     """The plain loop over distinct answers; yields each question, is sent its answer."""
-    repeats: dict[Hashable, int] = {}
-    for key in group.keys:
-        repeats[key] = repeats.get(key, 0) + 1
+    repeats = Counter(group.keys)
+    both_ways = 1 if entailment is not None and entailment.symmetric else 2
     if len(repeats) == 1 and entailment is not None:
         # All agree, as most do: the plain loop would have asked for each repetition.
-        asked = 0 if group.answers[0] is None else (1 if entailment.symmetric else 2)
-        repeated = len(group.keys) - 1
-        return _Greedy(np.zeros(len(group.keys), dtype=np.int32), repeated * asked)
+        asked = 0 if group.answers[0] is None else both_ways
+        return _Greedy(np.zeros(len(group.keys), dtype=np.int32), (len(group.keys) - 1) * asked)
 
     answer_of: dict[Hashable, str | None] = {}
     for key, answer in zip(group.keys, group.answers, strict=True):
         answer_of.setdefault(key, answer)
-    representatives: list[str | None] = []
-    forms: list[Hashable | None] = []
+    representatives: list[_Form] = []
     cluster_of: dict[Hashable, int] = {}
     naive = 0
     for key, answer in answer_of.items():
+        compared = entailment is not None and answer is not None
+        form = entailment.canonical(group.scorer, answer) if compared else None
         questions = 0
-        form = None
-        if entailment is not None and answer is not None:
-            form = entailment.canonical(group.scorer, answer)
-        for number, representative in enumerate(representatives):
-            if entailment is None or answer is None or representative is None:
+        for number, other in enumerate(representatives):
+            if not compared or other.answer is None:
                 continue
-            if form is not None and forms[number] is not None:
-                # The plain loop asks at least once, twice where the answers are equal.
-                equal = form == forms[number]
-                questions += 2 if equal and not entailment.symmetric else 1
-                if equal:
-                    cluster_of[key] = number
-                    break
-                continue
-            forward = yield _pair(group, representative, answer)
-            same, questions = forward, questions + 1
-            if forward and not entailment.symmetric:
-                same = yield _pair(group, answer, representative)
-                questions += 1
+            same, asked = yield from _same(group, entailment, other, _Form(answer, form))
+            questions += asked
             if same is None:
                 return _Greedy(None, naive + questions)
             if same:
@@ -184,12 +166,32 @@ def _greedy(group: AnswerGroup, entailment: Entailment | None) -> _Steps:
         naive += questions * repeats[key]
         if key not in cluster_of:
             cluster_of[key] = len(representatives)
-            representatives.append(answer)
-            forms.append(form)
-            if entailment is not None and answer is not None:
+            representatives.append(_Form(answer, form))
+            if compared:
                 # Each repetition of a representative meets itself in the plain loop.
-                naive += (repeats[key] - 1) * (1 if entailment.symmetric else 2)
+                naive += (repeats[key] - 1) * both_ways
     return _Greedy(np.array([cluster_of[key] for key in group.keys], dtype=np.int32), naive)
+
+
+class _Form(NamedTuple):
+    """An answer and its canonical form, None where it has none."""
+
+    answer: Any
+    form: Hashable | None
+
+
+def _same(
+    group: AnswerGroup, entailment: Any, one: _Form, other: _Form
+) -> Generator[Pair, bool | None, tuple[bool | None, int]]:
+    """Whether two answers mean the same, and how many questions the plain loop asks for it."""
+    if one.form is not None and other.form is not None:
+        # The plain loop asks at least once, twice where the answers are equal.
+        equal = one.form == other.form
+        return equal, 2 if equal and not entailment.symmetric else 1
+    forward = yield _pair(group, one.answer, other.answer)
+    if not forward or entailment.symmetric:
+        return forward, 1
+    return (yield _pair(group, other.answer, one.answer)), 2
 
 
 def _pair(group: AnswerGroup, premise: str, hypothesis: str) -> Pair:

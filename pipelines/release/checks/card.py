@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ def check_card(
 
     It must be, word for word, what the tables give. Where the release names another
     version of this code or an earlier format, whose template may have used other words,
-    or an add-on was not fetched, each figure of a line that differs must still stand in
+    or an add-on was not fetched, each figure of a line that differs must still be in
     the fresh card.
     """
     expected = {n for n, e in manifest.tables.items() if e.kind == "core"}
@@ -41,31 +41,35 @@ def check_card(
         yield Finding("card", "README.md", f"cannot be read: {first_line(error)}")
         return
     waivers = [waiver.model_dump() for waiver in manifest.waivers]
-    says = [manifest.name, manifest.version, manifest.content, manifest.recipe, waivers, card]
-    if digest_of(says) != manifest.fingerprint:
+    parts = [manifest.name, manifest.version, manifest.content, manifest.recipe, waivers, card]
+    if digest_of(parts) != manifest.fingerprint:
         yield Finding("fingerprint", MANIFEST, "is not that of this recipe, card and content")
     missing = [name for name in manifest.tables if name not in tables and name in CONTRACTS]
     whole = {**tables, **{name: contract_of(name).empty() for name in missing}}
     try:
         fresh = render_card(whole, card_facts(manifest))
     except Exception as error:  # facts of a stranger's manifest can be of any form
-        says_why = f"cannot be computed again: {type(error).__name__}: {first_line(error)}"
-        yield Finding("card", "README.md", says_why)
+        why = f"cannot be computed again: {type(error).__name__}: {first_line(error)}"
+        yield Finding("card", "README.md", why)
         return
     if card == fresh:
         return
-    own = manifest.code_version == code_version() and manifest.format == FORMAT
-    if not missing and own:
+    same_code = manifest.code_version == code_version() and manifest.format == FORMAT
+    if same_code and not missing:
         yield Finding("card", "README.md", _first_difference(card, fresh))
         return
+    for says in _false_figures(card, fresh, [entry.rows for entry in manifest.tables.values()]):
+        yield Finding("card", "README.md", says)
+
+
+def _false_figures(card: str, fresh: str, rows: Iterable[int]) -> Iterator[str]:
+    """Lines of a card with a figure that neither the fresh card nor the manifest's rows hold."""
     known = set(fresh.splitlines())
-    figures = set(_NUMBER.findall(fresh))
-    figures |= {f"{entry.rows:,}" for entry in manifest.tables.values()}
+    figures = {*_NUMBER.findall(fresh), *(f"{count:,}" for count in rows)}
     for number, line in enumerate(card.splitlines(), start=1):
         false = [found for found in _NUMBER.findall(line) if found not in figures]
         if line not in known and false:
-            says_what = f"line {number} says {line[:80]!r}, and the data give no {false[0]}"
-            yield Finding("card", "README.md", says_what)
+            yield f"line {number} says {line[:80]!r}, and the data give no {false[0]}"
 
 
 def _first_difference(card: str, fresh: str) -> str:
@@ -77,17 +81,9 @@ def _first_difference(card: str, fresh: str) -> str:
 
 
 _FACTS = (
-    "name",
-    "version",
-    "recipe",
-    "stages",
-    "sources",
-    "waivers",
-    "figures",
-    "code_version",
-    "content",
-    "content_without_times",
-)
+    "name", "version", "recipe", "stages", "sources", "waivers", "figures", "code_version",
+    "content", "content_without_times",
+)  # fmt: skip
 
 
 def card_facts(manifest: Manifest) -> dict[str, object]:

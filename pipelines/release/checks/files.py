@@ -1,10 +1,10 @@
-"""The files of a release: all that are listed, nothing else, and no file that is none."""
+"""Files of a release: regular, complete, listed in the manifest, with honest statistics."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipelines.errors import SourceError
@@ -40,35 +40,42 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
         if kind not in ("file", "folder"):
             yield Finding("path", name, f"is {kind}; a release holds regular files only")
     add_ons = {entry.file for entry in manifest.tables.values() if entry.kind == "add_on"}
-    for name, entry in manifest.files.items():
+    for name in manifest.files:
         if wrong_name(name):
-            continue  # named already
-        path = release / name
-        if kinds.get(name) != "file":
-            if name not in kinds and name not in add_ons:
-                yield Finding("file", name, "is missing")
-            continue
-        try:
-            size = path.stat().st_size
-            if size != entry.size:
-                says = f"has {size:,} bytes, the manifest says {entry.size:,}"
-                yield Finding("file", name, says)
-                if size > 2 * entry.size + _ANYWAY:
-                    continue  # it could take for ever, and a sparse file costs its author nothing
-            elif sha256(path) != entry.sha256:
-                yield Finding("file", name, "has another SHA-256 than the manifest says")
-        except OSError as error:
-            yield Finding("file", name, f"cannot be read: {first_line(error)}")
-            continue
+            continue  # `check_seal` reports it
+        if kinds.get(name) == "file":
+            yield from _check_file(release / name, name, manifest, readable)
+        elif name not in kinds and name not in add_ons:
+            yield Finding("file", name, "is missing")
+    yield from _unlisted(manifest, kinds)
+
+
+def _check_file(path: Path, name: str, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
+    """Size, checksum, Parquet statistics and active content of one file."""
+    entry = manifest.files[name]
+    try:
+        size = path.stat().st_size
+        if size != entry.size:
+            yield Finding("file", name, f"has {size:,} bytes, the manifest says {entry.size:,}")
+            if size > 2 * entry.size + _ANYWAY:
+                return  # reading could take for ever, and a sparse file costs its author nothing
+        elif sha256(path) != entry.sha256:
+            yield Finding("file", name, "has another SHA-256 than the manifest says")
         if path.suffix == ".parquet":
-            try:
-                for says in false_statistics(path):
-                    yield Finding("statistics", name, says)
-            except SourceError as error:
-                yield Finding("parquet", name, error.what)
-                continue
-        readable.add(name)
-        yield from active(path, name, manifest)
+            for says in false_statistics(path):
+                yield Finding("statistics", name, says)
+    except SourceError as error:
+        yield Finding("parquet", name, error.what)
+        return
+    except OSError as error:
+        yield Finding("file", name, f"cannot be read: {first_line(error)}")
+        return
+    readable.add(name)
+    yield from active(path, name, manifest)
+
+
+def _unlisted(manifest: Manifest, kinds: Mapping[str, str]) -> Iterator[Finding]:
+    """Files and folders of the release that the manifest does not name."""
     database = manifest.database.file
     listed = {*manifest.files, database, f"{database}.sha256", MANIFEST, *BESIDE}
     folders = {
@@ -79,9 +86,9 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
     }
     for name, kind in kinds.items():
         if kind == "file" and name not in listed:
-            yield Finding("file", name, "lies in the release but is not in the manifest")
+            yield Finding("file", name, "is in the release but not in the manifest")
         if kind == "folder" and name not in folders:
-            yield Finding("file", name, "is a folder that holds nothing of the manifest")
+            yield Finding("file", name, "is a folder that holds no file of the manifest")
 
 
 def _walk(release: Path) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,19 +20,58 @@ from pipelines.release.manifest import MANIFEST, read_manifest
 from pipelines.release.signature import check_signature
 from pipelines.release.yank import check_mark
 from schemas import StoredTable
+from schemas.manifest import Manifest
 
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 
+RenderCard = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
+
+
+@dataclass
+class Verification:
+    """A release under verification, and what earlier checks found out for later ones.
+
+    Attributes:
+        readable: Files that are what the manifest sealed (`check_files`).
+        tables: Tables that hold their contracts (`check_tables`).
+        own: The database holds nothing but the release's own definitions (`check_database`).
+    """
+
+    release: Path
+    manifest: Manifest
+    render_card: RenderCard
+    signer: str | None
+    readable: set[str] = field(default_factory=set)
+    tables: Tables = field(default_factory=dict)
+    own: bool = True
+
+
+def _database(run: Verification) -> Iterator[Finding]:
+    for finding in check_database(run.release, run.manifest, run.tables):
+        run.own = False
+        yield finding
+
+
+#: Every check in order; a later one reads what the earlier ones found to be sound.
+CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
+    lambda run: check_seal(run.manifest),
+    lambda run: check_files(run.release, run.manifest, run.readable),
+    lambda run: check_tables(run.release, run.manifest, run.readable, run.tables),
+    _database,
+    lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
+    lambda run: check_references(run.tables),
+    lambda run: check_card(run.release, run.manifest, run.readable, run.tables, run.render_card),
+    lambda run: check_mark(run.release),
+    lambda run: () if run.signer is None else check_signature(run.release, run.signer),
+)
+
 
 def verify_release(
-    release: Path,
-    *,
-    render_card: Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str],
-    signer: str | None = None,
+    release: Path, *, render_card: RenderCard, signer: str | None = None
 ) -> list[Finding]:
-    """Everything that is wrong with a release; an empty list means it holds.
+    """Everything that is wrong with a release; an empty list means that it is sound.
 
-    Nothing in the release is believed: names in the manifest may lead outside, files
+    Nothing in the release is trusted: names in the manifest may lead outside, files
     may be links or devices, the database may define anything. Each is a finding,
     never an error, and nothing outside the release is opened.
 
@@ -40,37 +80,20 @@ def verify_release(
             every number in it is recomputed.
         signer: Public key (text or file) whose signature of the manifest is required.
     """
+    import duckdb
+
     if (release / MANIFEST).is_symlink():
         return [Finding("path", MANIFEST, "is a symbolic link; a release holds regular files only")]
     try:
-        manifest = read_manifest(release)
+        run = Verification(release, read_manifest(release), render_card, signer)
     except SourceError as error:
         return [Finding("manifest", MANIFEST, error.what)]
-    findings = list(check_seal(manifest))
-    readable: set[str] = set()
-    tables: Tables = {}
-    findings += check_files(release, manifest, readable)
-    findings += check_tables(release, manifest, readable, tables)
-    foreign = list(check_database(release, manifest, tables))
-    findings += foreign
-    findings += _asked(lambda: recount(release, manifest, readable, tables, own=not foreign))
-    findings += _asked(lambda: check_references(tables))
-    findings += _asked(lambda: check_card(release, manifest, readable, tables, render_card))
-    findings += check_mark(release)
-    if signer is not None:
-        findings += check_signature(release, signer)
-    return findings
-
-
-def _asked(check: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """What a check finds that asks DuckDB; Arrow reads files that DuckDB does not."""
-    import duckdb
-
     findings: list[Finding] = []
-    try:
-        for finding in check():
-            findings.append(finding)  # noqa: PERF402  what was found before an error counts
-    except duckdb.Error as error:
-        says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
-        findings.append(Finding("parquet", "data", says))
+    for check in CHECKS:
+        try:
+            for finding in check(run):
+                findings.append(finding)  # noqa: PERF402  what was found before an error counts
+        except duckdb.Error as error:  # Arrow reads files that DuckDB does not
+            says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
+            findings.append(Finding("parquet", "data", says))
     return findings
