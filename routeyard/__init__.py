@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Unsafe,
         VersionExists,
     )
-    from pipelines.ingest.importers.importer import (
+    from pipelines.ingest.importers.spec import (
         ImportedAnswer,
         ImportedQuestion,
         Importer,
@@ -87,10 +87,10 @@ _WHERE = {
     "MetricValue": "pipelines.metrics.spec:MetricValue",
     "Routed": "pipelines.metrics.spec:Routed",
     "Swept": "pipelines.metrics.spec:Swept",
-    "Importer": "pipelines.ingest.importers.importer:Importer",
-    "ImportResult": "pipelines.ingest.importers.importer:ImportResult",
-    "ImportedQuestion": "pipelines.ingest.importers.importer:ImportedQuestion",
-    "ImportedAnswer": "pipelines.ingest.importers.importer:ImportedAnswer",
+    "Importer": "pipelines.ingest.importers.spec:Importer",
+    "ImportResult": "pipelines.ingest.importers.spec:ImportResult",
+    "ImportedQuestion": "pipelines.ingest.importers.spec:ImportedQuestion",
+    "ImportedAnswer": "pipelines.ingest.importers.spec:ImportedAnswer",
     "RouteyardError": "pipelines.errors:RouteyardError",
     "BadInput": "pipelines.errors:BadInput",
     "ContractError": "pipelines.errors:ContractError",

@@ -41,7 +41,7 @@ def importer(name: str, folder: Path) -> Callable[[int], None]:
 
     staging._flush = lambda path: None  # no power cut comes here, and 10,000 flushes take long
     found = IMPORTERS.get(name)
-    to_yaml = write._write_yaml
+    to_yaml = write.write_yaml
     # Where memory is a disk, it is the quicker one.
     memory = Path("/dev/shm")
     made = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
@@ -60,7 +60,7 @@ def importer(name: str, folder: Path) -> Callable[[int], None]:
         target = made / "out" / name
         # Our own YAML follows from what was read, and writing it takes longer than reading:
         # one in four is written whole.
-        write._write_yaml = to_yaml if number % 8 < 2 else lambda value, importer, path: None
+        write.write_yaml = to_yaml if number % 8 < 2 else lambda value, importer, path: None
         try:
             run_import(found, source, target)
         finally:

@@ -15,12 +15,7 @@ from typing import Any
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 from pipelines.io import files
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")

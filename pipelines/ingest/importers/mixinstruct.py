@@ -15,12 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _COLUMNS = ("id", "instruction", "input", "output", "candidates")
 _LAYOUT = (

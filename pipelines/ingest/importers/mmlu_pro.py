@@ -11,12 +11,7 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
 from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")

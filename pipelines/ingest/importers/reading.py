@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import SourceError, did_you_mean
-from pipelines.ingest.importers.importer import ImportResult
+from pipelines.ingest.importers.spec import ImportResult
 from pipelines.io import files
 from pipelines.io.untrusted import regular
 

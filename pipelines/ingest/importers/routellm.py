@@ -7,12 +7,7 @@ from pathlib import Path
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
 

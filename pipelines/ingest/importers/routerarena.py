@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _COLUMNS = ("global index", "prompt", "prediction", "generated_result")
 _LAYOUT = "router prediction files (*.json): a list of global index, prompt, prediction, …"

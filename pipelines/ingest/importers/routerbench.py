@@ -18,12 +18,7 @@ from typing import Any
 from pipelines import pickles
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, prompt, eval_name, …)"
 

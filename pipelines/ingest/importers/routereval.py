@@ -16,12 +16,7 @@ from typing import Any
 from pipelines import pickles
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 
 _LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → data, model; prompt on top"
 

@@ -17,12 +17,7 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import SourceError
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 from pipelines.io import files
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")

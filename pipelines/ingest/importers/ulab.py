@@ -11,12 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 from pipelines.io import files
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")

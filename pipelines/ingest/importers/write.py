@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,13 +14,9 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import BadInput, RouteyardError, SourceError
 from pipelines.ingest.guessing.scorers import ScorerAgreement, scorer_agreement
-from pipelines.ingest.importers.importer import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
 from pipelines.ingest.importers.reading import found_files, newest_first
+from pipelines.ingest.importers.recipe import recipe_of, write_yaml
+from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
 from pipelines.io.files import sha256
 from pipelines.io.staging import place, staging
 from pipelines.io.untrusted import too_large
@@ -31,30 +27,27 @@ _SURPRISES = (
     ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
     ValueError,
 )  # fmt: skip
-_STRINGS = pa.list_(pa.string())
-
-QUESTIONS = pa.schema(
-    [
-        (f.name, _STRINGS if "tuple" in str(f.type) else pa.string())
-        for f in fields(ImportedQuestion)
-    ]
-)
-_ANSWER_TYPES = {
-    "sample": pa.int32(),
-    "score": pa.float64(),
-    "graded_against": _STRINGS,
-    "prompt_tokens": pa.int64(),
-    "completion_tokens": pa.int64(),
-    "cost_usd": pa.float64(),
-    "latency_s": pa.float64(),
+#: Type of a field → Arrow type of its column.
+_ARROW = {
+    "str": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "tuple": pa.list_(pa.string()),
 }
-ANSWERS = pa.schema(
-    [(f.name, _ANSWER_TYPES.get(f.name, pa.string())) for f in fields(ImportedAnswer)]
-)
+
+
+def _schema(row: type) -> pa.Schema:
+    kinds = {f.name: str(f.type).partition(" ")[0].partition("[")[0] for f in fields(row)}
+    return pa.schema([(name, _ARROW[kind]) for name, kind in kinds.items()])
+
+
+QUESTIONS = _schema(ImportedQuestion)
+ANSWERS = _schema(ImportedAnswer)
+ANSWERS = ANSWERS.set(ANSWERS.get_field_index("sample"), pa.field("sample", pa.int32()))
 
 
 class ImportExists(BadInput):
-    """Another import of that name lies in the workspace."""
+    """Another import of that name exists in the workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,37 +85,39 @@ def run_import(
             where=str(path),
             next_step=f"expected: {importer.layout}",
         )
-    status: Literal["created", "unchanged"]
     with staging(target) as folder:
         with _a_strangers(path, importer):
-            found = ImportResult(path)
+            result = ImportResult(path)
             paths = found_files(path, importer.files, importer.layout)
             if importer.newest_first is not None:
                 paths = newest_first(paths, importer.newest_first)
-            listed = importer.read(paths, found)
-            models, answers, known = _write_answers(listed, found, folder / "responses.parquet")
-            _write_questions(found, folder / "queries.parquet")
-        recipe = recipe_of(importer, name or importer.name, found, sorted(models), known)
-        _write_yaml(recipe, importer, folder / "recipe.yaml")
-        _write_yaml(recipe["pool"], importer, folder / "pool.yaml")
+            answers = importer.read(paths, result)
+            models, count, known = _write_answers(answers, result, folder / "responses.parquet")
+            rows = [_row(question, QUESTIONS) for question in result.questions.values()]
+            table = pa.Table.from_pylist(rows, schema=QUESTIONS)
+            pq.write_table(table, folder / "queries.parquet", compression="zstd")
+        recipe = recipe_of(importer, name or importer.name, result, sorted(models), known)
+        write_yaml(recipe, importer, folder / "recipe.yaml")
+        write_yaml(recipe["pool"], importer, folder / "pool.yaml")
+        status: Literal["created", "unchanged"] = "created"
         try:
             place(folder, target)
-            status = "created"
         except FileExistsError:  # it was there, or another import made it just now
-            status = _same(folder, target)
-    given = any(question.scorer == "given" for question in found.questions.values())
+            _check_same(folder, target)
+            status = "unchanged"
+    agreement = None
+    if any(question.scorer == "given" for question in result.questions.values()):
+        agreement = scorer_agreement(target / "queries.parquet", target / "responses.parquet")
     return ImportReport(
         folder=target,
         recipe=target / "recipe.yaml",
         status=status,
-        questions=len(found.questions),
+        questions=len(result.questions),
         models=len(models),
-        answers=answers,
-        left_out=found.reasons(),
+        answers=count,
+        left_out=result.reasons(),
         lacks=importer.lacks,
-        scorer_agreement=scorer_agreement(target / "queries.parquet", target / "responses.parquet")
-        if given
-        else None,
+        scorer_agreement=agreement,
     )
 
 
@@ -148,22 +143,25 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
 
 
 def _write_answers(
-    answers: Iterable[ImportedAnswer], found: ImportResult, path: Path
+    answers: Iterable[ImportedAnswer], result: ImportResult, path: Path
 ) -> tuple[set[str], int, set[str]]:
     """Models, number of answers, and which optional fields are known at least once."""
     models: set[str] = set()
     known: set[str] = set()
     seen: set[tuple[str, str, int]] = set()
+    listed = iter(answers)
     with pq.ParquetWriter(path, ANSWERS, compression="zstd") as writer:
-        for batch in _batches(_checked(answers, seen)):
-            table = pa.Table.from_pylist([_row(answer) for answer in batch], schema=ANSWERS)
+        while batch := list(islice(listed, _BATCH)):
+            for answer in batch:
+                _check_new(answer, seen)
+            table = pa.Table.from_pylist([_row(answer, ANSWERS) for answer in batch], ANSWERS)
             writer.write_table(table)
             models.update(answer.model for answer in batch)
             known.update(n for n in ANSWERS.names if table.column(n).null_count < table.num_rows)
-    unasked = next((query for query, _, _ in seen if query not in found.questions), None)
+    unasked = next((query for query, _, _ in seen if query not in result.questions), None)
     if not seen or unasked is not None:
         what = "the source holds no answer" if not seen else f"no question has the id {unasked!r}"
-        left_out = "; ".join(f"{reason}: {n:,}" for reason, n in found.reasons().items())
+        left_out = "; ".join(f"{reason}: {n:,}" for reason, n in result.reasons().items())
         raise SourceError(
             what + (f" (left out: {left_out})" if left_out else ""),
             next_step="check that PATH holds the whole source",
@@ -171,137 +169,26 @@ def _write_answers(
     return models, len(seen), known
 
 
-def _checked(
-    answers: Iterable[ImportedAnswer], seen: set[tuple[str, str, int]]
-) -> Iterable[ImportedAnswer]:
-    for answer in answers:
-        key = (answer.query, answer.model, answer.sample)
-        if key in seen:
-            raise SourceError(
-                f"the answer of {answer.model!r} to {answer.query!r} stands twice",
-                next_step="remove one of them from the source; they are never merged silently",
-            )
-        seen.add(key)
-        yield answer
+def _check_new(answer: ImportedAnswer, seen: set[tuple[str, str, int]]) -> None:
+    key = (answer.query, answer.model, answer.sample)
+    if key in seen:
+        raise SourceError(
+            f"the answer of {answer.model!r} to {answer.query!r} stands twice",
+            next_step="remove one of them from the source; they are never merged silently",
+        )
+    seen.add(key)
 
 
-def _batches(answers: Iterable[ImportedAnswer]) -> Iterable[list[ImportedAnswer]]:
-    batch: list[ImportedAnswer] = []
-    for answer in answers:
-        batch.append(answer)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+def _row(item: ImportedAnswer | ImportedQuestion, schema: pa.Schema) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in schema.names}
 
 
-def _row(item: ImportedAnswer | ImportedQuestion) -> dict[str, Any]:
-    row = {f.name: getattr(item, f.name) for f in fields(item)}
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in row.items()}
-
-
-def _write_questions(found: ImportResult, path: Path) -> None:
-    rows = [_row(question) for question in found.questions.values()]
-    pq.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS), path, compression="zstd")
-
-
-#: A size in billions as names state it; not one of several experts (`8x7b`).
-_SIZE = re.compile(r"(?<![0-9a-zA-Z.])(\d+(?:\.\d+)?)[bB](?![0-9a-zA-Z])")
-
-
-def pool_of(importer: Importer, models: list[str]) -> dict[str, Any]:
-    """The pool of an import; a size only where the model's name states exactly one."""
-    rows: list[dict[str, Any]] = []
-    for model in models:
-        row: dict[str, Any] = {"model_id": model}
-        sizes = set(_SIZE.findall(model)) if importer.sizes_in_names else set()
-        if len(sizes) == 1 and float(next(iter(sizes))) > 0:
-            row["params_b"] = float(next(iter(sizes)))
-        rows.append(row)
-    return {"models": rows}
-
-
-def recipe_of(
-    importer: Importer, name: str, found: ImportResult, models: list[str], known: set[str]
-) -> dict[str, Any]:
-    """The recipe that builds a release from the two files beside it."""
-    scorers = sorted({question.scorer for question in found.questions.values()})
-    mapped = {
-        "id": "id",
-        "question": "question",
-        "prompt": "prompt",
-        "choices": "choices",
-        "references": "references",
-        "task": "task",
-        "domain": "domain",
-    }
-    if any(question.split for question in found.questions.values()):
-        mapped["metadata"] = ["split"]  # type: ignore[assignment]
-    sources = [
-        {
-            "name": name if len(scorers) == 1 else f"{name}_{scorer}",
-            "path": "queries.parquet",
-            "scorer": scorer,
-            "license": importer.license,
-            "url": importer.url,
-            "where": {"scorer": scorer},
-            "fields": mapped,
-        }
-        for scorer in scorers
-    ]
-    fields_ = {"query": "query", "model": "model"}
-    fields_ |= {n: n for n in ANSWERS.names if n in known and n not in ("query", "model")}
-    metered = {"prompt_tokens", "completion_tokens", "cost_usd"} <= known
-    reason = f"Imported as recorded upstream ({importer.title}); usage or price is not stated."
-    left_out = [f"{reason}: {n:,}" for reason, n in found.reasons().items()]
-    return {
-        "name": name,
-        "version": "1.0.0",
-        "sources": sources,
-        "pool": pool_of(importer, models),
-        "collect": {
-            "provider": "recorded",
-            "recorded": [{"path": "responses.parquet", "fields": fields_}],
-        },
-        # An answer that upstream did not grade has no label; it is not wrong.
-        **({"label": {"default": {"unreadable": "null"}}} if "given" in scorers else {}),
-        "release": {
-            "title": importer.title,
-            "description": f"Imported from {importer.url} in the format {importer.name}.",
-            "license": importer.license,
-            "known_issues": [
-                *(f"The source does not record {what}." for what in importer.lacks),
-                *(f"Left out on import: {line}." for line in left_out),
-            ],
-            **({} if metered else {"waivers": [{"gate": "metering", "reason": reason}]}),
-        },
-    }
-
-
-def _write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None:
-    import yaml
-
-    class RecipeDumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            return True  # recipes are read without aliases
-
-    head = (
-        f"# {importer.title}, imported from files of the format `{importer.name}`.\n"
-        f"# Upstream: {importer.url} (licence as stated there: {importer.license}).\n"
-        "# queries.parquet and responses.parquet lie beside this file.\n"
-    )
-    text = yaml.dump(content, Dumper=RecipeDumper, sort_keys=False, allow_unicode=True, width=100)
-    path.write_text(head + text, encoding="utf-8", newline="\n")
-
-
-def _same(folder: Path, target: Path) -> Literal["unchanged"]:
-    names = sorted(path.name for path in folder.iterdir())
-    for name in names:
-        if not (target / name).is_file() or sha256(folder / name) != sha256(target / name):
+def _check_same(folder: Path, target: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        other = target / path.name
+        if not other.is_file() or sha256(path) != sha256(other):
             raise ImportExists(
-                f"another import lies at {target.name}: {name} differs",
+                f"another import lies at {target.name}: {path.name} differs",
                 where=str(target),
                 next_step="give this one its own name with --name, or remove the old one",
             )
-    return "unchanged"
