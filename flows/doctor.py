@@ -161,7 +161,7 @@ def _sandbox(workspace: Path) -> list[Row]:
     job: dict[str, object] = {"kind": "asserts", "program": "def f():\n    return 1\n"}
     job |= {"tests": ["assert f() == 1"], "entry_point": "f", "setup": ""}
     try:
-        done = host.run(job, host.Limits(cpu_s=5, wall_s=20.0))
+        done = host.run(job, host.ProgramLimits(cpu_s=5, wall_s=20.0))
     except host.NoIsolation as error:
         return [_row("sandbox", "note", f"no isolation here, so no code is run: {error}",
                      "scorer 'code' needs unprivileged user namespaces (Linux); see "

@@ -6,6 +6,7 @@ process with limits; only then, where it is needed as a table, here.
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from collections.abc import Iterator
@@ -128,6 +129,11 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 def literal(path: str) -> str:
     """A path for DuckDB in which no sign stands for other files."""
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
+
+
+def physical_memory() -> int:
+    """Bytes of memory of this machine: the limit of work whose need is not known before."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 _idle: list[Worker] = []

@@ -2,11 +2,13 @@
 
 Start with `machine.py`: it turns the file into inert values. `plain.py` makes lists, numbers and
 arrays of them from checked buffers, `frames.py` the columns of a data frame.
+`read` does all of it in the limited process.
 """
 
 from __future__ import annotations
 
 from pipelines.pickles.frames import Frame
+from pipelines.pickles.isolated import read
 from pipelines.pickles.load import load
 
-__all__ = ["Frame", "load"]
+__all__ = ["Frame", "load", "read"]

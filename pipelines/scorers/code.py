@@ -25,7 +25,7 @@ import re
 from typing import Any
 
 from pipelines.errors import BadInput, Unsafe
-from pipelines.isolation.jail.host import Limits, NoIsolation, run
+from pipelines.isolation.jail.host import NoIsolation, ProgramLimits, run
 from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).
@@ -207,9 +207,11 @@ def _modules(asked: ScoringInput) -> tuple[str, ...]:
     return tuple(sorted(map(str, named))) if isinstance(named, list | tuple) else ()
 
 
-def _limits(asked: ScoringInput) -> Limits:
+def _limits(asked: ScoringInput) -> ProgramLimits:
     cpu = asked.options.get("code_cpu_s")
-    return Limits(cpu_s=int(cpu), wall_s=3.0 * cpu) if isinstance(cpu, int) else Limits()
+    return (
+        ProgramLimits(cpu_s=int(cpu), wall_s=3.0 * cpu) if isinstance(cpu, int) else ProgramLimits()
+    )
 
 
 SCORER = Scorer(

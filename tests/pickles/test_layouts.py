@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.ingest.importers import IMPORTERS
 from pipelines.ingest.importers.write import run_import
-from pipelines.pickles import Frame, load
+from pipelines.pickles import Frame, load, read
 
 WRITTEN = Path(__file__).parent / "written"
 
@@ -37,6 +37,26 @@ def test_frames_that_older_versions_of_pandas_wrote(path):
         "i8": [1, None, 3],
         "t": [datetime.datetime(2020, 1, 1)] * 3,
     }
+
+
+@pytest.mark.parametrize("path", sorted(WRITTEN.glob("*.pkl")), ids=lambda path: path.stem)
+def test_the_limited_process_hands_over_what_it_read(path, tmp_path):
+    for found, expected in zip(read(path).rows(), load(path).rows(), strict=True):
+        assert repr(found) == repr(expected)
+    content = {
+        "scores": np.arange(6.0).reshape(2, 3).T,
+        ("a", 1): [b"\xff", 2**80, float("nan"), None, (1j, "\ud800"), {}],
+        "n": np.float32(3),
+        "when": np.array(["2020-01-01"], "M8[ns]"),
+        "none": np.zeros((0, 3), np.int8),
+        "frame": pd.DataFrame({"a": [1]}),
+    }
+    (tmp_path / "x.pkl").write_bytes(pickle.dumps(content))
+    found, expected = read(tmp_path / "x.pkl"), load(tmp_path / "x.pkl")
+    assert repr(found) == repr(expected)
+    assert [type(value) for value in found.values()] == [type(v) for v in expected.values()]
+    with pytest.raises(ValueError, match="read-only"):
+        found["scores"][0] = 1
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

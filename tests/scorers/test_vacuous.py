@@ -7,7 +7,7 @@ import pytest
 from pipelines.isolation.jail import host
 
 HONEST = "def f(n):\n    return [n, n]\n"
-LIMITS = host.Limits(cpu_s=5, wall_s=60.0)
+LIMITS = host.ProgramLimits(cpu_s=5, wall_s=60.0)
 
 
 def check(program: str, body: str) -> host.Result:

@@ -26,7 +26,7 @@ _LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, pr
 def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
     for file in paths:
-        frame = pickles.load(file)
+        frame = pickles.read(file)
         if not isinstance(frame, pickles.Frame):
             raise SourceError("the pickle holds no data frame", where=str(file))
         columns = list(frame.columns)

@@ -24,7 +24,7 @@ _LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → 
 def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """The union of all pools; a model that stands in several has one score per question."""
     for path in paths:
-        content = pickles.load(path)
+        content = pickles.read(path)
         pools = list(_pools(content, (), 0))
         if not pools:
             raise SourceError(

@@ -1,4 +1,4 @@
-"""The trusted process: runs the tests, calls the program through the wire."""
+"""The trusted process: runs the tests, calls the program through the messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, BinaryIO
 
-from . import changes, compare, wire
+from . import changes, compare, messages
 from .reached import Reached
 
 
@@ -41,7 +41,7 @@ class Missing(BaseException):
 
 
 class Program:
-    """The program on the other side of the wire."""
+    """The program on the other side of the messages."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Program:
     ):
         self._requests, self._replies, self._carry = requests, replies, carry
         #: What calls for nothing changed; see `changes.Left`.
-        self.left = changes.Left(apart, lambda value: wire.pack(value, _number))
+        self.left = changes.Left(apart, lambda value: messages.pack(value, _number))
         #: Whether a call changed its arguments whose result the test uses.
         self.changed = False
         #: What ends the examination, kept because a test may catch everything.
@@ -81,7 +81,7 @@ class Program:
             given = (list(arguments), named)
             if used:
                 self.left.meets(name, given)
-            packed = wire.pack(self.left.shown(given), _number)
+            packed = messages.pack(self.left.shown(given), _number)
             return self._ask({"do": "call", "name": name, "with": packed}, given, used)
 
         def candidate(*arguments: Any, **named: Any) -> Any:
@@ -95,41 +95,41 @@ class Program:
         return candidate
 
     def _pack(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return wire.pack((list(arguments), named), _number)
+        return messages.pack((list(arguments), named), _number)
 
     def _ask(self, request: Any, given: Any = None, used: bool = True) -> Any:
         if self.ended is not None:
             raise self.ended
         try:
             return self._answer(request, given, used)
-        except (Failed, Missing, wire.Broken) as end:
+        except (Failed, Missing, messages.Broken) as end:
             self.ended = end
             raise
 
     def _answer(self, request: Any, given: Any, used: bool) -> Any:
         try:
-            wire.send(self._requests, request)
+            messages.send(self._requests, request)
         except OSError as error:
-            raise wire.Broken("the program ended before its tests did") from error
-        reply = wire.receive(self._replies)
+            raise messages.Broken("the program ended before its tests did") from error
+        reply = messages.receive(self._replies)
         if not isinstance(reply, dict):
-            raise wire.Broken("a reply that is not in form")
+            raise messages.Broken("a reply that is not in form")
         if isinstance(reply.get("missing"), str):
             raise Missing(reply["missing"][:100])
         if given is not None and "after" in reply:
             if reply["after"] is False:
                 raise Failed("the program made an argument hold itself")
-            after = wire.unpack(reply["after"], lambda number: Opaque(self, number))
+            after = messages.unpack(reply["after"], lambda number: Opaque(self, number))
             match after:
                 case (list(), dict()):
                     self.changed = self.changed or used
                 case _:
-                    raise wire.Broken("arguments that are not in form")
+                    raise messages.Broken("arguments that are not in form")
             if self._carry if used else not self.left.keeps(request["name"], given, after):
-                wire.restore(given, after)
+                messages.restore(given, after)
         if "raised" in reply:
             raise _raised(reply)
-        return wire.unpack(reply.get("value"), lambda number: Opaque(self, number))
+        return messages.unpack(reply.get("value"), lambda number: Opaque(self, number))
 
 
 def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | None]:
@@ -142,7 +142,7 @@ def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | Non
         return False, f"needs {missing}", str(missing)
     except Failed as failed:
         return False, str(failed), None
-    except wire.Broken as broken:
+    except messages.Broken as broken:
         return False, str(broken), None
     except AssertionError:
         return False, "a test did not hold", None

@@ -38,7 +38,7 @@ class JailBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """What a program may use.
 
     wall_s and cpu_s in seconds (cpu_s for each process), memory_mb of address
@@ -65,7 +65,7 @@ class Result:
 
 def run(
     job: Mapping[str, Any],
-    limits: Limits | None = None,
+    limits: ProgramLimits | None = None,
     *,
     without_isolation: bool = False,
     modules: tuple[str, ...] = (),
@@ -85,7 +85,7 @@ def run(
         JailBroken: the jail itself failed.
         ModuleNotFoundError: one of `modules` is not installed.
     """
-    limits = limits or Limits()
+    limits = limits or ProgramLimits()
     shown = installed(modules)
     said = first = _start(job, limits, isolate=True, modules=shown)
     if "refused" in said:
@@ -107,7 +107,7 @@ def run(
 
 
 def _start(
-    job: Mapping[str, Any], limits: Limits, *, isolate: bool, modules: Shown = Shown()
+    job: Mapping[str, Any], limits: ProgramLimits, *, isolate: bool, modules: Shown = Shown()
 ) -> dict[str, Any]:
     settings = json.dumps({**asdict(limits), "isolate": isolate, "modules": asdict(modules)})
     interpreter = getattr(sys, "_base_executable", None) or sys.executable

@@ -8,7 +8,7 @@ import random
 import sys
 from typing import Any, BinaryIO
 
-from . import wire
+from . import messages
 
 _PROGRAM = "program"
 
@@ -31,8 +31,8 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
 
     while True:
         try:
-            request = wire.receive(requests)
-        except wire.Broken:
+            request = messages.receive(requests)
+        except messages.Broken:
             return
         given: list[Any] = []
         try:
@@ -42,14 +42,14 @@ def serve(requests: BinaryIO, replies: BinaryIO) -> None:
             reply = {"raised": kinds, "text": _text(error), "missing": _missing(error)}
         if given and (after := _after(request, given[0], keep)) is not None:
             reply["after"] = after
-        wire.send(replies, reply)
+        messages.send(replies, reply)
 
 
 def _after(request: Any, given: Any, keep: Any) -> Any:
     """The arguments as the call left them; None where it left them alone, False where they
     are no plain data any more."""
     try:
-        after = wire.pack(given, keep)
+        after = messages.pack(given, keep)
     except (ValueError, RecursionError):  # made to hold itself
         return False
     return None if after == request["with"] else after
@@ -63,16 +63,16 @@ def _answer(
         _same_dice()
         exec(compile(request["source"], _PROGRAM, "exec"), space)  # noqa: S102
         names = [name for name in space if not name.startswith("__")]
-        return wire.pack(names, keep)
+        return messages.pack(names, keep)
     if operation == "call":
         found: Any = kept[request["of"]] if "of" in request else space[request["name"]]
         for part in request.get("path", ()):
             found = getattr(found, part)
-        arguments, named = wire.unpack(request["with"], kept.__getitem__)
+        arguments, named = messages.unpack(request["with"], kept.__getitem__)
         given.append((arguments, named))
-        return wire.pack(found(*arguments, **named), keep)
+        return messages.pack(found(*arguments, **named), keep)
     if operation == "run":
-        return wire.pack(_run(request["source"], request["stdin"]), keep)
+        return messages.pack(_run(request["source"], request["stdin"]), keep)
     raise ValueError(operation)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from pipelines.errors import SourceError
 from pipelines.io.files import sha256
-from pipelines.io.untrusted import RELEASED, reading
+from pipelines.io.untrusted import RELEASED, physical_memory, reading
 from pipelines.release.database import (
     LOCKED,
     checksum_of,
@@ -71,17 +70,13 @@ def check_database(
         rows = {table: tables[table].num_rows for table in held if table in tables}
         with reading(path, RELEASED) as (worker, _, limits):
             # Its tables are sorted: within the machine's memory, or on the disk.
-            limits = replace(limits, memory=_memory(), file_size=1 << 50)
+            limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
             about = manifest.model_dump_json()
             faults = worker.call(compare, str(path.absolute()), about, held, rows, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
         yield Finding("database", name, says)
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _checksum(path: Path) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def run(path: Path) -> dict[str, object]:
         "entry_point": "answer",
         "tests": [TEST],
     }
-    limits = host.Limits(cpu_s=1, wall_s=4.0, memory_mb=256)
+    limits = host.ProgramLimits(cpu_s=1, wall_s=4.0, memory_mb=256)
     result = host.run(job, limits)
     return {"program": path.stem, "passed": result.passed, "reason": result.reason}
 
