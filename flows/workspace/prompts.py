@@ -61,13 +61,10 @@ def ask_prompts(
             result made without them would be kept as if it were whole.
     """
     from pipelines.calls.budget import BudgetLedger
-    from pipelines.calls.model_queue import ModelQueue
-    from pipelines.calls.pricing import Price
     from pipelines.calls.prompts import ask_prompts as ask_queue
     from pipelines.calls.prompts import request_for
     from pipelines.calls.request import RequestSettings
-    from pipelines.collect.collect import timeouts_of
-    from pipelines.collect.settings import provider_of
+    from pipelines.collect.settings import provider_of, queue_of, timeouts_of
 
     provider = provider_of(model, pool)
     settings = RequestSettings.of(
@@ -75,16 +72,7 @@ def ask_prompts(
     )
     requests = [request_for(settings, model.model_id, "", text) for text in prompts]
     named = [replace(r, query_id=f"{purpose}:{r.request_hash[:20]}") for r in requests]
-    queue = ModelQueue(
-        model_id=model.model_id,
-        provider=provider,
-        requests=iter(()),
-        wanted=0,
-        limits=model.limits or collect.limits,
-        price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
-        max_tokens=model.context_window,
-        unanswered_after=collect.unanswered.after,
-    )
+    queue = queue_of(model, provider, collect, iter(()), wanted=0)
     with open_ledger(context.root) as ledger:
         heard = ask_queue(
             named,

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipelines.ledger.attempt import Attempt
+
+_FIGURES = (
+    "wanted", "before", "ok", "truncated", "refused", "failed", "permanent", "unanswered"
+)  # fmt: skip
 
 
 @dataclass
 class Tally:
-    """Counts of one model's model; `done` grows when an answer is durable."""
+    """Counts of one model; `done` grows when an answer is durable."""
 
     wanted: int
     #: Answers that were there before this run.
@@ -52,6 +57,16 @@ class Tally:
         self.failed += len(rows)
         self.permanent += sum(row.permanent for row in rows)
         self.unanswered += len(rows) if unanswered else 0
+
+    def figures(self) -> dict[str, Any]:
+        """JSON-ready counts."""
+        figures = {name: getattr(self, name) for name in _FIGURES}
+        figures |= {"attempts": self.asked, "errors": dict(sorted(self.errors.items()))}
+        return figures | {
+            "spent_usd": self.spent_usd,
+            "cost_unknown": self.unpriced,
+            "paused": self.paused,
+        }
 
     @property
     def left(self) -> int:

@@ -23,12 +23,11 @@ from pipelines.calls.model_queue import ModelQueue
 from pipelines.calls.progress import OnProgress
 from pipelines.calls.request import RequestSettings
 from pipelines.calls.runner import RunResult, run_requests
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.collect.plan import ModelPlan, Plan, plan, requests
 from pipelines.collect.responses import responses_table
+from pipelines.collect.settings import model_notes, queue_of, timeouts_of
 from pipelines.errors import BadInput
 from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Pool
 
 __all__ = ["Collected", "acollect", "ask_canaries", "collect", "replan", "responses_table"]
@@ -163,7 +162,9 @@ async def _once(
     on_stored: OnStored | None,
 ) -> Collected:
     queues = [_queue(plan, model) for model in plan.models]
-    await asyncio.to_thread(ledger.remember, _notes(plan, ledger))
+    noted = notes(ledger, _settings(plan), plan.benchmark)
+    noted |= model_notes(m.model for m in plan.models)
+    await asyncio.to_thread(ledger.remember, noted)
     how: dict[str, Any] = {
         "after": plan.position,
         "run": run,
@@ -194,28 +195,19 @@ def _no_batches(plan: Plan, ledger: Ledger) -> None:
 
 
 def _queue(plan: Plan, model: ModelPlan) -> ModelQueue:
-    return ModelQueue(
-        model_id=model.model.model_id,
-        provider=model.provider,
-        requests=requests(plan, model),
+    asked = requests(plan, model)
+    return queue_of(
+        model.model,
+        model.provider,
+        plan.collect,
+        asked,
         wanted=model.wanted,
         before=model.settled,
-        limits=model.model.limits or plan.collect.limits,
-        price=model.price,
-        max_tokens=model.model.context_window,
-        unanswered_after=plan.collect.unanswered.after,
     )
 
 
 def _settings(plan: Plan) -> list[RequestSettings]:
     return [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
-
-
-def _notes(plan: Plan, ledger: Ledger) -> dict[str, str]:
-    """What was asked and of whom, so that a ledger can be audited without its recipe."""
-    models = [m.model for m in plan.models]
-    noted = notes(ledger, _settings(plan), plan.benchmark)
-    return noted | {f"model:{m.model_id}": m.model_dump_json() for m in models}
 
 
 def _budget(plan: Plan, ledger: Ledger) -> BudgetLedger:
@@ -226,32 +218,9 @@ def _budget(plan: Plan, ledger: Ledger) -> BudgetLedger:
     return BudgetLedger(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
 
 
-def timeouts_of(collect: Collect) -> Timeouts:
-    """How long a recipe waits for a server."""
-    wire = collect.wire
-    return Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
-
-
 def _collected(plan: Plan, asked: RunResult) -> Collected:
     tallies = asked.tallies
-    models = {
-        model_id: {
-            "wanted": t.wanted,
-            "before": t.before,
-            "ok": t.ok,
-            "truncated": t.truncated,
-            "refused": t.refused,
-            "failed": t.failed,
-            "permanent": t.permanent,
-            "unanswered": t.unanswered,
-            "attempts": t.asked,
-            "errors": dict(sorted(t.errors.items())),
-            "spent_usd": t.spent_usd,
-            "cost_unknown": t.unpriced,
-            "paused": t.paused,
-        }
-        for model_id, t in tallies.items()
-    }
+    models = {model_id: tally.figures() for model_id, tally in tallies.items()}
     missing = {m: n for m, t in tallies.items() if (n := t.left) > 0}
     before = {m.model.model_id: m.unanswered for m in plan.models}
     unanswered = {m: t.unanswered + before.get(m, 0) for m, t in tallies.items()}

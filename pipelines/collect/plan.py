@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from pipelines.calls.pricing import Price
 from pipelines.calls.request import Request, RequestSettings
-from pipelines.collect.bounds import check_model, check_names
 from pipelines.collect.coverage import Rows, covered
 from pipelines.collect.estimate import Estimate, estimate, metered_by_model
 from pipelines.collect.missing import missing_of
 from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.collect.settings import provider_of, settings_of
+from pipelines.collect.settings import check_model, check_names, provider_of, settings_of
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider

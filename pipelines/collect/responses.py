@@ -98,16 +98,14 @@ def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> di
     attempts = answer.attempts + (again.attempts if again else 0)
     kept = _kept(answer, again)
     row = {name: getattr(kept, name) for name in _SAME}
-    error = None
     if kept.status == "error":
-        error = f"{kept.error_class}: {kept.error}" if kept.error else kept.error_class
         # What was metered for nothing is no answer's: `routeyard ledger` counts it.
         row |= dict.fromkeys(_METERED)
         if unanswered(kept.status, answer.billed, collect):
             row["status"] = "unanswered"
     return row | {
         "attempts": attempts,
-        "error": error,
+        "error": kept.reason,
         "given_score": None,
         "graded_against": None,
     }

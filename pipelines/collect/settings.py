@@ -1,10 +1,14 @@
-"""What a model is asked beside the question: provider and parameters."""
+"""How the models of a pool are asked: provider, parameters, limits, and a budget that can hold."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipelines.calls.request import RequestSettings
+from pipelines.calls.model_queue import ModelQueue
+from pipelines.calls.pricing import Price
+from pipelines.calls.request import Request, RequestSettings
+from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.errors import RecipeError, did_you_mean
 from schemas.recipe.collect import Collect
 from schemas.recipe.pool import Model, Pool, Provider
@@ -57,3 +61,76 @@ def settings_of(
         model.endpoint_model or model.model_id,
         {name: value for name, value in parameters.items() if value is not None},
     )
+
+
+def timeouts_of(collect: Collect) -> Timeouts:
+    """Seconds for which a recipe waits for a server."""
+    wire = collect.wire
+    return Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
+
+
+def queue_of(
+    model: Model,
+    provider: Provider,
+    collect: Collect,
+    requests: Iterator[Request],
+    *,
+    wanted: int,
+    before: int = 0,
+) -> ModelQueue:
+    """Requests of a model with its limits and its price."""
+    return ModelQueue(
+        model_id=model.model_id,
+        provider=provider,
+        requests=requests,
+        wanted=wanted,
+        before=before,
+        limits=model.limits or collect.limits,
+        price=Price.of_model(model),
+        max_tokens=model.context_window,
+        unanswered_after=collect.unanswered.after,
+    )
+
+
+def model_notes(models: Iterable[Model]) -> dict[str, str]:
+    """Notes of the pool's entries, so that a ledger can be audited without its recipe."""
+    return {f"model:{model.model_id}": model.model_dump_json() for model in models}
+
+
+def check_names(models: Iterable[Model], collect: Collect) -> None:
+    """Every model that the budget bounds is one of the pool.
+
+    Raises:
+        RecipeError: one is not, so its bound would bind nobody.
+    """
+    known = [model.model_id for model in models]
+    for model_id in sorted(set(collect.budget.models) - set(known)):
+        raise RecipeError(
+            f"the budget bounds the model {model_id!r}, which the pool does not have",
+            where="collect.budget.models",
+            next_step=did_you_mean(model_id, known),
+        )
+
+
+def check_model(model: Model, collect: Collect) -> None:
+    """A hard budget needs a worst case, and that needs prices and a token limit."""
+    if not collect.budget.is_set:
+        return
+    where = f"pool.models, {model.model_id}"
+    if model.price_in is None or model.price_out is None:
+        raise RecipeError(
+            f"a budget is set, and the price of {model.model_id!r} is not known",
+            where=where,
+            next_step="give 'price_in', 'price_out' and 'price_date', or take the budget away",
+        )
+    limits = (*collect.parameters, *model.parameters)
+    if (
+        collect.max_tokens is None
+        and model.context_window is None
+        and not {"max_tokens", "max_completion_tokens"} & set(limits)
+    ):
+        raise RecipeError(
+            f"a budget is set, and the longest answer of {model.model_id!r} is not known",
+            where=where,
+            next_step="set 'collect.max_tokens' or the model's 'context_window'",
+        )

@@ -58,6 +58,13 @@ class Attempt:
         return self.status in USABLE
 
     @property
+    def reason(self) -> str | None:
+        """Why there is no answer; null where there is one."""
+        if self.status != "error":
+            return None
+        return f"{self.error_class}: {self.error}" if self.error else self.error_class
+
+    @property
     def final(self) -> bool:
         """Nothing more is asked: a response, or an error that cannot go away."""
         return self.usable or self.permanent

@@ -17,24 +17,27 @@ import pyarrow as pa
 
 from pipelines.calls.budget import BudgetLedger
 from pipelines.calls.known_answers import KnownAnswers, notes
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.pricing import Price
 from pipelines.calls.progress import OnProgress
 from pipelines.calls.request import Message, Request, RequestSettings
 from pipelines.calls.runner import RunResult, run_requests
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from pipelines.collect.agent import replies as words
 from pipelines.collect.agent.search import Corpus
 from pipelines.collect.agent.trajectory import Trajectory
-from pipelines.collect.bounds import check_model
 from pipelines.collect.missing import settles, unanswered
 from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.collect.settings import provider_of, settings_of
+from pipelines.collect.settings import (
+    check_model,
+    model_notes,
+    provider_of,
+    queue_of,
+    settings_of,
+    timeouts_of,
+)
 from pipelines.ledger.answer_keys import SettledKey
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.agent import Agent
 from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool
+from schemas.recipe.pool import Pool
 
 PURPOSE = "agent"
 
@@ -111,20 +114,20 @@ async def _walk(
 ) -> AgentRun:
     agent = collect.agent
     assert agent is not None
-    asker = _Asker(pool, collect, agent, ledger, benchmark, on_progress)
+    runner = _StepRunner(pool, collect, agent, ledger, benchmark, on_progress)
     every = trajectories_of(queries, pool, collect)
     missing: dict[str, int] = {}
     for number in range(agent.steps):
         waiting = [one for one in every if not one.ended and len(one.steps) == number]
         for model_id, group in _by_actor(waiting).items():
             missing[model_id] = missing.get(model_id, 0)
-            asker.prepare(model_id, group, last=number + 1 == agent.steps)
+            runner.prepare(model_id, group, last=number + 1 == agent.steps)
         if send:
-            await asker.send()
+            await runner.send()
         for model_id, group in _by_actor(waiting).items():
-            missing[model_id] += asker.take(model_id, group, corpus)
+            missing[model_id] += runner.take(model_id, group, corpus)
     left = {name: count for name, count in missing.items() if count}
-    return AgentRun(every, left, tuple(sorted(asker.stopped)), asker.out_of_budget)
+    return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget)
 
 
 def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
@@ -134,7 +137,7 @@ def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
     return groups
 
 
-class _Asker:
+class _StepRunner:
     """Asks one round after the other, with one budget and one run for all."""
 
     def __init__(
@@ -156,7 +159,7 @@ class _Asker:
         kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
         budgeted = {one.settings_hash for one in kinds}
         self._budget = BudgetLedger(collect.budget, ledger, benchmark, settings=budgeted)
-        ledger.remember(notes(ledger, kinds, benchmark) | _of_models(self._models))
+        ledger.remember(notes(ledger, kinds, benchmark) | model_notes(self._models.values()))
         self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
         self._open: dict[str, list[Request]] = {}
         self._after = 0
@@ -196,12 +199,21 @@ class _Asker:
 
     async def send(self) -> None:
         """Ask what is missing of this round."""
-        queues = [self._queue(name, requests) for name, requests in self._open.items() if requests]
+        collect = self._collect
+        queues = [
+            queue_of(
+                self._models[name],
+                self._providers[name],
+                collect,
+                iter(requests),
+                wanted=len(requests),
+            )
+            for name, requests in self._open.items()
+            if requests
+        ]
         self._open = {}
         if not queues:
             return
-        collect = self._collect
-        wire = collect.wire
         end: RunResult = await run_requests(
             queues,
             self._ledger,
@@ -210,25 +222,12 @@ class _Asker:
             purpose=PURPOSE,
             retry=collect.retry,
             budget=self._budget,
-            timeouts=Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s),
+            timeouts=timeouts_of(collect),
             on_progress=self._on_progress,
         )
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
-
-    def _queue(self, model_id: str, requests: Sequence[Request]) -> ModelQueue:
-        model = self._models[model_id]
-        return ModelQueue(
-            model_id=model_id,
-            provider=self._providers[model_id],
-            requests=iter(requests),
-            wanted=len(requests),
-            limits=model.limits or self._collect.limits,
-            price=Price(model.price_in, model.price_out, model.price_date, model.price_source),
-            max_tokens=model.context_window,
-            unanswered_after=self._collect.unanswered.after,
-        )
 
     def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
         """Let trajectories go on with what was answered; how many steps are still missing."""
@@ -245,7 +244,3 @@ class _Asker:
             given_up = unanswered(row.status, row.billed, self._collect)
             one.take(answered[key], self._agent, corpus, given_up=given_up)
         return len(still)
-
-
-def _of_models(models: Mapping[str, Model]) -> dict[str, str]:
-    return {f"model:{name}": model.model_dump_json() for name, model in models.items()}

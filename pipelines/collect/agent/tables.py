@@ -10,7 +10,6 @@ import pyarrow as pa
 from pipelines.calls.pricing import Price
 from pipelines.collect.agent.trajectory import Trajectory, TrajectoryStep
 from pipelines.collect.responses import cost_by_price
-from pipelines.ledger.attempt import Attempt
 from schemas import RESPONSES, STEPS
 from schemas.recipe.pool import Pool
 
@@ -27,10 +26,7 @@ def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa
     A trajectory costs what its steps cost, also where another one paid for the same call; what
     is unknown of one step is unknown of the whole.
     """
-    prices = {
-        m.model_id: Price(m.price_in, m.price_out, m.price_date, m.price_source)
-        for m in pool.models
-    }
+    prices = {model.model_id: Price.of_model(model) for model in pool.models}
     ended = [one for one in trajectories if one.ended]
     responses = RESPONSES.from_rows([_response(one, prices) for one in ended])
     steps = STEPS.from_rows(
@@ -72,7 +68,7 @@ def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
         if sources == {"provider"}
         else "price_table",
         "attempts": sum(step.attempts for step in one.steps),
-        "error": _error(attempt),
+        "error": attempt.reason,
     }
 
 
@@ -114,14 +110,8 @@ def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> d
         **cost_by_price(attempt, price),
         "attempts": step.attempts,
         "request_hash": attempt.request_hash,
-        "error": _error(attempt),
+        "error": attempt.reason,
     }  # fmt: skip
-
-
-def _error(attempt: Attempt) -> str | None:
-    if attempt.status != "error":
-        return None
-    return f"{attempt.error_class}: {attempt.error}" if attempt.error else attempt.error_class
 
 
 def _sum(values: Sequence[Any]) -> Any:
