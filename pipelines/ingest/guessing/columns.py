@@ -62,11 +62,7 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     if len(options) >= 2 and "choices" not in guess.fields:
         one_each = [reach(column) for column in options]
         guess.put("choices", one_each, f"one column each: {', '.join(options)}")
-    if "id" not in guess.fields:
-        numbering = (column for column in guess.free if _NUMBERING.search(column.strip()))
-        numbered = next((column for column in numbering if distinct(table.seen(column))), None)
-        if numbered is not None:
-            guess.take("id", numbered, f"by its name, {numbered!r}, and it differs in every row")
+    _numbered_id(guess, table)
     if "question" not in guess.fields and not several:
         question_inside(guess, table)
     read_choices(guess, table)
@@ -80,6 +76,16 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
         guess.drop("id")  # rows are numbered instead
     read_absent(guess, table)
     return guess
+
+
+def _numbered_id(guess: Guess, table: Table) -> None:
+    """Map the id to a column whose name ends as that of a number does, and that never repeats."""
+    if "id" in guess.fields:
+        return
+    numbering = (column for column in guess.free if _NUMBERING.search(column.strip()))
+    numbered = next((column for column in numbering if distinct(table.seen(column))), None)
+    if numbered is not None:
+        guess.take("id", numbered, f"by its name, {numbered!r}, and it differs in every row")
 
 
 def _option_columns(columns: Sequence[str]) -> list[str]:

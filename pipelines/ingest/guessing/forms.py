@@ -1,23 +1,19 @@
-"""How values of a known form become texts: a table of forms, each with its expression.
-
-In expressions and reasons HERE is the column's value.
-"""
+"""How values of a known form (`forms.yaml`) become texts, letters of options, or yes and no."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from importlib.resources import files
 from string import ascii_uppercase
 from typing import Any
+
+import yaml
 
 from pipelines.ingest.guessing.guess import Guess, Table, here
 from pipelines.ingest.guessing.options import is_object, stored
 from pipelines.ingest.guessing.values import is_json_list
 
-#: `7 (apples)`: a number, and what is counted.
-_WITH_UNIT = re.compile(r"^\s*[-+]?[\d.,/]+\s*\([^()]{1,40}\)\s*$")
 _YES_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"
     r"must)\b",
@@ -27,78 +23,36 @@ _YES_NO = re.compile(
 _CLASS = re.compile(r"^(?:label|labels|class|gold|target|cls|y)(?:[ _-]?(?:id|idx|index))?$", re.I)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form of a column's values: a test of all of them, the expression, and the reason."""
-
-    fits: Callable[[Sequence[Any]], bool]
-    expression: str
-    reason: str
+def _has_text(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("text"), str)
 
 
-def _texts(pattern: str) -> Callable[[Sequence[Any]], bool]:
-    found = re.compile(pattern)
-    return lambda seen: all(isinstance(v, str) and found.match(v) for v in seen)
-
-
-def _holds(inside: str) -> Callable[[Sequence[Any]], bool]:
-    return lambda seen: all(isinstance(v, str) and inside in v for v in seen)
-
-
-def _parted(sign: str) -> Callable[[Sequence[Any]], bool]:
-    def fits(seen: Sequence[Any]) -> bool:
-        return _holds(sign)(seen) and len({len(v.split(sign)) for v in seen}) <= 3
-
-    return fits
-
-
-def _with_key(key: str) -> Callable[[Sequence[Any]], bool]:
-    return lambda seen: all(isinstance(v, dict) and key in v for v in seen)
-
-
-def _lists_of_texts(seen: Sequence[Any]) -> bool:
-    return all(
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in value)
-        for value in seen
-    )
-
-
-_CHOICES = (
-    Form(lambda seen: all(map(is_json_list, seen)), "HERE | from_json", "HERE is a JSON list"),
-    *(
-        Form(_parted(sign), f"HERE | split({json.dumps(sign)})", f"HERE separates them by {sign!r}")
-        for sign in ("|", "\n", ";", " / ", ",")
+#: Name of a test in `forms.yaml` → whether a value passes it, with the test's argument.
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "holds": lambda value, part: isinstance(value, str) and part in value,
+    "json_list": lambda value, _: is_json_list(value),
+    "key": lambda value, key: isinstance(value, dict) and key in value,
+    "pattern": lambda value, sign: isinstance(value, str) and bool(re.match(sign, value)),
+    "texts": lambda value, _: (
+        isinstance(value, list) and value != [] and all(map(_has_text, value))
     ),
-)
-_REFERENCES = (
-    Form(_texts(r"\s*#+\s*[^\s#]"), "HERE.lstrip('# ')", "HERE, the text after the #"),
-    Form(_holds("####"), "HERE.split('####')[-1].strip()", "HERE, the text after ####"),
-    Form(_holds("\\boxed{"), "HERE | boxed", "HERE, the text in the last box"),
-    Form(
-        lambda seen: all(is_json_list(v) and v.startswith("[") for v in seen),
-        "HERE | from_json",
-        "HERE is a JSON list",
-    ),
-    Form(
-        _texts(_WITH_UNIT.pattern), "HERE.split('(')[0].strip()", "HERE, the number before the unit"
-    ),
-    Form(_lists_of_texts, "HERE | map(attribute='text') | list", "HERE holds texts"),
-    *(
-        Form(_with_key(key), f"HERE.{key}", "HERE holds texts")
-        for key in ("text", "texts", "aliases")
-    ),
-)
+}
+_FORMS = yaml.safe_load(files(__package__).joinpath("forms.yaml").read_text(encoding="utf-8"))
 
 
-def apply(guess: Guess, name: str, forms: Sequence[Form], seen: Sequence[Any]) -> bool:
+def _fits(form: dict[str, Any], seen: Sequence[Any]) -> bool:
+    tests = [(_TESTS[name], argument) for name, argument in form.items() if name in _TESTS]
+    if not seen or not all(test(value, argument) for test, argument in tests for value in seen):
+        return False
+    return "parts" not in form or len({len(value.split(form["parts"])) for value in seen}) <= 3
+
+
+def _apply(guess: Guess, name: str, column: str, seen: Sequence[Any]) -> bool:
     """Map a field to the first form that fits its column's values; false when none does."""
-    column = str(guess.plain(name))
-    form = next((form for form in forms if seen and form.fits(seen)), None)
+    form = next((form for form in _FORMS[name] if _fits(form, seen)), None)
     if form is not None:
-        value = f"{{{{ {form.expression.replace('HERE', here(column))} }}}}"
-        guess.put(name, value, form.reason.replace("HERE", repr(column)))
+        value = f"{{{{ {form['take'].replace('HERE', here(column))} }}}}"
+        guess.put(name, value, form["why"].replace("HERE", repr(column)))
     return form is not None
 
 
@@ -111,7 +65,7 @@ def read_choices(guess: Guess, table: Table) -> None:
     if not seen:
         guess.drop("choices")
     elif not all(map(is_object, seen)):
-        apply(guess, "choices", _CHOICES, seen)
+        _apply(guess, "choices", column, seen)
     elif (taken := stored(column, seen)) is not None:
         guess.put("choices", f"{{{{ {taken.texts} }}}}", taken.why)
         guess.labels = taken.labels
@@ -135,7 +89,7 @@ def read_references(guess: Guess, table: Table) -> None:
     seen = [value for value in table.values(column) if value not in (None, "")]
     if "choices" in guess.fields:
         _letters(guess, column, table)
-    elif not apply(guess, "references", _REFERENCES, seen):
+    elif not _apply(guess, "references", column, seen):
         objects = bool(seen) and all(isinstance(value, dict) for value in seen)
         # Taken as they are, the names of an object's parts would be the answers.
         if objects and not guess.given("references"):
@@ -155,6 +109,13 @@ def _letters(guess: Guess, column: str, table: Table) -> None:
     answer = here(column)
     if all(isinstance(value, list) and len(value) == 1 for value, _ in pairs):
         pairs, answer = [(value[0], options) for value, options in pairs], f"{answer}[0]"
+    _lettered(guess, column, answer, pairs)
+
+
+def _lettered(
+    guess: Guess, column: str, answer: str, pairs: Sequence[tuple[Any, list[str]]]
+) -> None:
+    """Map references that repeat an option, are its letter or number, or start with the letter."""
     texts = [str(value).strip() for value, _ in pairs]
     if all(text in options for text, (_, options) in zip(texts, pairs, strict=True)):
         inside = _inside(guess.fields["choices"])

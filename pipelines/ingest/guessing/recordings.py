@@ -70,10 +70,14 @@ def score_columns(rows: Sequence[Row], guess: Guess) -> dict[str, str]:
     if len(columns) >= 2 and named:
         columns = named
     of_models = 2 * sum(bool(_FAMILY.search(name)) for name in columns) >= len(columns)
-    if len(columns) < 2 or (
-        "references" in guess.fields and references not in columns and not (all_named or of_models)
-    ):
+    unclear = "references" in guess.fields and references not in columns
+    if len(columns) < 2 or (unclear and not (all_named or of_models)):
         return {}
+    return _model_names(columns)
+
+
+def _model_names(columns: Sequence[str]) -> dict[str, str]:
+    """Model → column: the columns' names without the word for a score that all of them have."""
     for sign in (_BEFORE, _AFTER):
         if all(sign.search(name) for name in columns):
             cut = {sign.sub("", name).strip(): name for name in columns}
