@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Delivery:
     """Which files of a release went, out of how many, and where they lie now."""
 
     files: tuple[str, ...]
@@ -97,7 +97,7 @@ def check_target(to: str) -> None:
         )
 
 
-def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Published:
+def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Delivery:
     """Check a release and send it; what lies there already is not sent again.
 
     Args:
@@ -137,15 +137,15 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
             dry_run=dry_run,
         )
         unseen = "" if done.asked else "; the hub was not reached, so nobody knows what lies there"
-        return Published(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
+        return Delivery(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
     place = to if is_url(to) else str(Path(to).absolute())
     if not is_url(to):
         outside_releases(Path(to))
     stored = put(release, place, dry_run=dry_run)
-    return Published(stored.sent, len(files), size, stored.url)
+    return Delivery(stored.sent, len(files), size, stored.url)
 
 
-def publish_once(release: Path, to: str, root: Path) -> Published | None:
+def publish_once(release: Path, to: str, root: Path) -> Delivery | None:
     """As `publish`, unless the workspace remembers that this release went there; then null.
 
     What is noted before sending tells a version that an earlier run sent, and died

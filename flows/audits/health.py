@@ -1,16 +1,16 @@
-"""Reads a workspace or a release and writes the health report beside it."""
+"""The health report of a workspace or a release, written to a folder."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
+from flows.audits.judged import LastBuild
 from flows.workspace.stage_folders import write_table
 from flows.workspace.tables import read_all
-from pipelines.errors import BadInput, did_you_mean
 from schemas.leaks import looked_for_duplicates
 
 #: Tables the report reads.
@@ -72,43 +72,9 @@ def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table],
         if not looked_for_duplicates(recipe):
             tables.pop("duplicates", None)  # empty because nobody looked
         return f"{place.resolve().parent.name} {place.resolve().name}", tables, None
-    return _workspace(place, benchmark)
-
-
-def _workspace(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
-    runs = {path.stem: path for path in sorted((place / "runs").glob("*.json"))}
-    if not runs:
-        raise BadInput(
-            "this is neither a release (no manifest.json) nor a workspace with a build",
-            where=str(place),
-            next_step="build one: routeyard build RECIPE --workspace " + str(place),
-        )
-    if benchmark is None and len(runs) > 1:
-        raise BadInput(
-            f"the workspace holds {len(runs)} benchmarks: {', '.join(runs)}",
-            where=str(place),
-            next_step="choose one with --benchmark",
-        )
-    name = benchmark if benchmark is not None else next(iter(runs))
-    if name not in runs:
-        raise BadInput(
-            f"the workspace holds no build of {name!r}",
-            where=str(place),
-            next_step=did_you_mean(name, runs),
-        )
-    stages: dict[str, Any] = json.loads(runs[name].read_text(encoding="utf-8"))["stages"]
-    if "curate" not in stages:
-        raise BadInput(
-            f"the last build of {name!r} did not reach curation",
-            where=str(runs[name]),
-            next_step="run `routeyard build` further",
-        )
-    tables: dict[str, pa.Table] = {}
+    last = LastBuild.of(place, benchmark, needs=("curate",))
+    found: dict[str, pa.Table] = {}
     for stage in ("embed", "curate"):
-        if stage in stages:
-            tables.update(read_all(place / "stages" / stage / _fingerprint(stages[stage])))
-    return name, {key: table for key, table in tables.items() if key in READ}, None
-
-
-def _fingerprint(stage: Any) -> str:
-    return str(stage["fingerprint"] if isinstance(stage, dict) else stage)
+        if stage in last.folders:
+            found |= read_all(last.folders[stage])
+    return last.name, {name: table for name, table in found.items() if name in READ}, None

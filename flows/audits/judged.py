@@ -1,10 +1,10 @@
-"""The last build of a benchmark, or a release, as tables."""
+"""The last build of a benchmark, or a release, as tables that can be audited."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flows.workspace.tables import read_shards
-from pipelines.errors import BadInput
+from pipelines.errors import BadInput, did_you_mean
 from schemas.recipe import Recipe
 
 
@@ -133,31 +133,68 @@ def built(benchmark: str, workspace: Path) -> Built:
         BadInput: it was never built up to its labels in this workspace.
     """
     from flows.recipe import load
-    from pipelines.errors import did_you_mean
 
-    runs = workspace / "runs"
-    known = [path.stem for path in runs.glob("*.json")]
     name = benchmark
-    if name not in known and (Path(benchmark).suffix or Path(benchmark).is_file()):
+    known = (workspace / "runs" / f"{name}.json").is_file()
+    if not known and (Path(benchmark).suffix or Path(benchmark).is_file()):
         name = load(benchmark)[0].name
-    if name not in known:
-        raise BadInput(
-            f"no build of {name!r} in this workspace",
-            where=str(runs),
-            next_step=f"routeyard build RECIPE --workspace {workspace}, or name one that was "
-            f"built: {did_you_mean(name, known)}",
-        )
-    record: dict[str, Any] = json.loads((runs / f"{name}.json").read_text(encoding="utf-8"))
-    folders = {stage: workspace / folder for stage, folder in record.get("folders", {}).items()}
-    lacking = [s for s in ("ingest", "collect", "label") if not folders.get(s, Path("-")).is_dir()]
-    if lacking:
-        raise BadInput(
-            f"the last build of {name!r} has no {lacking[0]} stage on disk",
-            where=str(runs / f"{name}.json"),
-            next_step=f"routeyard build {record.get('recipe', 'RECIPE')} --workspace {workspace}",
-        )
+    last = LastBuild.of(workspace, name, needs=("ingest", "collect", "label"))
     try:
-        recipe: Recipe | None = load(str(record.get("recipe", "")))[0]
+        recipe: Recipe | None = load(last.recipe)[0]
     except BadInput:
-        recipe = None  # the recipe was moved: the default policy is said aloud by the caller
-    return Built(name, recipe, folders)
+        recipe = None  # the recipe was moved: the caller names the default policy
+    return Built(last.name, recipe, last.folders)
+
+
+@dataclass(frozen=True)
+class LastBuild:
+    """The last build of a benchmark in a workspace.
+
+    Attributes:
+        recipe: What it was built from, as the command named it.
+        folders: Stage → folder of its output.
+    """
+
+    name: str
+    recipe: str
+    folders: dict[str, Path]
+
+    @classmethod
+    def of(cls, workspace: Path, benchmark: str | None, *, needs: Sequence[str]) -> LastBuild:
+        """The last build of `benchmark`, or of the only one that the workspace holds.
+
+        Raises:
+            BadInput: there is none, there are several, or a stage of `needs` was not reached.
+        """
+        runs = {path.stem: path for path in sorted((workspace / "runs").glob("*.json"))}
+        again = f"routeyard build RECIPE --workspace {workspace}"
+        if not runs and benchmark is None:
+            raise BadInput(
+                "this is neither a release (no manifest.json) nor a workspace with a build",
+                where=str(workspace),
+                next_step=f"build one: {again}",
+            )
+        if benchmark is None and len(runs) > 1:
+            raise BadInput(
+                f"the workspace holds {len(runs)} benchmarks: {', '.join(runs)}",
+                where=str(workspace),
+                next_step="choose one with --benchmark",
+            )
+        name = benchmark if benchmark is not None else next(iter(runs))
+        if name not in runs:
+            raise BadInput(
+                f"no build of {name!r} in this workspace",
+                where=str(workspace / "runs"),
+                next_step=f"{again}, or name one that was built: {did_you_mean(name, runs)}",
+            )
+        record: dict[str, Any] = json.loads(runs[name].read_text(encoding="utf-8"))
+        folders = {stage: workspace / at for stage, at in record.get("folders", {}).items()}
+        recipe = str(record.get("recipe", ""))
+        for stage in needs:
+            if not folders.get(stage, Path("-")).is_dir():
+                raise BadInput(
+                    f"the last build of {name!r} has no {stage} stage on disk",
+                    where=str(runs[name]),
+                    next_step=again.replace("RECIPE", recipe or "RECIPE"),
+                )
+        return cls(name, recipe, folders)

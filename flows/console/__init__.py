@@ -19,7 +19,7 @@ from flows.console.visible import Visible
 from schemas.untrusted_text import visible
 
 
-class Said(Console):
+class SafeConsole(Console):
     """Rich's console for texts of strangers: no markup in them, no sign that a terminal obeys."""
 
     def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
@@ -41,7 +41,7 @@ class Said(Console):
             yield one if one.control else Segment(visible(one.text), one.style)
 
 
-_console = Said(stderr=True)
+_console = SafeConsole(stderr=True)
 #: Columns where standard output is no terminal.
 _PIPED = 200
 
@@ -56,7 +56,7 @@ def printer() -> Console:
 
     A pipe has no width; tables of long names are not folded into it.
     """
-    return Said(width=None if sys.stdout.isatty() else _PIPED)
+    return SafeConsole(width=None if sys.stdout.isatty() else _PIPED)
 
 
 def line(stage: str, text: str) -> None:

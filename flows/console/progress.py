@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from flows.console import Said
+from flows.console import SafeConsole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,9 +33,9 @@ def collecting(
     Args:
         also: Told each plain line as well (a log); without a terminal only.
     """
-    console = console or Said(stderr=True)
+    console = console or SafeConsole(stderr=True)
     if not console.is_terminal:
-        yield _noting(_Lines(console, also))
+        yield _noting(_PlainLines(console, also))
         return
     from rich.live import Live
 
@@ -116,7 +116,7 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-class _Lines:
+class _PlainLines:
     def __init__(self, console: Console, also: Callable[[str], None] | None) -> None:
         self._console = console
         self._also = also

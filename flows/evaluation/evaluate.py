@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.console import line
 from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
-from flows.evaluation.router_specs import entrants, from_code, from_file, pair_scorers
+from flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
 from pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def evaluate_tables(
 
     core = core_of(tables, whole=False)
     chosen = default_scheme(core, scheme)
-    found = entrants(core, routers)
+    found = makers(core, routers)
     found |= dict(from_code(target) for target in router_from)
     found |= dict(from_file(Path(path)) for path in predictions)
     duel = pair or default_pair(core)

@@ -1,8 +1,7 @@
-"""Who takes part in an evaluation: registered routers, someone's own code, files of predictions."""
+"""Routers of an evaluation: registered ones, someone's own code, files of predictions."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 import sys
@@ -18,13 +17,14 @@ from flows.console import line
 from pipelines.errors import BadInput
 from pipelines.matrix.core import Core
 from pipelines.routers.base import Queries, Router
+from pipelines.zoo.router_specs import RouterSpec, made, own, registered
 
 Maker = Callable[[int], Router]
 #: Reference routers that read no embeddings.
 BLIND = ("best-generalist", "random")
 
 
-def entrants(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Maker]:
+def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Maker]:
     """Name → maker: registered names, or a mapping with routers or router classes of your own.
 
     A mapping may hold registered names too, so that yours stand beside ours under names
@@ -59,19 +59,16 @@ def _anew(given: Any, seed: int) -> Router:
     return cast(Router, given() if inspect.isclass(given) else given)
 
 
-def reference(name: str) -> Callable[[int], Router]:
-    """Maker of a registered router; a seed is handed on where the router takes one."""
-    from pipelines.routers import ROUTERS
-
-    made = ROUTERS.get(name)
-    return partial(_make, made, "seed" in inspect.signature(made).parameters)
+def reference(name: str) -> Maker:
+    """Maker of a registered router; the seed goes to routers that take one."""
+    return partial(_made, registered([name])[0])
 
 
-def _make(made: Callable[..., Router], seeded: bool, seed: int) -> Router:
-    return made(seed=seed) if seeded else made()
+def _made(spec: RouterSpec, seed: int) -> Router:
+    return made(spec, {}, seed)
 
 
-def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
+def from_code(target: str) -> tuple[str, Maker]:
     """(name, maker) of a router class in someone's own module.
 
     This runs that module. It is reached only through a flag that names it.
@@ -79,37 +76,13 @@ def from_code(target: str) -> tuple[str, Callable[[int], Router]]:
     Raises:
         BadInput: neither `module:Class` nor `file.py:Class`, not importable, or not a router.
     """
-    module, _, attribute = target.partition(":")
-    if not module or not attribute:
-        raise BadInput(
-            f"{target!r} does not name a class",
-            next_step="write it as module:Class or file.py:Class",
-        )
-    if module.endswith(".py"):
-        from pipelines.zoo.router_specs import class_of, own
-
-        theirs = class_of(own(target))
-        return getattr(theirs, "name", attribute), lambda seed: theirs()
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    try:
-        made = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise BadInput(
-            f"router {target!r} cannot be imported: {error}",
-            next_step="run from the folder that holds the module, or install it",
-        ) from error
-    router = made()
-    lacks = [name for name in ("fit", "scores") if not callable(getattr(router, name, None))]
-    if lacks:
-        raise BadInput(
-            f"{target!r} is no router: it has no method {lacks[0]!r}",
-            next_step="see pipelines/routers/base.py for the two methods a router has",
-        )
-    return getattr(router, "name", attribute), lambda seed: made()
+    spec = own(target)
+    return spec.name, partial(_made, spec)
 
 
-def from_file(path: Path) -> tuple[str, Callable[[int], Router]]:
+def from_file(path: Path) -> tuple[str, Maker]:
     """(name, maker) of a router that is a CSV or Parquet file of predictions."""
     from pipelines.evaluate.run.predictions import Predictions, read_predictions
 

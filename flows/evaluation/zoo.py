@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,44 +127,39 @@ def executor(runner: Runner, workers: int, address: str | None = None) -> Iterat
     Raises:
         BadInput: Dask without its extra.
     """
-    if runner == "threads":
-        from concurrent.futures import ThreadPoolExecutor, as_completed
+    with ExitStack() as stack:
+        pool: Executor
+        if runner == "threads":
+            pool = stack.enter_context(ThreadPoolExecutor(workers))
+        else:
+            pool = stack.enter_context(_dask(workers, address)).get_executor(pure=False)
 
-        with ThreadPoolExecutor(workers) as pool:
+        def run_all(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
+            waiting = [pool.submit(cells.run, job) for job in jobs]
+            try:
+                for future in as_completed(waiting):
+                    yield future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
-            def here(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
-                waiting = [pool.submit(cells.run, job) for job in jobs]
-                try:
-                    for future in as_completed(waiting):
-                        yield future.result()
-                finally:
-                    for future in waiting:
-                        future.cancel()
+        yield run_all
 
-            yield here
-        return
+
+@contextmanager
+def _dask(workers: int, address: str | None) -> Iterator[Any]:
+    """A client of the Dask cluster at `address`, or of one that is made for the run."""
     try:
         from distributed import Client, LocalCluster
-        from distributed import as_completed as completed
     except ImportError as error:
         raise BadInput(
             "the Dask runner needs dask.distributed", next_step="pip install 'routeyard[dask]'"
         ) from error
-    cluster = None
-    if address is None:
-        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-    with Client(address or cluster) as client:
-
-        def there(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
-            futures = [client.submit(cells.run, job, pure=False) for job in jobs]
-            for future in completed(futures):
-                yield future.result()
-
-        try:
-            yield there
-        finally:
-            if cluster is not None:
-                cluster.close()
+    with ExitStack() as stack:
+        cluster: Any = address or stack.enter_context(
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        )
+        yield stack.enter_context(Client(cluster))
 
 
 def run(

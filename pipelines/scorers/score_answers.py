@@ -18,14 +18,14 @@ _FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AnswerRow:
     """One answer and where it stands (`file, line 3`)."""
 
     where: str
     fields: Mapping[str, Any]
 
 
-def rows(path: Path | None) -> Iterator[Row]:
+def rows(path: Path | None) -> Iterator[AnswerRow]:
     """Rows of a JSONL file, or of standard input when `path` is None.
 
     Raises:
@@ -47,7 +47,7 @@ def rows(path: Path | None) -> Iterator[Row]:
         yield from _parsed(lines, str(path))
 
 
-def _parsed(lines: Any, name: str) -> Iterator[Row]:
+def _parsed(lines: Any, name: str) -> Iterator[AnswerRow]:
     number = 0
     try:
         for number, line in enumerate(lines, start=1):
@@ -68,7 +68,7 @@ def _parsed(lines: Any, name: str) -> Iterator[Row]:
                     where=where,
                     next_step=f"write one object a line: {_FORM}",
                 )
-            yield Row(where, fields)
+            yield AnswerRow(where, fields)
     except UnicodeDecodeError as error:
         raise BadInput(
             f"line {number + 1} or a later one is not UTF-8: {error.reason}",
@@ -79,7 +79,7 @@ def _parsed(lines: Any, name: str) -> Iterator[Row]:
 
 def one_answer(
     output: str, references: Sequence[str], choices: Sequence[str], question: str
-) -> Row:
+) -> AnswerRow:
     """The row of a single answer given on the command line."""
     fields = {
         "output": output,
@@ -87,7 +87,7 @@ def one_answer(
         "choices": list(choices),
         "question": question,
     }
-    return Row("--output", fields)
+    return AnswerRow("--output", fields)
 
 
 def score(
@@ -123,7 +123,7 @@ def score(
     )
 
 
-def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
+def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
     """`{outcome, score, extracted, span, reason}` of one row; `scorer` overrides the row's own.
 
     Raises:
@@ -161,7 +161,7 @@ def score_row(row: Row, scorer: str | None = None) -> dict[str, Any]:
     }
 
 
-def _texts(row: Row, key: str) -> tuple[str, ...]:
+def _texts(row: AnswerRow, key: str) -> tuple[str, ...]:
     """A list of texts; a single text or number stands for a list of one."""
     value = row.fields.get(key)
     if value is None:
@@ -173,5 +173,5 @@ def _texts(row: Row, key: str) -> tuple[str, ...]:
     return tuple(str(one) for one in values)
 
 
-def _bad(row: Row, what: str, next_step: str) -> BadInput:
+def _bad(row: AnswerRow, what: str, next_step: str) -> BadInput:
     return BadInput(f"{row.where} {what}", where=row.where, next_step=next_step)

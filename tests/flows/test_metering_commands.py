@@ -98,7 +98,7 @@ def test_what_the_recipe_waives_is_printed_with_its_reason(
     assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 0
     shown = capsys.readouterr().out
     assert shown.count("waived: Recorded without usage.") == 3
-    assert "metering: nothing stands" in shown
+    assert "metering: no unresolved finding" in shown
 
 
 def test_a_workspace_is_repriced_beside_itself(

@@ -241,7 +241,10 @@ def test_bad_input_is_answered_with_the_next_step(release, tmp_path, capsys) -> 
     for more, says in (
         (["--routers", "kmean", "--encoders", "tfidf"], "did you mean 'kmeans'"),
         (["--routers", "knn", "--encoders", "tfid"], "did you mean 'tfidf'"),
-        (["--routers", "knn", "--encoders", "tfidf", "--runner", "ray"], "known: threads, dask"),
+        (
+            ["--routers", "knn", "--encoders", "tfidf", "--runner", "ray"],
+            "is not one of 'threads', 'dask'",
+        ),
         (["--encoders", "tfidf", "--own", str(tmp_path / "no.csv")], "no such predictions file"),
         (["--encoders", "tfidf", "--own", "nowhere:Class"], "cannot be imported"),
     ):

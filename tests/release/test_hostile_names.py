@@ -96,9 +96,9 @@ def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
 def test_a_table_on_a_terminal_shows_their_markup_as_text() -> None:
     from rich.table import Table
 
-    from flows.console import Said
+    from flows.console import SafeConsole
 
-    console = Said(width=200)
+    console = SafeConsole(width=200)
     console.file, console._force_terminal = io.StringIO(), True
     table = Table(title=NASTY)
     table.add_column("model")
