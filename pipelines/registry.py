@@ -48,7 +48,7 @@ class Registry:
         return sorted(self.targets)
 
     def modules(self, names: Iterable[str]) -> list[str]:
-        """Modules in which the named parts stand: the code of a stage that uses them."""
+        """Modules of the named parts: the code of a stage that uses them."""
         found = {self.targets[name].partition(":")[0] for name in names if name in self.targets}
         return sorted(found)
 

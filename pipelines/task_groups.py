@@ -1,4 +1,4 @@
-"""Groups of tasks: those known by name, and which questions a list of patterns holds."""
+"""Groups of tasks: those known by name, and which questions match a list of patterns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def members(
     """(n,) questions that a pattern holds, in any case.
 
     Args:
-        patterns: names or patterns (`mmlu_*`) of what stands in `columns`, or
+        patterns: names or patterns (`mmlu_*`) of the values in `columns`, or
             `field=pattern` for a field of the metadata (`subject=*physics`).
         columns: task, domain and source of each question, (n,) each.
         metadata: JSON objects of the n questions; none when not known.
@@ -74,8 +74,8 @@ def members(
     if not fields:
         return hit
     for row, text in enumerate(metadata):
-        said: Any = json.loads(text) if text else {}
-        if isinstance(said, dict):
-            lowered = {str(key).lower(): str(value).lower() for key, value in said.items()}
+        found: Any = json.loads(text) if text else {}
+        if isinstance(found, dict):
+            lowered = {str(key).lower(): str(value).lower() for key, value in found.items()}
             hit[row] |= any(fnmatchcase(lowered.get(name, ""), p) for name, p in fields)
     return hit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,7 +54,7 @@ def dense_sparse(
             f"({validation}), test ({test}) and a train set",
             "raise slice_share or lower validation and test",
         )
-    shares = {"validation": validation / n, "test": test / n}
+    shares: dict[str, Any] = {"validation": validation / n, "test": test / n}
     place = places_of(part(queries, scheme="dense", train=1 - sum(shares.values()), **shares))
     rest = queries.filter(pa.array([place[q] == "train" for q in ids_of(queries)]))
     # Among what is left, the dense train set is a seeded share as well.

@@ -124,7 +124,7 @@ def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
     right, count = matrix.by_task()
     values = accuracy(right, count)
     hard, _ = difficulty(matrix)
-    known = ~np.isnan(values).all(axis=0)
+    known: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
     levels = np.where(np.isnan(values), -np.inf, values)
     first = levels.argmax(axis=0) if len(levels) else np.zeros(len(known), dtype=np.int64)
     best = [matrix.models[m] if there else None for m, there in zip(first, known, strict=True)]

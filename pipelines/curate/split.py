@@ -1,7 +1,7 @@
 """Splits: seeded by each question's own hash, duplicates together, tasks in proportion.
 
 A question's place depends on its id, the seed and its task's size, not on row order,
-so adding questions moves only a few that lie at the borders.
+so adding questions moves only a few at the borders.
 """
 
 from __future__ import annotations

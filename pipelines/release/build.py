@@ -43,7 +43,7 @@ class RenderFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Where a release lies, and whether this call made it."""
+    """Folder of a release, and whether this call made it."""
 
     path: Path
     status: Literal["created", "unchanged"]

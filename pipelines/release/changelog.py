@@ -52,9 +52,9 @@ def described(diff: Diff) -> list[str]:
     """A difference as lines of a list; what a reader must know comes first."""
     lines = []
     for name, kinds in diff.counts().items():
-        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
-        lines.append(f"- {name.capitalize()}: {told}{_examples(diff, name)}.")
-    return lines or ["- Nothing but the words of the card or the recipe changed."]
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        lines.append(f"- {name.capitalize()}: {counts}{_examples(diff, name)}.")
+    return lines or ["- Only texts of the card or the recipe changed."]
 
 
 def _examples(diff: Diff, name: str) -> str:
@@ -63,8 +63,8 @@ def _examples(diff: Diff, name: str) -> str:
         by: dict[str, int] = {}
         for decider in table.column("decided_by_after").to_pylist():
             by[str(decider)] = by.get(str(decider), 0) + 1
-        told = ", ".join(f"{markdown(k)}: {n:,}" for k, n in sorted(by.items()))
-        return f" (decided by {told})"
+        counts = ", ".join(f"{markdown(k)}: {n:,}" for k, n in sorted(by.items()))
+        return f" (decided by {counts})"
     if name in ("models", "prices", "ranks", "costs"):
         models = table.column("model_id").to_pylist()
         more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""

@@ -59,7 +59,7 @@ def write_database(
     """Write the small tables and the summaries, with comments on tables and columns.
 
     Views over Parquet would resolve against the reader's current directory, so
-    everything the file answers from lies inside it. DuckDB 1.0 and later can read the file.
+    the file holds all data that it answers from. DuckDB 1.0 and later can read the file.
 
     Args:
         tables: The tables of `IN_DATABASE` in released order, without labels.
@@ -102,7 +102,7 @@ def write_database(
 def _labels(outcomes: Path) -> pa.RecordBatchReader:
     """Labels by number, model after model within a million rows.
 
-    Numbers of queries that count up take next to no room, and a part of that size stands
+    Rising query numbers compress to almost nothing, and a part of that size fits
     in memory.
     """
     file = pq.ParquetFile(outcomes)
@@ -133,8 +133,8 @@ def _create(
 def write_checksum(database: Path) -> None:
     """`NAME.duckdb.sha256` beside the file, in the form that `sha256sum -c` reads.
 
-    No two builds write the same `.duckdb`, so its checksum stands in a file of its
-    own and the manifest keeps the fingerprint of what it says.
+    No two builds write the same `.duckdb`, so its checksum is in a separate
+    file, and the manifest keeps the fingerprint of its content.
     """
     line = f"{sha256(database)}  {database.name}\n"
     checksum_of(database).write_text(line, encoding="utf-8", newline="\n")
@@ -155,7 +155,7 @@ def comment(connection: Any, name: str, kind: str) -> None:
 
 
 def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict[str, int]:
-    """Rows of the tables as they lie in the file, whose counts DuckDB knows; no view is evaluated.
+    """Row counts that DuckDB stores for the tables of a file; no view is evaluated.
 
     Only of a file that holds the release's own definitions.
 
@@ -165,11 +165,11 @@ def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict
     import duckdb
 
     numbered = _NUMBERED if views else frozenset()
-    lie = {name: f"numbered.{name}" if name in numbered else f'"{name}"' for name in names}
+    stored = {name: f"numbered.{name}" if name in numbered else f'"{name}"' for name in names}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         return {
             name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
-            for name, table in lie.items()
+            for name, table in stored.items()
         }
 
 

@@ -1,22 +1,29 @@
-"""What a release says once more in another shape: outcomes, the wide matrix, summaries."""
+"""Tables derived from labels and responses: outcomes, the wide matrix, summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from pipelines.errors import SourceError
+from pipelines.io.untrusted import RELEASED, bounded
+from pipelines.matrix.dense import Matrix
 from pipelines.release.fingerprint import Contents
 from pipelines.release.outcomes import blocks
 from pipelines.release.summaries import Summaries, metered
 from pipelines.release.tables import GroupWriter
-from pipelines.release.wide_labels import WIDE, wide_rows, wide_schema
 from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.manifest import TableEntry
 
-#: Where summaries lie in a release, each as a Parquet file.
+#: Labels once more, one row per query and one column per model.
+WIDE = "data/labels_wide.parquet"
+#: Folder of the summaries in a release, one Parquet file each.
 NUMBERED = "numbered"
 
 
@@ -25,7 +32,7 @@ def derive(
 ) -> tuple[TableEntry, dict[str, pa.Table]]:
     """Write `outcomes.parquet`, `labels_wide.parquet` and the summaries of a release's tables.
 
-    One pass over labels and responses by blocks of queries: no more than a block stands
+    One pass over labels and responses by blocks of queries: no more than a block is
     in memory, apart from summaries of about 50 bytes per query.
 
     Returns:
@@ -67,10 +74,47 @@ def derive(
 
 
 def numbered(name: str) -> str:
-    """Where a summary lies in a release."""
+    """Path of a summary in a release."""
     return f"{NUMBERED}/{name}.parquet"
 
 
 def columns_of(table: pa.Table | StoredTable, names: list[str]) -> pa.Table:
     """Some columns of a table, in memory."""
     return table.read(names) if isinstance(table, StoredTable) else table.select(names)
+
+
+def wide_schema(models: Sequence[str]) -> pa.Schema:
+    """`query_id` and a float32 column per model."""
+    columns = [pa.field(model, pa.float32()) for model in models]
+    return pa.schema([pa.field("query_id", pa.string()), *columns])
+
+
+def wide_rows(queries: pa.Array, scores: np.ndarray[Any, Any], models: Sequence[str]) -> pa.Table:
+    """Labels of some queries as query × model: float32 scores, null where there is none."""
+    columns = [
+        pa.array(scores[:, m].astype(np.float32), from_pandas=True) for m in range(len(models))
+    ]
+    return pa.Table.from_arrays([queries, *columns], schema=wide_schema(models))
+
+
+def read_wide(path: Path) -> Matrix:
+    """The matrix of scores of `labels_wide.parquet`, float32.
+
+    Raises:
+        SourceError: the file is damaged.
+    """
+    try:
+        table = pq.read_table(bounded(path, RELEASED))
+        models = table.column_names[1:]
+        columns = [table.column(name).to_numpy() for name in models]
+        queries = table.column("query_id").to_pylist()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise SourceError(
+            f"{path.name} cannot be read: {str(error).splitlines()[0]}",
+            where=str(path),
+            next_step="find what is wrong with `routeyard verify`, or fetch the file again",
+        ) from error
+    values = np.empty((len(queries), len(models)), dtype=np.float32)
+    for m, column in enumerate(columns):
+        values[:, m] = column
+    return Matrix(values, queries, models)

@@ -209,14 +209,14 @@ def diff_releases(before: Path, after: Path) -> Diff:
 
 def _certificates(before: Manifest, after: Manifest) -> pa.Table:
     """Verdict, best model and figures that differ, in the words of the certificates."""
-    said = []
+    sides = []
     for manifest in (before, after):
         found = _fields(_fields(manifest.figures.get("certify")).get("certificate"))
         values = {name: found.get(name) for name in ("verdict", "best_single", "measure")}
         figures = _fields(found.get("figures"))
         values |= {f"figures.{name}": _fields(one).get("value") for name, one in figures.items()}
-        said.append({name: _shown(value) for name, value in values.items()})
-    one, two = said
+        sides.append({name: _shown(value) for name, value in values.items()})
+    one, two = sides
     rows = [
         {"figure": name, "before": one.get(name), "after": two.get(name)}
         for name in dict.fromkeys([*one, *two])

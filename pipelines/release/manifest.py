@@ -49,11 +49,11 @@ def read_manifest(release: Path) -> Manifest:
         manifest = Manifest.model_validate(found)
         manifest.to_json().encode()  # half a surrogate pair is no text that can be hashed
     except ValidationError as error:
-        raise _damaged(path, ValueError(_said(error))) from error
+        raise _damaged(path, ValueError(_first_errors(error))) from error
     except (ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     _readable(manifest, path)
-    # JSON keys are sorted; tables stand in the order of the contracts.
+    # JSON keys are sorted; tables are in the order of the contracts.
     order = [*released_names(list(manifest.tables)), *sorted(manifest.tables)]
     tables = {name: manifest.tables[name] for name in order}
     return manifest.model_copy(update={"tables": tables})
@@ -76,7 +76,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice[:100]!r} stands twice")
+        raise ValueError(f"the key {twice[:100]!r} occurs twice")
     return found
 
 
@@ -87,7 +87,7 @@ def _finite(text: str) -> float:
     return found
 
 
-def _said(error: ValidationError) -> str:
+def _first_errors(error: ValidationError) -> str:
     """Which key is wrong, and why: the first three."""
     first = error.errors(include_url=False, include_input=False)[:3]
     return "; ".join(f"{'.'.join(map(str, e['loc']))[:200]}: {e['msg']}" for e in first)

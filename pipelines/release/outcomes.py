@@ -1,9 +1,9 @@
 """`outcomes`: labels and costs in one row per pair, made by blocks of queries.
 
-Labels and responses lie by model, outcomes by query. A block of queries is read from
+Labels and responses are sorted by model, outcomes by query. A block of queries is read from
 both files through the first and last key of their row groups. What a row group holds of
 later blocks is kept, up to as many rows as a block has: so most are read once, and no more
-than two blocks stand in memory.
+than two blocks are in memory.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class _Sorted:
 
 
 def _known(part: pa.Table, ids: pa.Array, models: pa.Array) -> tuple[pa.Table, Array]:
-    """The rows whose query and model have numbers, and where each of them stands in the
-    flattened (queries, models) of a block."""
+    """Rows whose query and model have numbers, and the index of each in the flattened
+    (queries, models) of a block."""
     q = pc.fill_null(pc.index_in(part.column("query_id"), value_set=ids), -1).to_numpy()
     m = [
         pc.fill_null(pc.index_in(chunk.dictionary, value_set=models), -1).to_numpy(

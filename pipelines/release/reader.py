@@ -1,4 +1,4 @@
-"""The Python door to a release: DuckDB relation, Arrow, pandas and NumPy in one call each."""
+"""Reading a release from Python: DuckDB relation, Arrow, pandas and NumPy in one call each."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from pipelines.errors import UnknownName, did_you_mean
 from pipelines.matrix.dense import Matrix, scatter
+from pipelines.release.derived_tables import WIDE, read_wide
 from pipelines.release.manifest import read_manifest
 from pipelines.release.query.connection import connect
 from pipelines.release.query.process import SqlProcess
 from pipelines.release.sealed_files import sealed
 from pipelines.release.storage import fetch, is_url
 from pipelines.release.tables import contract_of, read_parquet
-from pipelines.release.wide_labels import WIDE, read_wide
 from pipelines.release.yank import yanked
 from schemas.manifest import Manifest
 
@@ -59,7 +59,7 @@ class OpenRelease:
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables that lie here (add-ons may not have been fetched)."""
+        """Names of the tables whose files are here (add-ons may not have been fetched)."""
         return [n for n, e in self.manifest.tables.items() if (self.path / e.file).exists()]
 
     def sql(self, sql: str, *, timeout_s: float = 60.0) -> pa.Table:

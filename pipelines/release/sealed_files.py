@@ -1,4 +1,4 @@
-"""Names in a stranger's manifest → files that really lie inside the release."""
+"""Files that an untrusted manifest names, checked to be inside the release."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
     releases as links to files named by their content).
 
     Raises:
-        SourceError: the name leads outside, or something else lies there.
+        SourceError: the name leads outside, or the file is not the sealed one.
     """
     if says := wrong_name(name):
         raise _refused(release, f"the manifest names {name[:200]!r}, which {says}")
@@ -61,10 +61,10 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
 
 
 def outside_releases(out: Path) -> None:
-    """Stop before something is written into a release, whichever it is: nothing is added to one.
+    """Refuse an output path that is inside a release: nothing may be added to one.
 
     Raises:
-        BadInput: `out` is a release, or lies in one.
+        BadInput: `out` is a release, or is inside one.
     """
     from pipelines.release.manifest import MANIFEST, read_manifest
 
@@ -77,7 +77,7 @@ def outside_releases(out: Path) -> None:
         except SourceError:
             continue  # a manifest of something else
         raise BadInput(
-            "it would lie inside a release and break its seal",
+            "the output path is inside a release, whose seal a new file would break",
             where=str(out),
             next_step=f"name a place outside {folder}",
         )

@@ -79,7 +79,7 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
         key = load(data, secret)
     except OSError as error:
         raise BadInput(f"the key cannot be read: {error.strerror}", where=str(path)) from error
-    except Exception:  # nothing of the file may stand in an error
+    except Exception:  # no part of the key file may appear in an error
         raise BadInput(
             "the file holds no private key that can be read",
             where=str(path),

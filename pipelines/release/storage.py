@@ -44,18 +44,18 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
     """Copy a release to `<url>/<name>/<version>/`, its manifest last.
 
     A reader looks for the manifest first, so it never sees half a release. A
-    copy that was cut off is continued: files that lie there with the right
+    copy that was interrupted is continued: files that are there with the right
     content are kept.
 
-    A yanked release is not brought to a new place; where it lies already, its mark goes too.
+    A yanked release is not copied to a new place; where it exists already, its mark is copied too.
 
     Raises:
-        VersionExists: that version lies there with other content.
-        GateFailed: the release was yanked, and does not lie there.
+        VersionExists: that version exists there with other content.
+        GateFailed: the release was yanked, and is not there yet.
         StorageError: the storage refused, or the connection was cut.
     """
     manifest = read_manifest(release)
-    with _told(url):
+    with _storage_errors(url):
         return _copy(release, manifest, url, dry_run)
 
 
@@ -66,7 +66,7 @@ def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> UploadR
         there = Manifest.model_validate_json(system.cat_file(f"{folder}/{MANIFEST}"))
         if there.fingerprint != manifest.fingerprint:
             raise VersionExists(
-                f"{manifest.name} {manifest.version} lies there with other content",
+                f"{manifest.name} {manifest.version} exists there with other content",
                 where=f"{url}/{manifest.name}/{manifest.version}",
                 next_step="set a new 'version' in the recipe and build again",
             )
@@ -85,8 +85,8 @@ def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> UploadR
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
-    """Every storage raises errors of its own; ours says where, and what to do next."""
+def _storage_errors(url: str) -> Iterator[None]:
+    """Turns the errors of any storage into `StorageError`."""
     try:
         yield
     except RouteyardError:
@@ -95,7 +95,7 @@ def _told(url: str) -> Iterator[None]:
         raise StorageError(
             f"the storage cannot be used: {type(error).__name__}: {str(error)[:300]}",
             where=url,
-            next_step="repeat the command: what lies there already is kept; credentials are "
+            next_step="repeat the command: files already copied are kept; credentials are "
             "read from the environment, as the storage's package says",
         ) from error
 
@@ -117,7 +117,7 @@ def _put(system: Any, source: Path, target: str, url: str) -> None:
 
 
 def names(release: Path, manifest: Manifest) -> list[str]:
-    """Files of a release in the order to send them; add-ons that lie here are among them."""
+    """Files of a release in the order to send them; with the add-ons that are here."""
     marks = [name for name in (MARK, SIGNATURE) if (release / name).exists()]
     inside = [name for name in manifest.files if not wrong_name(name) and (release / name).exists()]
     return [*inside, *_database_files(manifest), *marks, MANIFEST]
@@ -157,7 +157,7 @@ def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
         SourceError: there is no release at that address.
         StorageError: the storage refused, or could not be reached.
     """
-    with _told(url):
+    with _storage_errors(url):
         return _fetch(url, target, add_ons)
 
 

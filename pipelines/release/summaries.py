@@ -1,9 +1,9 @@
 """Counts per query, per model and per task that the saved queries start from.
 
-They are made while outcomes are, block by block, and lie under `numbered/` of a release as
-Parquet, and in the schema `numbered` of its database. `SQL` says the same in words of labels
-and responses: a release made before these tables existed is asked through it, and a test
-holds the two against each other.
+They are made block by block with the outcomes, and written to `numbered/` of a release as
+Parquet and to the schema `numbered` of its database. `SQL` defines the same tables over labels
+and responses: it serves releases made before these tables existed, and a test compares the
+two.
 """
 
 from __future__ import annotations

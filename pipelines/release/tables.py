@@ -1,4 +1,4 @@
-"""Which tables a release holds, in which order its rows stand, and how Parquet is written."""
+"""Tables of a release, the order of their rows, and how their Parquet is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pipelines.io.untrusted import RELEASED, bounded
 from schemas import CONTRACTS, Contract
 
-#: Small tables: they stand inside the `.duckdb` file as well as in Parquet.
+#: Small tables: they are in the `.duckdb` file as well as in Parquet.
 IN_DATABASE = (
     "queries",
     "models",
@@ -46,7 +46,7 @@ def order_of(contract: Contract) -> tuple[str, ...]:
 
 
 def ordered(contract: Contract, table: pa.Table) -> tuple[pa.Table, bool]:
-    """Rows in the release's total order, and whether every key stands there once.
+    """Rows in the release's total order, and whether every key occurs once.
 
     Text keys are ranked once per distinct value, so that 27 million rows are
     sorted as integers.
@@ -188,7 +188,7 @@ class GroupWriter:
 
 
 def _planes(rows: pa.Table) -> list[str]:
-    """Columns of floats most of which stand there once."""
+    """Columns of floats most of which are distinct."""
     found = []
     for field in rows.schema:
         if pa.types.is_floating(field.type):

@@ -1,4 +1,4 @@
-"""Tables on their way into a release: checked, in order, hashed and written in one pass."""
+"""Writing a table of a release: checked, ordered, hashed and written in one pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Streamed:
     """A table that arrives in parts, each of them in contract form.
 
     The parts follow each other in the release's order (`tables.ORDER`): for labels and
-    responses, one model after the other by id. Rows within a part may stand in any order.
+    responses, one model after the other by id. Rows within a part may be in any order.
     """
 
     parts: Callable[[], Iterator[pa.Table]]

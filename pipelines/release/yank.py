@@ -51,7 +51,7 @@ def yank(release: Path, *, reason: str, use_instead: str | None = None) -> Yanke
     note = Yanked(reason=reason.strip(), use_instead=use_instead)
     text = json.dumps(note.model_dump(), indent=2, sort_keys=True, ensure_ascii=False)
     if len(text.encode()) >= _MOST:
-        raise BadInput("the reason is too long", next_step="say it in some sentences")
+        raise BadInput("the reason is too long", next_step="shorten it to some sentences")
     # a link would be written through
     write_text(release / MARK, text + "\n")
     return note

@@ -107,7 +107,7 @@ def load(
 def fingerprint(model: str) -> str:
     """Identity of a model's files: configuration content, names and sizes of the rest.
 
-    Hub ids stand for themselves.
+    The identity of a hub id is the id.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -116,6 +116,6 @@ def fingerprint(model: str) -> str:
     for file in sorted(folder.iterdir()):
         if file.is_file():
             small = file.suffix == ".json" and file.stat().st_size < 1 << 24
-            said = file.read_bytes() if small else str(file.stat().st_size).encode()
-            digest.update(file.name.encode() + b"\0" + hashlib.sha256(said).digest())
+            data = file.read_bytes() if small else str(file.stat().st_size).encode()
+            digest.update(file.name.encode() + b"\0" + hashlib.sha256(data).digest())
     return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Candidate pairs within a radius: space is halved until all against all is cheap.
 
-Each half keeps its own points (its core) and, of the other side, what lies within
+Each half keeps its own points (its core) and, of the other side, what is within
 the radius of the cut (its border); only the lower half gets the upper one's border,
 so that a pair across a cut meets once. The halves are compared by matrix products,
 which beat a k-d tree's point by point descent on tens of dimensions.

@@ -29,7 +29,7 @@ PART_ROWS = 1_000_000
 SAMPLE = 65_536
 #: Rows are turned to float64 this many at a time.
 BLOCK = 16_384
-#: Where a cut is tried: the lower half takes the border, so most lie below the middle.
+#: Where a cut is tried: the lower half takes the border, so most are below the middle.
 _SHARES = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 #: A half that keeps more of its rows than this is mostly border: it is not cut again.
 _NO_SMALLER = 0.95
@@ -223,7 +223,7 @@ def join_parts(n: int, parts: Sequence[PartPairs]) -> Pairs:
     """
     copies = np.concatenate([p.copies for p in parts]) if parts else np.empty((0, 2), np.int64)
     label = components(n, copies[:, 0], copies[:, 1])
-    # The smallest row of each component stands for all copies of a vector.
+    # The smallest row of each component represents all copies of a vector.
     smallest = np.full(int(label.max(initial=-1)) + 1, n, dtype=np.int64)
     np.minimum.at(smallest, label, np.arange(n))
     first = smallest[label]

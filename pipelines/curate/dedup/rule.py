@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -43,6 +43,14 @@ class Groups:
     label: NDArray[np.int64]
     pairs: int
     pairs_counted: int
+
+    def members(self) -> list[list[int]]:
+        """Rows of each component that has several, in order of their first rows."""
+        found: dict[int, list[int]] = defaultdict(list)
+        sizes = np.bincount(self.label, minlength=1)
+        for row in np.flatnonzero(sizes[self.label] > 1).tolist():
+            found[int(self.label[row])].append(row)
+        return list(found.values())
 
 
 def group_rows(
@@ -152,23 +160,20 @@ def dedup(
     groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
     labels = LabelIndex.of(tables.get("labels"))
     rank = {source: place for place, source in enumerate(prefer_sources)}
-    merit = {
+    by_merit: dict[str, Callable[[int], int]] = {
         "first": lambda row: 0,
         "longest": lambda row: -len(texts[row]),
         "most_labelled": lambda row: -labels.count(ids[row]),
-    }[representative]
+    }
+    merit = by_merit[representative]
 
-    sizes = np.bincount(groups.label, minlength=1)
-    by_group: dict[int, list[int]] = defaultdict(list)
-    for row in np.flatnonzero(sizes[groups.label] > 1).tolist():
-        by_group[int(groups.label[row])].append(row)
-
+    by_group = groups.members()
     norms = row_norms(vectors)
     rows: list[dict[str, Any]] = []
     away: list[tuple[str, str, str]] = []
     conflicts: list[Conflict] = []
     across_sources: list[list[str]] = []
-    for members in by_group.values():
+    for members in by_group:
         chosen = min(members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row), row))
         conflict = labels.conflict([ids[row] for row in members])
         conflicts.append(conflict)
@@ -210,7 +215,7 @@ def dedup(
             "pairs_differing_unseen": groups.pairs - groups.pairs_counted,
             "pairs_counted": groups.pairs_counted,
             "groups": len(by_group),
-            "largest_group": max((len(members) for members in by_group.values()), default=0),
+            "largest_group": max((len(members) for members in by_group), default=0),
             "removed": len(away),
             "groups_conflict_within_models": sum(one.within > 0 for one in conflicts),
             "groups_conflict_across_models": sum(one.across for one in conflicts),

@@ -89,7 +89,7 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     """
     if not 0 < threshold <= 1:
         raise BadInput(
-            f"a cosine threshold lies in (0, 1], not {threshold}",
+            f"the cosine threshold must lie in (0, 1]; got {threshold}",
             next_step="near-duplicates are usually sought at 0.999",
         )
     norms = row_norms(vectors)

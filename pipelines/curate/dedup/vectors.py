@@ -39,7 +39,7 @@ def query_vectors(
     names = sorted(pc.unique(embeddings.column("encoder")).to_pylist())
     if encoder is None and len(names) > 1:
         raise BadInput(
-            f"{where}: several encoders stand in the table: {', '.join(names)}",
+            f"{where}: the table holds several encoders: {', '.join(names)}",
             next_step="name one of them as 'encoder'",
         )
     name = encoder if encoder is not None else (names[0] if names else "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.errors import RecipeError, did_you_mean
+
+Scores = Mapping[tuple[str, str], float | bool | None]
 
 
 def by_correctness(
@@ -30,21 +32,23 @@ def judge_scorer(verdicts: pa.Table | None, judge: str | None) -> str:
     if wanted is None and len(judges) == 1:
         return str(judges[0])
     raise RecipeError(
-        f"no verdicts of {wanted}" if wanted else f"{len(judges)} judges filed verdicts, not one",
+        f"no verdicts of {wanted}"
+        if wanted
+        else f"{len(judges)} judges recorded verdicts; expected one",
         where="rule 'preference', basis 'judge'",
         next_step=did_you_mean(wanted or "judge:", judges),
     )
 
 
 def by_judge(
-    verdicts: pa.Table | None, models: Sequence[str], scorer: str | None
+    verdicts: pa.Table | None, models: Sequence[str], scorer: str
 ) -> dict[tuple[str, str], float | None]:
     """(query, model) → the judge's mean score over samples.
 
     Abstentions and outages are no scores; of several versions of the judge the
     newest counts.
     """
-    if verdicts is None or scorer is None:
+    if verdicts is None:
         return {}
     table = _of(verdicts, models)
     rows = table.filter(pc.equal(table["scorer"], scorer)).to_pylist()

@@ -150,8 +150,10 @@ def _greedy(group: AnswerGroup, entailment: Entailment | None) -> _Steps:
     cluster_of: dict[Hashable, int] = {}
     naive = 0
     for key, answer in answer_of.items():
-        compared = entailment is not None and answer is not None
-        form = entailment.canonical(group.scorer, answer) if compared else None
+        form: Hashable | None = None
+        compared = False
+        if entailment is not None and answer is not None:
+            form, compared = entailment.canonical(group.scorer, answer), True
         questions = 0
         for number, other in enumerate(representatives):
             if not compared or other.answer is None:

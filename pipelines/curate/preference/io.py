@@ -136,7 +136,7 @@ def _record(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _turns(text: object) -> list[str | None]:
-    """Texts of a JSON list of texts and nulls; anything else is one turn as it stands."""
+    """Texts of a JSON list of texts and nulls; anything else is one turn."""
     if isinstance(text, list):
         found: object = text
     else:

@@ -17,7 +17,7 @@ Winner = Literal["strong", "weak", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What stands on a record besides its winner."""
+    """Fields of a record besides its winner."""
 
     query_id: str
     prompt: str
@@ -70,7 +70,7 @@ def winner_by_score(score_strong: float, score_weak: float) -> Winner:
 def record(
     sides: Sides, winner: Winner, *, basis: str, seed: int, gap: float | None = None
 ) -> dict[str, object]:
-    """One `preferences` row. Which model stands first is drawn from seed and query.
+    """One `preferences` row. Which model comes first is drawn from seed and query.
 
     The draw hashes the record's own identity, so that adding or removing
     other queries moves no model to the other side.

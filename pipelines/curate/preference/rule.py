@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from pipelines.curate.preference.by_entropy import NoPair, compare
-from pipelines.curate.preference.by_score import by_correctness, by_judge, judge_scorer
+from pipelines.curate.preference.by_score import (
+    Scores,
+    by_correctness,
+    by_judge,
+    judge_scorer,
+)
 from pipelines.curate.preference.entropy import ESTIMATORS
 from pipelines.curate.preference.record import (
     Sides,
@@ -37,6 +42,8 @@ BASES = ("semantic_entropy", "correctness", "judge")
 
 #: (prompt, answer) pairs of the weak model → its probability that each answer is right.
 Assess = Callable[[Sequence[tuple[str, str]]], Sequence[float | None]]
+#: A query's texts and both models' samples → its record, or why it makes no pair.
+Decider = Callable[[Sides, Sequence[Any]], dict[str, Any] | NoPair]
 
 
 def preference(
@@ -109,17 +116,27 @@ def preference(
     measured, clustering = measure(gathered, entailment)
     groups = {(one.samples.query["query_id"], one.samples.model_id): one for one in measured}
     correct = by_correctness(tables.get("labels"), names)
-    scorer = judge_scorer(verdicts, judge) if "judge" in bases else None
-    judged = by_judge(verdicts, names, scorer)
-
-    paired = _paired(
-        queries,
-        names,
-        _Grounds(groups, name, estimator, min_samples, tau, seed),
-        bases,
-        (("correctness", correct), (scorer, judged)),
-    )
-    records = sorted(paired.records, key=lambda row: str(row["id"]))
+    scorer = judge_scorer(verdicts, judge) if "judge" in bases else "judge"
+    deciders: dict[str, Decider] = {
+        "semantic_entropy": partial(
+            _by_entropy,
+            backend=name,
+            estimator=estimator,
+            min_samples=min_samples,
+            tau=tau,
+            seed=seed,
+        ),
+        "correctness": partial(_by_score, basis="correctness", scores=correct, seed=seed),
+        scorer: partial(
+            _by_score, basis=scorer, scores=by_judge(verdicts, names, scorer), seed=seed
+        ),
+    }
+    deciders = {one: by for one, by in deciders.items() if one.partition(":")[0] in bases}
+    records, removed = _pairs(queries, groups, names, deciders)
+    records.sort(key=lambda row: str(row["id"]))
+    compared = [
+        _compared(row, names, correct) for row in records if row["basis"] == "semantic_entropy"
+    ]
     added = {
         "entropies": entropy_table(measured, name, length_normalised=length_normalised),
         "preferences": PREFERENCES.from_rows(records),
@@ -139,8 +156,8 @@ def preference(
         "estimators": dict(
             sorted(Counter(row["estimator"] for row in records if row["estimator"]).items())
         ),
-        "no_pair": dict(sorted(Counter(reason for _, reason, _ in paired.removed).items())),
-        "tau_sweep": tau_sweep(paired.compared, taus),
+        "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
+        "tau_sweep": tau_sweep(compared, taus),
         "predictive_power": predictive_power(measured),
         "truncated_pairs": getattr(entailment, "truncated", None),
         "entailment_calls": clustering.calls,
@@ -149,87 +166,71 @@ def preference(
             extracted is None for samples in gathered for extracted in samples.extracted
         ),
     }
-    return Curated({"queries": queries}, removals(STAGE, "pair", paired.removed), added, figures)
+    return Curated({"queries": queries}, removals(STAGE, "pair", removed), added, figures)
 
 
-@dataclass(frozen=True)
-class _Grounds:
-    """What entropy decides by: measured samples, backend, estimator, thresholds, seed."""
-
-    groups: Mapping[tuple[str, str], Any]
-    backend: str
-    estimator: str
-    min_samples: int
-    tau: float
-    seed: int
-
-
-@dataclass
-class _Paired:
-    """Records, the pairs that could not be made, and what the τ sweep compares."""
-
-    records: list[dict[str, Any]] = field(default_factory=list)
-    removed: list[tuple[str, str, str]] = field(default_factory=list)
-    compared: list[Compared] = field(default_factory=list)
-
-
-Scores = Mapping[tuple[str, str], float | bool | None]
-
-
-def _paired(
+def _pairs(
     queries: pa.Table,
+    groups: Mapping[tuple[str, str], Any],
     names: tuple[str, str],
-    grounds: _Grounds,
-    bases: Sequence[str],
-    scored: Sequence[tuple[str | None, Scores]],
-) -> _Paired:
-    """Every query on every basis: a record, or the reason why there is none."""
-    out = _Paired()
-    correct = scored[0][1]
+    deciders: Mapping[str, Decider],
+) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]]]:
+    """Records of all queries on every basis, and (key, reason, detail) of those without one."""
+    records: list[dict[str, Any]] = []
+    removed: list[tuple[str, str, str]] = []
     for query in queries.select(["query_id", "prompt"]).to_pylist():
-        here = [grounds.groups.get((query["query_id"], model)) for model in names]
+        here = [groups.get((query["query_id"], model)) for model in names]
         texts = [None if one is None else one.samples.texts[0] for one in here]
         sides = Sides(query["query_id"], query["prompt"], *names, *texts)
-        if "semantic_entropy" in bases:
-            _by_entropy(out, sides, here, grounds, correct)
-        for basis, scores in scored:
-            if basis is not None and basis.partition(":")[0] in bases:
-                _by_score(out, sides, basis, scores, grounds.seed)
-    return out
+        for basis, decide in deciders.items():
+            found = decide(sides, here)
+            if isinstance(found, NoPair):
+                removed.append(("|".join((query["query_id"], *names, basis)), *found))
+            else:
+                records.append(found)
+    return records, removed
 
 
 def _by_entropy(
-    out: _Paired, sides: Sides, here: Sequence[Any], grounds: _Grounds, correct: Scores
-) -> None:
+    sides: Sides,
+    here: Sequence[Any],
+    *,
+    backend: str,
+    estimator: str,
+    min_samples: int,
+    tau: float,
+    seed: int,
+) -> dict[str, Any] | NoPair:
     names = (sides.strong, sides.weak)
-    found = compare(
-        *here, names=names, estimator=grounds.estimator, min_samples=grounds.min_samples
-    )
+    found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
     if isinstance(found, NoPair):
-        key = f"{sides.query_id}|{sides.strong}|{sides.weak}|semantic_entropy"
-        out.removed.append((key, *found))
-        return
-    surer = winner_by_entropy(found.strong, found.weak, grounds.tau)
-    gap = delta(found.strong, found.weak)
-    entropic = sides.with_entropies(*found, grounds.backend)
-    out.records.append(
-        record(entropic, surer, basis="semantic_entropy", seed=grounds.seed, gap=gap)
+        return found
+    return record(
+        sides.with_entropies(*found, backend),
+        winner_by_entropy(found.strong, found.weak, tau),
+        basis="semantic_entropy",
+        seed=seed,
+        gap=delta(found.strong, found.weak),
     )
-    known = [correct.get((sides.query_id, model)) for model in names]
-    right = [None if one is None else bool(one) for one in known]
-    out.compared.append(Compared(found.strong, found.weak, *right))
 
 
-def _by_score(out: _Paired, sides: Sides, basis: str, scores: Scores, seed: int) -> None:
+def _by_score(
+    sides: Sides, _: Sequence[Any], *, basis: str, scores: Scores, seed: int
+) -> dict[str, Any] | NoPair:
     names = (sides.strong, sides.weak)
-    pair = [scores.get((sides.query_id, model)) for model in names]
-    if pair[0] is None or pair[1] is None:
-        without = [m for m, score in zip(names, pair, strict=True) if score is None]
-        key = f"{sides.query_id}|{sides.strong}|{sides.weak}|{basis}"
-        out.removed.append((key, "no_score", f"no {basis} score of {' and '.join(without)}"))
-        return
-    winner = winner_by_score(float(pair[0]), float(pair[1]))
-    out.records.append(record(sides, winner, basis=basis, seed=seed))
+    strong, weak = (scores.get((sides.query_id, model)) for model in names)
+    if strong is None or weak is None:
+        without = [m for m, score in zip(names, (strong, weak), strict=True) if score is None]
+        return NoPair("no_score", f"no {basis} score of {' and '.join(without)}")
+    return record(sides, winner_by_score(float(strong), float(weak)), basis=basis, seed=seed)
+
+
+def _compared(row: Mapping[str, Any], names: tuple[str, str], correct: Scores) -> Compared:
+    """Entropies and labels of a pair, strong model first."""
+    entropy = {row["model_a"]: row["se_a"], row["model_b"]: row["se_b"]}
+    known = [correct.get((row["query_id"], model)) for model in names]
+    right = [None if one is None else bool(one) for one in known]
+    return Compared(*(entropy[model] for model in names), *right)
 
 
 def _wins(records: Sequence[Mapping[str, Any]], strong: str) -> dict[str, dict[str, int]]:

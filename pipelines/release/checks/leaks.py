@@ -1,4 +1,4 @@
-"""Counts test questions of a release's split schemes that also stand in train."""
+"""Counts test questions of a release's split schemes that also occur in train."""
 
 from __future__ import annotations
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.release.database import LOCKED
-from pipelines.release.derived_tables import columns_of, numbered
+from pipelines.release.derived_tables import WIDE, columns_of, numbered, wide_rows, wide_schema
 from pipelines.release.finding import Finding, first_line
 from pipelines.release.fingerprint import Content
 from pipelines.release.outcomes import blocks
 from pipelines.release.summaries import Summaries, metered
-from pipelines.release.wide_labels import WIDE, wide_rows, wide_schema
 from pipelines.release.write_table import ids_of
 from schemas import OUTCOMES, StoredTable
 from schemas.errors import ContractError
@@ -33,7 +32,7 @@ def recount(
     *,
     own: bool,
 ) -> list[Finding]:
-    """What differs from labels and responses; nothing is said where one of them is not sound.
+    """What differs from labels and responses; nothing where one of them is not sound.
 
     Args:
         own: The database holds nothing but the release's own definitions, so that its

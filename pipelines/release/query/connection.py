@@ -9,11 +9,10 @@ from typing import Any
 from pipelines.errors import SourceError
 from pipelines.io.untrusted import literal
 from pipelines.release.database import LOCKED, comment
-from pipelines.release.derived_tables import numbered
+from pipelines.release.derived_tables import WIDE, numbered
 from pipelines.release.manifest import read_manifest
 from pipelines.release.sealed_files import sealed
 from pipelines.release.summaries import OUTCOMES, SQL
-from pipelines.release.wide_labels import WIDE
 from schemas import CONTRACTS, RESPONSES
 
 
