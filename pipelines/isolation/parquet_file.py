@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -72,15 +73,19 @@ def false_statistics(path: str, literal: str, most: int) -> list[str]:
     Raises:
         TooLarge: as `size` does.
     """
-    import duckdb
-
-    with duckdb.connect() as connection:
-        rows = connection.execute(_CLAIMS, [literal]).fetchall()
+    rows = _duckdb().execute(_CLAIMS, [literal]).fetchall()
     claims: Claims = {(row[0], row[1]): row[2:] for row in rows}
     faults: dict[str, str] = {}
     for _ in _column_sizes(path, most, claims, faults):
         pass
     return [f"{name}: {fault}" for name, fault in faults.items()]
+
+
+@cache
+def _duckdb() -> Any:
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1})
 
 
 def _column_sizes(
