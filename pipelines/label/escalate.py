@@ -1,4 +1,4 @@
-"""Asks verifiers and judges for the verdicts that the court's policies still want."""
+"""Verdicts of verifiers and judges that the policies still need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from pipelines.errors import BadInput, did_you_mean
 from pipelines.label.aggregate import open_steps
+from pipelines.label.judge import judge
 from pipelines.label.verdicts import FiledVerdicts
+from pipelines.label.xverify import verify
 from pipelines.ledger.ledger import Ledger
 from schemas import VERDICTS
 from schemas.recipe import Label
@@ -40,16 +42,16 @@ def ask_verifiers_and_judges(
     Raises:
         BadInput: a policy names a verifier or judge that the recipe does not define.
     """
-    from pipelines.label.judge import judge
-    from pipelines.label.xverify import verify
-
     verifiers = {f"xverify:{one.name}": one for one in policy.verifiers}
     judges = {f"judge:{one.name}": one for one in policy.judges}
     figures: dict[str, Any] = {}
     while True:
         wanted = open_steps(queries, responses, verdicts, policy=policy)
-        due = {name: keys for name, keys in wanted.items() if name not in figures}
-        due = {name: keys for name, keys in due.items() if name.startswith(("xverify:", "judge:"))}
+        due = {
+            name: keys
+            for name, keys in wanted.items()
+            if name not in figures and name.startswith(("xverify:", "judge:"))
+        }
         if not due:
             return FiledVerdicts(verdicts, figures)
         for name, keys in due.items():

@@ -1,6 +1,6 @@
 """Language models as judges; blind to which model answered.
 
-* `rating_in`: a number from 1 (or 0) to 10, read from `[[n]]` or `Rating: [n]`; score
+* `rating`: a number from 1 (or 0) to 10, read from `[[n]]` or `Rating: [n]`; score
   (n − lowest) / (10 − lowest).
 * `relative`: y = 1[S_model ≥ S_reference] on the same query, as in the
   triple-perspective routing paper.
@@ -33,6 +33,7 @@ from pipelines.label.verdicts import (
     error_verdict,
     verdict,
     verdict_table,
+    verdicts_from,
 )
 from pipelines.ledger.attempt import Attempt
 from pipelines.ledger.ledger import Ledger
@@ -60,7 +61,7 @@ def judge(
     answers of a query are shown together, also those that `only` leaves out.
     """
     kept = None if only is None else set(only)
-    hear = partial(
+    ask = partial(
         ask_model,
         served=by,
         ledger=ledger,
@@ -70,88 +71,73 @@ def judge(
         send=send,
     )
     if by.kind == "choice":
-        return _choose(list(answers(queries, responses)), by, hear, kept)
+        return _choose(list(answers(queries, responses)), by, ask, kept)
     kind = "reference" if by.kind == "reference" else "rating"
     if kind == "rating" and by.lowest == 0:
         kind = "rating-from-zero"
     template = load_template(kind, by.template, names=_NAMES)
-    shown = list(answers(queries, responses))
-    if kept is not None:
-        about = {key[0] for key in kept}
-        shown = [
-            answer
-            for answer in shown
-            if answer.key in kept
-            or (by.kind == "relative" and _is_reference(answer, by) and answer.key[0] in about)
-        ]
+    shown = _about(list(answers(queries, responses)), by, kept)
     asked = [(answer, _request(template, answer, by)) for answer in shown]
     readable = _read_decision if by.kind == "reference" else partial(_read_rating, by.lowest)
-    heard = hear([request for _, request in asked], readable=readable)
-    scorer, version = f"judge:{by.name}", f"{by.kind}-{template.version}"
-    costs = Costs()
-    said = [(a, heard.answers.get(r.request_hash)) for a, r in asked]
-    if by.kind == "relative":
-        rows = _relative(said, by, scorer, version, costs)
-    else:
-        rows = [_plain(a, t, by, scorer, version, costs) for a, t in said if t is not None]
+    results = ask([request for _, request in asked], readable=readable)
+    replies = [(a, results.answers.get(r.request_hash)) for a, r in asked]
+    version = f"{by.kind}-{template.version}"
+    rows = verdicts_from(replies, f"judge:{by.name}", version, _reader(by, replies))
+    return _filed(rows, results, kept)
+
+
+def _about(
+    shown: list[AnswerToJudge], by: Judge, kept: set[ResponseKey] | None
+) -> list[AnswerToJudge]:
+    """Answers to ask about; for `relative` the reference model's answers to the same queries."""
+    if kept is None:
+        return shown
+    queries = {key[0] for key in kept} if by.kind == "relative" else set()
+    return [a for a in shown if a.key in kept or (_is_reference(a, by) and a.key[0] in queries)]
+
+
+def _filed(
+    rows: list[dict[str, Any]], results: PromptResults, kept: set[ResponseKey] | None
+) -> FiledVerdicts:
     if kept is not None:
         rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
-    return FiledVerdicts(verdict_table(rows), heard.figures)
+    return FiledVerdicts(verdict_table(rows), results.figures)
 
 
-def _plain(
-    answer: AnswerToJudge, attempt: Attempt, by: Judge, scorer: str, version: str, costs: Costs
-) -> dict[str, Any]:
-    if attempt.status != "ok" or attempt.text is None:
-        return error_verdict(answer.key, scorer, version, attempt)
-    about: dict[str, Any] = {"reason": attempt.text, "cost_usd": costs.of(attempt)}
-    if by.kind == "reference":
-        right = decision_in(attempt.text)
-        return verdict(answer.key, scorer, version, _outcome(right is True), **about)
-    n = rating_in(attempt.text, by.lowest)
-    assert n is not None
-    about |= {"extracted": f"{n:g}", "score": (n - by.lowest) / (10 - by.lowest)}
-    return verdict(answer.key, scorer, version, _outcome(n >= by.correct_from), **about)
+def _reader(
+    by: Judge, replies: Sequence[tuple[AnswerToJudge, Attempt | None]]
+) -> Callable[[AnswerToJudge, str], dict[str, Any]]:
+    """How the replies of this kind of judge are read, as columns of a verdict."""
+    bars: dict[str, float | None] = {}
+    if by.kind == "relative":
+        # Against the reference model's rating of the same sample, else its first.
+        for answer, attempt in sorted(replies, key=lambda pair: pair[0].key, reverse=True):
+            if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
+                bars[answer.key[0]] = rating_in(attempt.text, by.lowest)
 
+    def reference(answer: AnswerToJudge, text: str) -> dict[str, Any]:
+        return {"outcome": _outcome(decision_in(text) is True)}
 
-def _relative(
-    said: Sequence[tuple[AnswerToJudge, Attempt | None]],
-    by: Judge,
-    scorer: str,
-    version: str,
-    costs: Costs,
-) -> list[dict[str, Any]]:
-    """Each rating against the reference model's rating of the same sample, else its first."""
-    reference: dict[str, float] = {}
-    for answer, attempt in sorted(said, key=lambda pair: pair[0].key, reverse=True):
-        if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
-            n = rating_in(attempt.text, by.lowest)
-            assert n is not None
-            reference[answer.key[0]] = n
-    rows = []
-    for answer, attempt in said:
-        if attempt is None:
-            continue
-        if attempt.status != "ok" or attempt.text is None:
-            rows.append(error_verdict(answer.key, scorer, version, attempt))
-            continue
-        n, bar = rating_in(attempt.text, by.lowest), reference.get(answer.key[0])
-        cost = costs.of(attempt)
+    def rating(answer: AnswerToJudge, text: str) -> dict[str, Any]:
+        n = rating_in(text, by.lowest)
+        assert n is not None
+        score = (n - by.lowest) / (10 - by.lowest)
+        return {"outcome": _outcome(n >= by.correct_from), "extracted": f"{n:g}", "score": score}
+
+    def relative(answer: AnswerToJudge, text: str) -> dict[str, Any]:
+        n, bar = rating_in(text, by.lowest), bars.get(answer.key[0])
         if n is None or bar is None:
             reason = f"{by.reference_model} has no rating on this query to compare with"
-            row = verdict(answer.key, scorer, version, "error", reason=reason, cost_usd=cost)
-        else:
-            about: dict[str, Any] = {"extracted": f"{n:g} against {bar:g}", "reason": attempt.text}
-            right = _outcome(n >= bar)
-            row = verdict(answer.key, scorer, version, right, cost_usd=cost, **about)
-        rows.append(row)
-    return rows
+            return {"outcome": "error", "reason": reason}
+        return {"outcome": _outcome(n >= bar), "extracted": f"{n:g} against {bar:g}"}
+
+    return {"reference": reference, "relative": relative}.get(by.kind, rating)
 
 
 def _choose(
     shown: list[AnswerToJudge],
     by: Judge,
-    hear: Callable[..., PromptResults],
+    ask: Callable[..., PromptResults],
     kept: set[ResponseKey] | None,
 ) -> FiledVerdicts:
     template = load_template("choice", by.template, names=_LISTED)
@@ -171,13 +157,13 @@ def _choose(
     sizes = {r.request_hash: len(part) for part, *both in pairs for r in both}
     longest = max(sizes.values(), default=0)
     named = partial(winners_in, numbered=template.numbered)
-    heard = hear(
+    results = ask(
         [request for _, *both in pairs for request in both],
         readable=lambda text: named(text, longest) is not None,
     )
     rows, costs = [], Costs()
     for part, forward, backward in pairs:
-        first, second = (heard.answers.get(r.request_hash) for r in (forward, backward))
+        first, second = (results.answers.get(r.request_hash) for r in (forward, backward))
         if first is None or second is None:
             continue
         cost = _sum(costs.of(first), costs.of(second))
@@ -185,9 +171,7 @@ def _choose(
             row = _chosen(place, answer, part, (first, second), named, scorer, version)
             # The first answer of a list bears what asking about the list cost.
             rows.append(row | {"cost_usd": cost if place == 0 else 0.0})
-    if kept is not None:
-        rows = [row for row in rows if (row["query_id"], row["model_id"], row["sample"]) in kept]
-    return FiledVerdicts(verdict_table(rows), heard.figures)
+    return _filed(rows, results, kept)
 
 
 def _chosen(

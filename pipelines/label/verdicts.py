@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +120,29 @@ class Costs:
             return 0.0
         self._borne.add(attempt.request_hash)
         return attempt.cost_usd
+
+
+def verdicts_from(
+    asked: Iterable[tuple[AnswerToJudge, Attempt | None]],
+    scorer: str,
+    version: str,
+    read: Callable[[AnswerToJudge, str], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """One row for each answer that was asked about; an attempt without a reply is an `error`.
+
+    Args:
+        read: (answer, reply) → `outcome` and other columns of the verdict.
+    """
+    rows, costs = [], Costs()
+    for answer, attempt in asked:
+        if attempt is None:
+            continue
+        if attempt.status != "ok" or attempt.text is None:
+            rows.append(error_verdict(answer.key, scorer, version, attempt))
+            continue
+        about = {"reason": attempt.text, **read(answer, attempt.text)}
+        rows.append(verdict(answer.key, scorer, version, cost_usd=costs.of(attempt), **about))
+    return rows
 
 
 def verdict_table(rows: Iterable[dict[str, Any]]) -> pa.Table:

@@ -19,13 +19,11 @@ from pipelines.calls.prompts import request_for
 from pipelines.label.model_requests import ask_model, settings_of
 from pipelines.label.templates import load_template
 from pipelines.label.verdicts import (
-    Costs,
     FiledVerdicts,
     ResponseKey,
     answers,
-    error_verdict,
-    verdict,
     verdict_table,
+    verdicts_from,
 )
 from pipelines.ledger.ledger import Ledger
 from schemas.recipe.verifier import Verifier
@@ -68,8 +66,8 @@ def verify(
                 "references": "\n".join(answer.references),
             }
         )
-        asked.append((answer.key, request_for(settings, scorer, answer.key[0], prompt)))
-    heard = ask_model(
+        asked.append((answer, request_for(settings, scorer, answer.key[0], prompt)))
+    results = ask_model(
         [request for _, request in asked],
         verifier,
         ledger,
@@ -80,16 +78,10 @@ def verify(
         use_proxies=False,
         send=send,
     )
-    rows, costs = [], Costs()
-    for key, request in asked:
-        attempt = heard.answers.get(request.request_hash)
-        if attempt is None:
-            continue
-        if attempt.status != "ok" or attempt.text is None:
-            rows.append(error_verdict(key, scorer, version, attempt))
-            continue
-        outcome = verdict_in(attempt.text)
-        assert outcome is not None
-        cost = costs.of(attempt)
-        rows.append(verdict(key, scorer, version, outcome, reason=attempt.text, cost_usd=cost))
-    return FiledVerdicts(verdict_table(rows), heard.figures)
+    rows = verdicts_from(
+        [(answer, results.answers.get(request.request_hash)) for answer, request in asked],
+        scorer,
+        version,
+        lambda answer, text: {"outcome": verdict_in(text)},
+    )
+    return FiledVerdicts(verdict_table(rows), results.figures)
