@@ -40,7 +40,7 @@ def responsible(
         "are null, with the reason in `labels` and `removals`.",
         "dataPreprocessingProtocol": ["Curation rules in order: " + (", ".join(rules) or "none")],
         "dataManipulationProtocol": "What a rule took away stands in `removals` with its reason.",
-        "dataAnnotationProtocol": "Rules, verifiers and judges file verdicts; a court turns them "
+        "dataAnnotationProtocol": "Rules, verifiers and judges record verdicts; a policy turns them "
         "into labels and marks contested ones. Nothing is overwritten.",
         "dataAnnotationPlatform": ["Routeyard"],
         "dataAnnotationAnalysis": [

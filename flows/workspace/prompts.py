@@ -74,7 +74,7 @@ def ask_prompts(
     named = [replace(r, query_id=f"{purpose}:{r.request_hash[:20]}") for r in requests]
     queue = queue_of(model, provider, collect, iter(()), wanted=0)
     with open_ledger(context.root) as ledger:
-        heard = ask_queue(
+        results = ask_queue(
             named,
             queue,
             ledger,
@@ -87,13 +87,13 @@ def ask_prompts(
             timeouts=timeouts_of(collect),
             benchmark=context.benchmark,
         )
-    if heard.missing:
-        last = next((one for one in heard.answers.values() if not one.final), None)
+    if results.missing:
+        last = next((one for one in results.answers.values() if not one.final), None)
         raise Retryable(
-            f"{heard.missing} of {len(set(prompts))} {purpose} questions to {model.model_id!r} "
-            f"were not answered: {heard.stopped or (last.error if last else 'not sent')}",
+            f"{results.missing} of {len(set(prompts))} {purpose} questions to {model.model_id!r} "
+            f"were not answered: {results.stopped or (last.error if last else 'not sent')}",
             where=f"provider {provider.name!r}",
             next_step="run the same command again: what was answered is kept and not paid twice",
         )
-    standing = [heard.answers[request.request_hash] for request in requests]
+    standing = [results.answers[request.request_hash] for request in requests]
     return [attempt if attempt.usable else None for attempt in standing]

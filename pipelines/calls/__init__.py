@@ -1,4 +1,4 @@
-"""The one asker: whatever costs money is claimed, limited, sent, kept and counted here.
+"""Requests to models: whatever costs money is claimed, limited, sent, stored and counted here.
 
 Read `runner.py` first; `client.py` speaks to providers, `batch.py` is the other transport.
 """

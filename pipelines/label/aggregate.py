@@ -1,4 +1,4 @@
-"""The court: verdicts → labels, by the policy of each task.
+"""Verdicts → labels, by the policy of each task.
 
 The rules, for one response:
 
@@ -41,7 +41,7 @@ from schemas.recipe import Label
 def decide(
     queries: pa.Table, responses: pa.Table, verdicts: pa.Table, *, policy: Label | None = None
 ) -> pa.Table:
-    """The court's labels: one row for every pair that has a response row.
+    """Labels: one row for every pair that has a response row.
 
     A pair whose responses are all `error` gets a row with nulls and
     `n_samples` 0; a pair without any response gets none.
@@ -55,8 +55,8 @@ def decide(
     Returns:
         LABELS contract, sorted by query_id, model_id.
     """
-    bench = lay_out(queries, responses, verdicts)
-    return _labels(bench, _try(queries, bench, policy or Label()))
+    matrix = lay_out(queries, responses, verdicts)
+    return _labels(matrix, _apply_policies(queries, matrix, policy or Label()))
 
 
 def open_steps(
@@ -69,64 +69,64 @@ def open_steps(
     again, so that the next run mends an outage. What a person has decided is not
     asked again.
     """
-    bench = lay_out(queries, responses, verdicts)
-    ruling = _try(queries, bench, policy or Label())
+    matrix = lay_out(queries, responses, verdicts)
+    decisions = _apply_policies(queries, matrix, policy or Label())
     found = {}
-    for name, parts in sorted(ruling.wanted.items()):
+    for name, parts in sorted(decisions.wanted.items()):
         rows = np.sort(np.concatenate(parts))
-        rows = rows[~ruling.by_person[rows]]
-        pair = pa.array(bench.pair[rows])
-        keys = (bench.query_ids.take(pair), bench.model_ids.take(pair))
+        rows = rows[~decisions.by_person[rows]]
+        pair = pa.array(matrix.pair[rows])
+        keys = (matrix.query_ids.take(pair), matrix.model_ids.take(pair))
         if len(rows):
-            ids = (keys[0].to_pylist(), keys[1].to_pylist(), bench.sample[rows].tolist())
+            ids = (keys[0].to_pylist(), keys[1].to_pylist(), matrix.sample[rows].tolist())
             found[name] = list(zip(*ids, strict=True))
     return found
 
 
-def _try(queries: pa.Table, bench: VerdictMatrix, policy: Label) -> PolicyDecisions:
+def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> PolicyDecisions:
     tasks, task_of = _factor(queries.column("task"))
     rules, rule_of = _factor(queries.column("scorer"))
-    task = task_of[bench.query][bench.pair]
-    rule = rule_of[bench.query][bench.pair]
-    ruling = PolicyDecisions.blank(len(bench.pair))
-    ruling.defined = [f"xverify:{one.name}" for one in policy.verifiers]
-    ruling.defined += [f"judge:{one.name}" for one in policy.judges]
+    task = task_of[matrix.query][matrix.pair]
+    rule = rule_of[matrix.query][matrix.pair]
+    decisions = PolicyDecisions.blank(len(matrix.pair))
+    decisions.defined = [f"xverify:{one.name}" for one in policy.verifiers]
+    decisions.defined += [f"judge:{one.name}" for one in policy.judges]
     groups, group = np.unique(task * max(len(rules), 1) + rule, return_inverse=True)
     for index, code in enumerate(groups.tolist()):
         rows = np.flatnonzero(group == index)
         task_name, scorer = tasks[code // len(rules)], rules[code % len(rules)]
-        apply_policy(bench, policy.tasks.get(task_name, policy.default), scorer, rows, ruling)
-    apply_people(bench, ruling)
-    return ruling
+        apply_policy(matrix, policy.tasks.get(task_name, policy.default), scorer, rows, decisions)
+    apply_people(matrix, decisions)
+    return decisions
 
 
-def _labels(bench: VerdictMatrix, ruling: PolicyDecisions) -> pa.Table:
-    pairs = len(bench.query_ids)
-    decided = ~np.isnan(ruling.score)
-    pair = bench.pair[decided]
+def _labels(matrix: VerdictMatrix, decisions: PolicyDecisions) -> pa.Table:
+    pairs = len(matrix.query_ids)
+    decided = ~np.isnan(decisions.score)
+    pair = matrix.pair[decided]
     entered = np.bincount(pair, minlength=pairs)
-    total = np.bincount(pair, weights=ruling.score[decided], minlength=pairs)
+    total = np.bincount(pair, weights=decisions.score[decided], minlength=pairs)
     mean = np.divide(total, entered, out=np.full(pairs, np.nan), where=entered > 0)
 
-    right = np.bincount(pair, weights=ruling.correct[decided], minlength=pairs)
+    right = np.bincount(pair, weights=decisions.correct[decided], minlength=pairs)
     limits = np.full(pairs, -np.inf)
-    np.maximum.at(limits, pair, np.nan_to_num(ruling.threshold[decided], nan=-np.inf))
+    np.maximum.at(limits, pair, np.nan_to_num(decisions.threshold[decided], nan=-np.inf))
     # One sample: its own outcome. Several: the mean against the threshold. Without one a score
     # need not say what is right (ReCoRD's is token F1 beside exact match): the outcomes do.
     by_outcome = (entered == 1) | np.isneginf(limits)
     correct = np.where(by_outcome, 2 * right >= entered, mean >= limits)
 
     contested = np.zeros(pairs, bool)
-    np.logical_or.at(contested, bench.pair, ruling.contested)
+    np.logical_or.at(contested, matrix.pair, decisions.contested)
     undecided = entered == 0
     return LABELS.check(
         pa.table(
             {
-                "query_id": bench.query_ids,
-                "model_id": bench.model_ids,
+                "query_id": matrix.query_ids,
+                "model_id": matrix.model_ids,
                 "score": pa.array(mean, mask=undecided),
                 "correct": pa.array(correct, mask=undecided),
-                "decided_by": _deciders(bench, ruling, pairs, undecided),
+                "decided_by": _deciders(matrix, decisions, pairs, undecided),
                 "contested": contested,
                 "n_samples": pa.array(entered, pa.int32()),
             }
@@ -135,21 +135,21 @@ def _labels(bench: VerdictMatrix, ruling: PolicyDecisions) -> pa.Table:
 
 
 def _deciders(
-    bench: VerdictMatrix, ruling: PolicyDecisions, pairs: int, undecided: Any
+    matrix: VerdictMatrix, decisions: PolicyDecisions, pairs: int, undecided: Any
 ) -> pa.Array:
     """Who decided; several names, joined by `+`, when samples were decided by several."""
     # A decided pair lists who decided its decided samples; an undecided one may
     # still say that nothing could be read.
-    counts = np.zeros((len(ruling.names), pairs), bool)
-    named = (ruling.by >= 0) & (~np.isnan(ruling.score) | undecided[bench.pair])
-    counts[ruling.by[named], bench.pair[named]] = True
-    order = sorted(range(len(ruling.names)), key=lambda at: ruling.names[at])
+    counts = np.zeros((len(decisions.names), pairs), bool)
+    named = (decisions.by >= 0) & (~np.isnan(decisions.score) | undecided[matrix.pair])
+    counts[decisions.by[named], matrix.pair[named]] = True
+    order = sorted(range(len(decisions.names)), key=lambda at: decisions.names[at])
     code = np.zeros(pairs, np.int64)
     for bit, at in enumerate(order):
         code |= counts[at].astype(np.int64) << bit
     unique, back = np.unique(code, return_inverse=True)
     words = [
-        "+".join(ruling.names[at] for bit, at in enumerate(order) if value >> bit & 1) or None
+        "+".join(decisions.names[at] for bit, at in enumerate(order) if value >> bit & 1) or None
         for value in unique.tolist()
     ]
     return pa.array(words, pa.string()).take(pa.array(back))

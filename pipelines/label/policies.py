@@ -1,4 +1,4 @@
-"""How the court rules on responses: the steps of a policy, escalation, votes, and people."""
+"""Decisions of a policy on responses: its steps, escalation, votes, and people."""
 
 from __future__ import annotations
 
@@ -67,43 +67,43 @@ class PolicyDecisions:
 
 
 def apply_policy(
-    bench: VerdictMatrix, policy: Policy, scorer: str, rows: Any, ruling: PolicyDecisions
+    matrix: VerdictMatrix, policy: Policy, scorer: str, rows: Any, decisions: PolicyDecisions
 ) -> None:
     """Decide `rows`, which share task policy and rule scorer."""
-    outcome, score = bench.outcome[:, rows], bench.score[:, rows]
+    outcome, score = matrix.outcome[:, rows], matrix.score[:, rows]
     if policy.threshold is not None:
         reached = np.where(score >= policy.threshold, CORRECT, INCORRECT)
         graded = (outcome == CORRECT) | (outcome == INCORRECT)
         outcome = np.where(graded, reached, outcome).astype(np.int8)
     yes, no = (outcome == CORRECT).any(axis=0), (outcome == INCORRECT).any(axis=0)
-    ruling.contested[rows] = (yes & no) | bench.conflict[rows]
+    decisions.contested[rows] = (yes & no) | matrix.conflict[rows]
 
-    steps = _steps({*bench.scorers, *ruling.defined}, policy, scorer)
+    names = _steps({*matrix.scorers, *decisions.defined}, policy, scorer)
     missing = np.full(len(rows), MISSING, np.int8)
     blank = np.full(len(rows), np.nan)
-    heard: list[tuple[str, Any, Any]] = []
-    for name in steps:
-        if name in bench.scorers:
-            at = bench.scorers.index(name)
-            heard.append((name, outcome[at], score[at]))
+    steps: list[tuple[str, Any, Any]] = []
+    for name in names:
+        if name in matrix.scorers:
+            at = matrix.scorers.index(name)
+            steps.append((name, outcome[at], score[at]))
         else:
-            heard.append((name, missing, blank))
-    if heard and heard[0][0] == scorer and scorer != GIVEN and GIVEN in bench.scorers:
+            steps.append((name, missing, blank))
+    if steps and steps[0][0] == scorer and scorer != GIVEN and GIVEN in matrix.scorers:
         # A stored score without any text has only the score its source carries.
-        at = bench.scorers.index(GIVEN)
-        alone = (heard[0][1] == MISSING) & (outcome[at] != MISSING)
+        at = matrix.scorers.index(GIVEN)
+        alone = (steps[0][1] == MISSING) & (outcome[at] != MISSING)
         given = rows[alone]
-        ruling.put(
+        decisions.put(
             given, score[at][alone], outcome[at][alone] == CORRECT, GIVEN, _limit(policy, GIVEN)
         )
-        heard = [(name, said[~alone], value[~alone]) for name, said, value in heard]
+        steps = [(name, said[~alone], value[~alone]) for name, said, value in steps]
         rows = rows[~alone]
-    if not heard or not len(rows):
+    if not steps or not len(rows):
         return
     if policy.rule == "escalate":
-        _escalate(policy, scorer, heard, rows, ruling)
+        _escalate(policy, scorer, steps, rows, decisions)
     else:
-        _vote(policy, heard, rows, ruling)
+        _vote(policy, steps, rows, decisions)
 
 
 def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
@@ -117,9 +117,9 @@ def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
 def _escalate(
     policy: Policy,
     scorer: str,
-    heard: list[tuple[str, Any, Any]],
+    steps: list[tuple[str, Any, Any]],
     rows: Any,
-    ruling: PolicyDecisions,
+    decisions: PolicyDecisions,
 ) -> None:
     on = policy.escalate_on or escalates_on(scorer)
     passing = (ABSTAIN, INCORRECT) if on == "not_correct" else (ABSTAIN,)
@@ -127,16 +127,16 @@ def _escalate(
     here = np.ones(n, bool)  # still going up
     held = np.ones(n, bool)  # no step failed on the way
     last = np.full(n, -1)  # the last step that said anything
-    for at, (name, outcome, _) in enumerate(heard):
-        _want(ruling, name, rows[here & ((outcome == ERROR) | (outcome == MISSING))])
+    for at, (name, outcome, _) in enumerate(steps):
+        _want(decisions, name, rows[here & ((outcome == ERROR) | (outcome == MISSING))])
         last[here & ((outcome == CORRECT) | (outcome == INCORRECT))] = at
         held[here & ((outcome == ERROR) | (outcome == MISSING))] = False
         here = here & held & np.isin(outcome, passing)
-    for at, (name, outcome, score) in enumerate(heard):
+    for at, (name, outcome, score) in enumerate(steps):
         decides = held & (last == at)
         limit = _limit(policy, name)
-        ruling.put(rows[decides], score[decides], outcome[decides] == CORRECT, name, limit)
-    _unreadable(policy, rows[held & (last == -1)], ruling)
+        decisions.put(rows[decides], score[decides], outcome[decides] == CORRECT, name, limit)
+    _unreadable(policy, rows[held & (last == -1)], decisions)
 
 
 def escalates_on(scorer: str) -> str:
@@ -144,12 +144,12 @@ def escalates_on(scorer: str) -> str:
 
 
 def _vote(
-    policy: Policy, heard: list[tuple[str, Any, Any]], rows: Any, ruling: PolicyDecisions
+    policy: Policy, steps: list[tuple[str, Any, Any]], rows: Any, decisions: PolicyDecisions
 ) -> None:
-    for name, said, _ in heard:
-        _want(ruling, name, rows[(said == ERROR) | (said == MISSING)])
-    outcome = np.stack([said for _, said, _ in heard])
-    score = np.stack([value for _, _, value in heard])
+    for name, said, _ in steps:
+        _want(decisions, name, rows[(said == ERROR) | (said == MISSING)])
+    outcome = np.stack([said for _, said, _ in steps])
+    score = np.stack([value for _, _, value in steps])
     complete = ~((outcome == ERROR) | (outcome == MISSING)).any(axis=0)
     yes, no = (outcome == CORRECT).sum(axis=0), (outcome == INCORRECT).sum(axis=0)
     if policy.rule == "unanimous":
@@ -159,40 +159,40 @@ def _vote(
     won = outcome == np.where(yes > no, CORRECT, INCORRECT)
     total = np.where(won, score, 0.0).sum(axis=0)
     mean = total / np.maximum(won.sum(axis=0), 1)
-    name = heard[0][0] if len(heard) == 1 else policy.rule
-    limit = _limit(policy, heard[0][0])
-    ruling.put(rows[settled], mean[settled], (yes > no)[settled], name, limit)
-    _unreadable(policy, rows[complete & (yes + no == 0)], ruling)
+    name = steps[0][0] if len(steps) == 1 else policy.rule
+    limit = _limit(policy, steps[0][0])
+    decisions.put(rows[settled], mean[settled], (yes > no)[settled], name, limit)
+    _unreadable(policy, rows[complete & (yes + no == 0)], decisions)
 
 
-def _want(ruling: PolicyDecisions, name: str, rows: Any) -> None:
+def _want(decisions: PolicyDecisions, name: str, rows: Any) -> None:
     if len(rows):
-        ruling.wanted.setdefault(name, []).append(rows)
+        decisions.wanted.setdefault(name, []).append(rows)
 
 
-def _unreadable(policy: Policy, rows: Any, ruling: PolicyDecisions) -> None:
+def _unreadable(policy: Policy, rows: Any, decisions: PolicyDecisions) -> None:
     score = 0.0 if policy.unreadable == "incorrect" else np.nan
-    ruling.put(rows, score, False, UNREADABLE, _limit(policy, UNREADABLE))
+    decisions.put(rows, score, False, UNREADABLE, _limit(policy, UNREADABLE))
 
 
-def apply_people(bench: VerdictMatrix, ruling: PolicyDecisions) -> None:
+def apply_people(matrix: VerdictMatrix, decisions: PolicyDecisions) -> None:
     """People decide over everyone; when they are split, the label is undecided."""
-    ruling.by_person = np.zeros(len(bench.pair), bool)
-    people = [at for at, name in enumerate(bench.scorers) if name.startswith("human:")]
+    decisions.by_person = np.zeros(len(matrix.pair), bool)
+    people = [at for at, name in enumerate(matrix.scorers) if name.startswith("human:")]
     if not people:
         return
-    yes = (bench.outcome[people] == CORRECT).sum(axis=0)
-    no = (bench.outcome[people] == INCORRECT).sum(axis=0)
-    ruling.contested |= (yes > 0) & (no > 0)
+    yes = (matrix.outcome[people] == CORRECT).sum(axis=0)
+    no = (matrix.outcome[people] == INCORRECT).sum(axis=0)
+    decisions.contested |= (yes > 0) & (no > 0)
     split = np.flatnonzero((yes > 0) & (yes == no))
-    ruling.score[split], ruling.by[split], ruling.correct[split] = np.nan, -1, False
+    decisions.score[split], decisions.by[split], decisions.correct[split] = np.nan, -1, False
     open_ = yes != no
-    ruling.by_person = yes + no > 0
+    decisions.by_person = yes + no > 0
     for at in people:
-        agrees = bench.outcome[at] == np.where(yes > no, CORRECT, INCORRECT)
+        agrees = matrix.outcome[at] == np.where(yes > no, CORRECT, INCORRECT)
         rows = np.flatnonzero(open_ & agrees)
         correct = (yes > no)[rows]
-        ruling.put(rows, correct.astype(float), correct, bench.scorers[at], np.nan)
+        decisions.put(rows, correct.astype(float), correct, matrix.scorers[at], np.nan)
         open_[rows] = False
 
 

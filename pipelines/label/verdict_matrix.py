@@ -1,4 +1,4 @@
-"""Verdicts laid out for the court: one row per response, one column per scorer."""
+"""Verdicts laid out as a matrix: one row per response, one column per scorer."""
 
 from __future__ import annotations
 

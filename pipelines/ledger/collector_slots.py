@@ -1,4 +1,4 @@
-"""Seats at a shared ledger: how many collectors may ask at once."""
+"""Slots of a shared ledger: how many collectors may send requests at once."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from contextlib import contextmanager
 from pipelines.errors import BadInput
 from pipelines.ledger.postgres import connect
 
-#: First half of the advisory lock's key; the second is the seat's number.
-_SEATS = 0x53656174  # "Seat"
+#: First half of the advisory lock's key; the second is the slot's number.
+_SLOTS = 0x53656174  # as in earlier versions, which share the lock
 
 
 @contextmanager
-def take_slot(url: str, seats: int) -> Iterator[int]:
-    """One of `seats` seats, given back on leaving or when the process dies.
+def take_slot(url: str, slots: int) -> Iterator[int]:
+    """One of `slots` slots, given back on leaving or when the process dies.
 
     Raises:
-        BadInput: all seats are taken, or the database cannot be used.
+        BadInput: all slots are taken, or the database cannot be used.
     """
     with connect(url) as connection:
-        for number in range(seats):
+        for number in range(slots):
             row = connection.execute(
-                "SELECT pg_try_advisory_lock(%s, %s)", (_SEATS, number)
+                "SELECT pg_try_advisory_lock(%s, %s)", (_SLOTS, number)
             ).fetchone()
             if row is not None and row[0]:
                 # The lock lives as long as the connection.
                 yield number
                 return
     raise BadInput(
-        f"all {seats} collectors are at work already: one more would exceed the limits",
+        f"all {slots} collectors are at work already: one more would exceed the limits",
         where="the shared ledger",
         next_step="wait for one to end, or set ROUTEYARD_COLLECTORS to more for all of them",
     )

@@ -74,7 +74,7 @@ class Core:
         unreadable: share of decided labels that no scorer could read.
         prompts: n prompts.
         questions: n questions with their options, without our instruction, or none.
-        correct: (n, m) the court's decision, 1 right and 0 wrong, NaN where
+        correct: (n, m) the label, 1 right and 0 wrong, NaN where
             there is no label: `labels.correct`, whose threshold the recipe
             sets. None only where `labels` is 0 and 1 throughout.
         sources: (n,) dataset of each query, or None when not known.

@@ -66,7 +66,7 @@ class Scorer:
             wording makes other prompts and so another benchmark.
         needs_reference: False only for scorers that carry a source's own score over.
         lettered: The reference is the letter of one of the question's options.
-        escalate_on: When the court goes on to the next step, unless a policy says.
+        escalate_on: When a policy goes on to the next step, unless the recipe says.
         symmetric: Compares values, whichever of two answers is the reference.
         equates: May decide whether two answers are the same (graded scorers never).
         canonical: What `read` would compare, where an answer is plain; None elsewhere.

@@ -1,4 +1,4 @@
-"""The court: small verdict tables in, labels out."""
+"""Aggregation: small verdict tables in, labels out."""
 
 from __future__ import annotations
 

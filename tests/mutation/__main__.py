@@ -1,8 +1,8 @@
 """Mutation testing of the core with mutmut, room by room, whole or as a seeded sample.
 
     python -m tests.mutation                      every room, all mutants: hours
-    python -m tests.mutation court budget --share 0.2
-    python -m tests.mutation court --out survivors.diff
+    python -m tests.mutation aggregation budget --share 0.2
+    python -m tests.mutation aggregation --out survivors.diff
 
 Each room's modules are changed in one place at a time, in a copy of the tree, and the room's own
 tests run until one of them fails. What none of them notices is printed as a diff: it is killed

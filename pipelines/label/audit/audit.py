@@ -62,7 +62,7 @@ def audit(
             `conflict_ratio`: multiple of the median model's share from which, a
             run is a finding.
         min_answers: Answers below which no share is judged.
-        policy: The recipe's; its thresholds say which grades are right, here as in the court.
+        policy: The recipe's; its thresholds say which grades are right, here as in `aggregate`.
 
     Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
     `conflicts` (model_id), `suspect_gold`, `fill_ins`, `duplicate_conflicts`,

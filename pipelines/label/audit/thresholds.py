@@ -1,4 +1,4 @@
-"""Verdicts as the court counts them: a grade is right from the threshold that the recipe sets."""
+"""Verdicts as policies count them: a grade is right from the threshold that the recipe sets."""
 
 from __future__ import annotations
 

@@ -37,8 +37,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
     before = asked(tree)
-    court, jail = tree / "pipelines/label/aggregate.py", tree / "pipelines/metering/audit.py"
-    court.write_text('"""Another first line."""\n# A comment.\n\n\n' + _without_docstring(court))
+    aggregate, jail = tree / "pipelines/label/aggregate.py", tree / "pipelines/metering/audit.py"
+    aggregate.write_text(
+        '"""Another first line."""\n# A comment.\n\n\n' + _without_docstring(aggregate)
+    )
     jail.write_text(jail.read_text() + "\nX = 1\n")
     # Reworded and out of reach: the same. A figure further down the imports: another.
     assert asked(tree) == before
