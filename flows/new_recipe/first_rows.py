@@ -106,8 +106,8 @@ def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> N
 
     Args:
         question: The mapping of the question, as guessed; None where none was found: then rows
-            that name a model tell answers from questions, and without them the recipe says
-            itself what it lacks.
+            that name a model are taken for answers, and without them the recipe states
+            what it lacks.
 
     Raises:
         BadInput: says how many rows are of another kind than the first, and their columns.

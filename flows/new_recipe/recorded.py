@@ -39,7 +39,7 @@ def refuse_answers(
     """Refuse rows that are answers of models: they are no questions, whatever their columns hold.
 
     Raises:
-        BadInput: says what was seen, and how questions and answers come into one recipe.
+        BadInput: names what was found, and how questions and answers come into one recipe.
     """
     import yaml
 
@@ -57,7 +57,7 @@ def refuse_answers(
     raise BadInput(
         f"these rows are recorded answers, not questions: {found['model']!r} names models "
         f"({few(models)}); the columns read as {columns}",
-        where=origin + (f" (beside it lie {'; '.join(unread)})" if unread else ""),
+        where=origin + (f" (beside it are {'; '.join(unread)})" if unread else ""),
         next_step=f"routeyard init {recipe} --from QUESTIONS --recording {of}, where "
         "QUESTIONS is the file of the questions; or name the question's column with --question",
     )

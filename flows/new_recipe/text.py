@@ -22,7 +22,7 @@ _TEXT = """\
 {pool}
 # {how}
 {collect}
-# Questions that nearly repeat each other stay in one split and are told.
+# Questions that nearly repeat each other stay in one split and are reported.
 {curate}
 {split}
 # What the card says. State the licence of your questions.
@@ -56,7 +56,7 @@ def recipe_text(
         pool=_yaml({"pool": answers.pool}),
         how="What they answered. `routeyard recipe check FILE` reads it, and asks nobody."
         if answers.collect.get("provider") == "recorded"
-        else "How they are asked. `routeyard plan FILE` says what it will cost.",
+        else "How they are asked. `routeyard plan FILE` prints what it will cost.",
         collect=_yaml({"collect": answers.collect}),
         curate=_yaml({"curate": [{"rule": "dedup", "threshold": 0.999}]}),
         split=_yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),

@@ -97,12 +97,12 @@ def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
 def _queries(
     source: Source, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, Any]], str | None]:
-    told = [{"_config": (source.config or "").split("|")[0], "_split": "", **row} for row in rows]
+    placed = [{"_config": (source.config or "").split("|")[0], "_split": "", **row} for row in rows]
     # Conditions on values may match none of a few rows: that is no fault of the columns.
     free = source.model_copy(update={"where": {}, "exclude": {}, "limit": None})
     try:
         taken, _ = to_queries(
-            free, each_item(free, told, where="sample"), seen=Counter(), where="sample"
+            free, each_item(free, placed, where="sample"), seen=Counter(), where="sample"
         )
         return taken, next((fault for fault in map(_unreadable, taken) if fault), None)
     except RouteyardError as error:

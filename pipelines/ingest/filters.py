@@ -63,13 +63,14 @@ class Filtered:
     def takes(self, row: Row) -> bool:
         """Whether `where` takes the row."""
         self._rows += 1
-        taken = all([condition.meets(row) for condition in self._where])
-        self._taken += taken
-        return taken
+        met = [condition.meets(row) for condition in self._where]
+        self._taken += all(met)
+        return all(met)
 
     def excludes(self, row: Row) -> bool:
         """Whether `exclude` leaves the row out; only for rows that `where` takes."""
-        return any([condition.meets(row) for condition in self._exclude])
+        met = [condition.meets(row) for condition in self._exclude]
+        return any(met)
 
     def stopped_early(self) -> None:
         """Not all rows were read: what no row met so far, a later one may meet."""

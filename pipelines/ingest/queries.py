@@ -47,13 +47,13 @@ def query_id(question: str, choices: Sequence[str], references: Sequence[str], r
     return f"q{digest[:20]}"
 
 
-def uniform_prompt(question: str, choices: Sequence[str], told: str) -> str:
+def uniform_prompt(question: str, choices: Sequence[str], instruction: str) -> str:
     """Question, lettered choices, and the answer-format instruction."""
     parts = [question]
     if choices:
         parts.append("\n".join(f"{letter(i)}. {text}" for i, text in enumerate(choices)))
-    if told:
-        parts.append(told)
+    if instruction:
+        parts.append(instruction)
     return "\n\n".join(parts)
 
 
@@ -99,7 +99,9 @@ def to_queries(
             removed.append((f"{source.name}|{source_id}", "no_reference", place))
             continue
         choices, references = answers
-        told = source.instruction if source.instruction is not None else reader.scorer.instruction
+        instruction = (
+            source.instruction if source.instruction is not None else reader.scorer.instruction
+        )
         content = query_id(question, choices, references, 0)
         repeat = seen[content]
         seen[content] += 1
@@ -119,17 +121,17 @@ def to_queries(
                 "domain": source.domain if domain is None else domain,
                 "question": question,
                 "prompt": reader.text("prompt", row, place)
-                or uniform_prompt(question, choices, told),
+                or uniform_prompt(question, choices, instruction),
                 "choices": choices,
                 "references": references,
                 "scorer": reader.scorer_name,
                 "metadata": _json(metadata, place),
             }
         )
-    told_of = filtered.check()
+    notes_of_filter = filtered.check()
     reader.check()
     if notes is not None:
-        notes += told_of
+        notes += notes_of_filter
         notes += [f"source {source.name!r}: {note}" for note in reader.sparse.notes()]
     if not out and not removed:
         raise SourceError(
@@ -155,7 +157,7 @@ def _json(metadata: Mapping[str, Any], place: str) -> str:
 
 
 def _check_percent(policy: Any, place: str) -> None:
-    """What a row's own column says of percent must be a policy that scorers know."""
+    """Refuse a `percent` in a row's metadata that is no policy of the scorers."""
     if policy not in (None, *PERCENT):
         raise SourceError(
             f"the policy 'percent' of a question is {policy!r}",

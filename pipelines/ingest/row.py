@@ -39,7 +39,7 @@ class SourceRowReader:
         self.where = where
         self.fields, self.scorer_name = _complete(source)
         self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
-        #: Which keys rows leave out; checked and told once all rows were read.
+        #: Which keys rows leave out; checked and reported once all rows were read.
         self.sparse = Sparse()
         self._read = {
             name: (self.sparse.needed if name in _NEEDED else self.sparse.optional)(name, read)
@@ -67,10 +67,10 @@ class SourceRowReader:
                 next_step="give it one, leave it out with 'exclude', or leave 'fields.id' out: "
                 "rows are numbered then",
             )
-        says = hash(repr(row["_item"] if "_item" in row else list(row.items())))
-        first, said = self._ids.setdefault(source_id, (number, says))
+        content = hash(repr(row["_item"] if "_item" in row else list(row.items())))
+        first, earlier = self._ids.setdefault(source_id, (number, content))
         if first != number:
-            self._twice.append((source_id, number, said == says))
+            self._twice.append((source_id, number, earlier == content))
         question = self._text("question", row, place)
         if not question.strip():
             raise SourceError(
@@ -84,7 +84,7 @@ class SourceRowReader:
         """Stop at ids that rows share, once all rows were read.
 
         Raises:
-            SourceError: counts them; says whether the rows say the same, and shows some.
+            SourceError: counts them; says whether their rows are equal, and shows some.
             NoColumn: a mapped key that no row had.
         """
         self.sparse.check()

@@ -79,7 +79,7 @@ def test_a_folder_whose_most_files_are_answers_says_what_lies_beside_them(tmp_pa
     folder = tmp_path / "data"
     table(folder / "questions.csv", QUESTIONS)
     lines(folder / "runs.jsonl", ANSWERS * 9)
-    with pytest.raises(BadInput, match=r"beside it lie questions\.csv"):
+    with pytest.raises(BadInput, match=r"beside it are questions\.csv"):
         start_recipe(tmp_path / "r.yaml", str(folder), given={})
 
 

@@ -1,6 +1,6 @@
-"""Tables of answers: one row per answer, or one column of scores per model; told by their columns.
+"""Tables of answers, recognised by their columns: a row per answer, or a score column per model.
 
-A table of answers taken for one of questions makes a benchmark of nothing, so it is told apart
+A table of answers taken for one of questions makes a benchmark of nothing, so it is recognised
 before a recipe is written, and its columns are named as `collect.recorded` wants them.
 """
 

@@ -60,7 +60,7 @@ def suggest(
     """The scorer for these rows.
 
     A scorer is tried on answers that are known to be right (the reference itself, as a model
-    says it: without the table's marker, in the form the scorer asks for) and on those of another
+    writes it: without the table's marker, in the form the scorer asks for) and on those of another
     row, which are wrong.
     """
     flat = [text for texts in references for text in texts if text.strip()]

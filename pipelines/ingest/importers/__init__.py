@@ -1,4 +1,4 @@
-"""Importers: existing routing benchmarks and evaluations as they lie in public → a workspace.
+"""Importers: existing routing benchmarks and evaluations as they are published → a workspace.
 
 To add one: a file here with `IMPORTER = Importer(...)`, listed below.
 """

@@ -43,7 +43,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
         if spec.get("task_id") in seen:
             result.skip("older logs of a task that was retried", path.name)
             continue
-        # A task that was run once more has an id of its own; asked the same, the newest counts.
+        # A task that was run once more has another id; with the same arguments, the newest counts.
         run = (task, model, reading.text(spec.get("task_args")))
         if run in tried:
             result.skip("older logs of the same task and model", path.name)
@@ -112,24 +112,24 @@ def _log(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return header, samples
 
 
-def _prompt(said: Any) -> str:
-    if isinstance(said, list):
-        parts = [_content(m.get("content")) or "" for m in said if isinstance(m, dict)]
+def _prompt(content: Any) -> str:
+    if isinstance(content, list):
+        parts = [_content(m.get("content")) or "" for m in content if isinstance(m, dict)]
         return "\n\n".join(part for part in parts if part)
-    return reading.text(said)
+    return reading.text(content)
 
 
-def _content(said: Any) -> str | None:
+def _content(content: Any) -> str | None:
     """Text of a message: plain, or the text parts of a list."""
-    if isinstance(said, list):
-        parts = [str(p.get("text", "")) for p in said if isinstance(p, dict)]
+    if isinstance(content, list):
+        parts = [str(p.get("text", "")) for p in content if isinstance(p, dict)]
         return "".join(parts)
-    return None if said is None else str(said)
+    return None if content is None else str(content)
 
 
 def _score(scores: Any, where: str) -> float | None:
-    for said in (scores or {}).values():
-        value = said.get("value") if isinstance(said, dict) else None
+    for content in (scores or {}).values():
+        value = content.get("value") if isinstance(content, dict) else None
         if isinstance(value, str) and value in _LETTERS:
             return _LETTERS[value]
         if isinstance(value, bool | int | float) and 0 <= float(value) <= 1:

@@ -20,7 +20,7 @@ from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Im
 _HEADER = ("model_name", "dataset_name", "split", "records")
 _RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")
 _LAYOUT = "results/bench/<dataset>/<split>/<model>/*.json with a header and records"
-#: How the three places that catch an error write it where the output would stand.
+#: How the three places that catch an error write it in place of the output.
 _FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 

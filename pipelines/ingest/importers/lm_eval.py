@@ -118,20 +118,20 @@ def _request(arguments: Any, where: str) -> tuple[str, bool]:
     return prompt, len(first) > 1 and isinstance(first[1], dict)
 
 
-def _asked(said: Any) -> str:
-    """A prompt: plain text, or a conversation as JSON, which stands in a list of one."""
-    if isinstance(said, list) and len(said) == 1:
-        said = said[0]
-    if not isinstance(said, str):
+def _asked(prompt: Any) -> str:
+    """A prompt: plain text, or a conversation as JSON, which is in a list of one."""
+    if isinstance(prompt, list) and len(prompt) == 1:
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
         return ""
-    if said.startswith("[{"):
+    if prompt.startswith("[{"):
         try:
-            turns = json.loads(said)
+            turns = json.loads(prompt)
         except ValueError:
-            return said
+            return prompt
         if all(isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in turns):
             return "\n\n".join(turn["content"] for turn in turns)
-    return said
+    return prompt
 
 
 def _generated(responses: Any) -> str | None:

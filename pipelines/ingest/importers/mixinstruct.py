@@ -33,7 +33,7 @@ def by_bertscore(scores: dict[str, Any], where: str) -> float | None:
 def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
     """exp(BARTScore): the score that RouterBench+ (section 4.1) and CSCR take for this set.
 
-    BARTScore is a mean log-probability, at most 0, so its exponential lies in (0, 1].
+    BARTScore is a mean log-probability, at most 0, so its exponential is in (0, 1].
     """
     found = reading.number(scores.get("bartscore"), where)
     return None if found is None else reading.score(math.exp(min(found, 700.0)), where)
@@ -81,8 +81,8 @@ def _candidates(
 
 def comparisons(row: dict[str, Any]) -> dict[str, str]:
     """`cmp_results` of a record: pair of models → verdict; empty when there is none."""
-    said = row.get("cmp_results")
-    return dict(json.loads(said)) if isinstance(said, str) and said else {}
+    compared = row.get("cmp_results")
+    return dict(json.loads(compared)) if isinstance(compared, str) and compared else {}
 
 
 IMPORTER = Importer(

@@ -1,4 +1,4 @@
-"""Reading a stranger's files: the format's columns or a named error, nothing in between."""
+"""Readers of a stranger's files: they return what the format has, or raise a named error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     """The file itself, or the files below a folder that match, in order of name.
 
     Raises:
-        SourceError: there is none; says what the format looks like.
+        SourceError: there is none; states the expected layout.
     """
     if path.is_file():
         return [path]
@@ -36,7 +36,7 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
         inside(one, path)
     if not found:
         raise SourceError(
-            f"nothing of this format lies at {path}",
+            f"no file of this format at {path}",
             where=str(path),
             next_step=f"expected: {layout}",
         )
@@ -74,10 +74,10 @@ def need(row: Mapping[str, Any], columns: Iterable[str], where: str) -> None:
 
 
 def stray(result: ImportResult, content: Any, columns: Sequence[str], name: str) -> bool:
-    """Whether a file among others is none of the format; it is named and left out.
+    """Whether a file among others is not of the format; it is left out by name.
 
     A file that has half of the format's columns is a damaged one of it, and no stray:
-    `need` says what it lacks.
+    `need` names what it lacks.
 
     Args:
         content: The file's content, or its first record.
@@ -221,7 +221,7 @@ def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> flo
 
 
 def spent(cost: Any, tokens: int | None, where: str) -> float | None:
-    """Cost in USD; a zero beside spent tokens is a missing price, not a gift."""
+    """Cost in USD; a zero beside spent tokens is a missing price."""
     found = number(cost, where)
     if found is None or found < 0 or (found == 0 and tokens != 0):
         return None

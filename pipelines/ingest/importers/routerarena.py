@@ -52,7 +52,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 continue
             seen[index, model] = output
             usage = reading.obj(call.get("token_usage") or {}, where)
-            asked, told = (
+            asked, answered = (
                 reading.count(usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")), where)
                 for new, old in (("input", "prompt"), ("output", "completion"))
             )
@@ -62,14 +62,14 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 text=output,
                 score=reading.score(row.get("accuracy"), where),
                 prompt_tokens=asked,
-                completion_tokens=told,
-                cost_usd=reading.spent(row.get("cost"), told, where),
+                completion_tokens=answered,
+                cost_usd=reading.spent(row.get("cost"), answered, where),
             )
 
 
-def _call(said: Any, where: str) -> dict[str, Any] | None:
+def _call(value: Any, where: str) -> dict[str, Any] | None:
     """What was generated; None for a call that failed, was not made or stands for an example."""
-    call = {} if said is None else reading.obj(said, where)
+    call = {} if value is None else reading.obj(value, where)
     absent = not call.get("success") or call.get("generated_answer") is None
     return None if absent or call.get("provider") == "placeholder" else call
 

@@ -4,7 +4,7 @@ Columns checked against what withmartian/routerbench writes and reads
 (`convertors/common.py`, `convertors/martian_evals_convertor.py`, `utils.py`,
 `evaluate_routers.py`), and against the list of columns, blocks and pickled names that
 Hbin77/tierroute holds of the very file (`src/tierroute/adapters/routerbench.py`); the
-file itself was not at hand. The scores of the eleven models lie there as objects.
+file itself was not at hand. It holds the scores of the eleven models as objects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """RouterEval: pickles of score matrices per pool size and composition.
 
 Layout checked against the generator and the test script of MilkThink-Lab/RouterEval
-(`get_router_dataset.py`, `test_router.py`; its data lie on a cloud drive and were not
+(`get_router_dataset.py`, `test_router.py`; its data are on a cloud drive and were not
 at hand): `easy` → 3, 5 and `hard` → 10, 100, 1000 → `all_strong`, `all_weak`,
-`strong_to_weak` → `data` and `model`; `prompt`, `split_index` and `embedding` stand
+`strong_to_weak` → `data` and `model`; `prompt`, `split_index` and `embedding` are
 once, at the top. All pools share one division, so a row is the same question in each.
 """
 
@@ -22,7 +22,7 @@ _LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → 
 
 
 def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
-    """The union of all pools; a model that stands in several has one score per question."""
+    """The union of all pools; a model in several pools has one score per question."""
     for path in paths:
         content = pickles.read(path)
         pools = list(_pools(content, (), 0))
@@ -56,7 +56,7 @@ def _pools(
     if "data" in node and "model" in node:
         yield name, node
         return
-    # The prompts stand once, above the pools of every size and composition.
+    # The prompts are once above the pools of every size and composition.
     shared = {"prompt": node["prompt"]} if "prompt" in node else {}
     for key in sorted(node, key=str):
         inner = node[key]

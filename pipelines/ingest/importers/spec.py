@@ -81,7 +81,7 @@ class ImportResult:
         """
         if self.questions.setdefault(question.id, question) != question:
             raise SourceError(
-                f"the id {question.id!r} stands for two different questions",
+                f"the id {question.id!r} belongs to two different questions",
                 where=where,
                 next_step="import the files one by one, or mend the ids in the source",
             )

@@ -46,13 +46,13 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             )
             result.ask(question, where)
             for model in models:
-                said = row.get(model)
-                if not isinstance(said, dict):
+                cell = row.get(model)
+                if not isinstance(cell, dict):
                     result.left_out["pairs without answer"] += 1
                     continue
-                reading.need(said, _STRUCT, f"{where}, {model}")
-                graded = reading.score(said["score"], f"{where}, {model}")
-                output = said.get("response")
+                reading.need(cell, _STRUCT, f"{where}, {model}")
+                graded = reading.score(cell["score"], f"{where}, {model}")
+                output = cell.get("response")
                 if graded is None and output is None:
                     result.left_out["pairs without score"] += 1
                     continue
@@ -61,8 +61,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                     model=model,
                     text=reading.output_text(output),
                     score=graded,
-                    prompt_tokens=reading.count(said["num_input_tokens"], where),
-                    completion_tokens=reading.count(said["num_output_tokens"], where),
+                    prompt_tokens=reading.count(cell["num_input_tokens"], where),
+                    completion_tokens=reading.count(cell["num_output_tokens"], where),
                 )
 
 

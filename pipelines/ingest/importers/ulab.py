@@ -21,8 +21,8 @@ _FAILED = ("API Error", "ERROR: ")
 
 
 def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
-    """Error texts that stand in place of a response are missing answers."""
-    # The queries alone lie in files of the same ending beside the routed answers.
+    """Error texts in place of a response are missing answers."""
+    # Files of the same ending beside the routed answers hold only the queries.
     paths = [path for path in paths if "routing" in path.name] or paths
     ids: dict[tuple[str, ...], str] = {}
     for path in paths:

@@ -86,7 +86,7 @@ def run_import(
             next_step=f"expected: {importer.layout}",
         )
     with staging(target) as folder:
-        with _a_strangers(path, importer):
+        with _named_errors(path, importer):
             result = ImportResult(path)
             paths = found_files(path, importer.files, importer.layout)
             if importer.newest_first is not None:
@@ -122,8 +122,8 @@ def run_import(
 
 
 @contextmanager
-def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
-    """A value of another kind than the format's is the source's fault, and named as such.
+def _named_errors(path: Path, importer: Importer) -> Iterator[None]:
+    """Turn what a value of another kind raises into an error that names the source.
 
     Importers name what they expect to go wrong; a stranger's file can hold anything anywhere.
     """
@@ -134,9 +134,9 @@ def _a_strangers(path: Path, importer: Importer) -> Iterator[None]:
     except MemoryError as e:
         raise too_large(path, "needs more memory than there is") from e
     except _SURPRISES as e:
-        said = f"{type(e).__name__}: {str(e)[:300]!r}"
+        what = f"{type(e).__name__}: {str(e)[:300]!r}"
         raise SourceError(
-            f"the source holds a value that the format does not: {said}",
+            f"the source holds a value that the format does not: {what}",
             where=str(path),
             next_step=f"fetch or write it again; expected: {importer.layout}",
         ) from e
@@ -173,7 +173,7 @@ def _check_new(answer: ImportedAnswer, seen: set[tuple[str, str, int]]) -> None:
     key = (answer.query, answer.model, answer.sample)
     if key in seen:
         raise SourceError(
-            f"the answer of {answer.model!r} to {answer.query!r} stands twice",
+            f"the answer of {answer.model!r} to {answer.query!r} is given twice",
             next_step="remove one of them from the source; they are never merged silently",
         )
     seen.add(key)
@@ -188,7 +188,7 @@ def _check_same(folder: Path, target: Path) -> None:
         other = target / path.name
         if not other.is_file() or sha256(path) != sha256(other):
             raise ImportExists(
-                f"another import lies at {target.name}: {path.name} differs",
+                f"there is another import at {target.name}: {path.name} differs",
                 where=str(target),
                 next_step="give this one its own name with --name, or remove the old one",
             )
