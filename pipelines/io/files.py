@@ -176,8 +176,8 @@ def _whole(stream: IO[str], path: Path) -> str:
 def _document(path: Path) -> list[dict[str, Any]] | None:
     """Objects of a file that is a JSON list, a pretty-printed object, or several of them.
 
-    An object that holds nothing but one list of objects beside plain values (`{"data":
-    […]}`) stands for that list. None where the first line is an object of its own.
+    An object that holds one list of objects beside plain values (`{"data": […]}`) counts as that
+    list. None where the first line is a whole object: JSON lines.
     """
     with _open(path) as stream:
         first = next((line for line in _lines(stream, path) if line.strip()), "").strip()
@@ -192,10 +192,17 @@ def _document(path: Path) -> list[dict[str, Any]] | None:
             found.append(value)
     except (ValueError, RecursionError):
         return None  # read line by line, which says the line that is wrong
-    if len(found) == 1 and isinstance(found[0], list):
-        found = found[0]
-    elif len(found) == 1 and isinstance(found[0], dict):
-        lists = [v for v in found[0].values() if isinstance(v, list) and v]
-        tables = [v for v in lists if all(isinstance(one, dict) for one in v)]
-        found = tables[0] if len(tables) == 1 and len(lists) == 1 else found
+    if len(found) == 1:
+        found = _listed(found[0])
     return found if all(isinstance(one, dict) for one in found) else None
+
+
+def _listed(value: Any) -> list[Any]:
+    """The rows of one JSON value: its own, or those of the only list that it holds."""
+    if isinstance(value, list):
+        return value
+    inside = value.values() if isinstance(value, dict) else ()
+    lists = [one for one in inside if isinstance(one, list) and one]
+    if len(lists) == 1 and all(isinstance(one, dict) for one in lists[0]):
+        return list(lists[0])
+    return [value]
