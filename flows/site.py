@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.book import SiteRelease
 from datacards.site.evaluation import EvaluationTables
+from datacards.site.release import SiteRelease
 from flows.console import line
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, OOD_SCHEMA, PROFILES_SCHEMA

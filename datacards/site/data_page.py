@@ -6,7 +6,7 @@ from typing import Any
 
 from datacards.cite import bibtex
 from datacards.sections.recorded import recorded_words
-from datacards.site.book import SiteRelease
+from datacards.site.release import SiteRelease
 from schemas import CONTRACTS
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from datacards.charts.models import frontier
-from datacards.site.book import SiteRelease
+from datacards.site.release import SiteRelease
 
 _MODELS = """
 WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (

@@ -13,7 +13,7 @@ from datacards.charts.draw import PAGE
 from datacards.charts.grids import MOST_CELLS, heatmap
 from datacards.charts.models import accuracy_bars, cost_accuracy
 from datacards.site import figures
-from datacards.site.book import SiteRelease
+from datacards.site.release import SiteRelease
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datacards.site import evaluation
-from datacards.site.book import SiteRelease
+from datacards.site.release import SiteRelease
 
 
 def content(book: SiteRelease) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from jinja2 import Environment
 
 from datacards.sections.recorded import recorded_words
 from datacards.site import data_page, release_page, router_page
-from datacards.site.book import SiteRelease
 from datacards.site.figures import contested
 from datacards.site.language import page_environment
+from datacards.site.release import SiteRelease
 from datacards.site.shards import write_shards
 
 #: Pages of a release: file → (title, template).

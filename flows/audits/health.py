@@ -33,7 +33,7 @@ def write_health(
         BadInput: the folder is neither a workspace nor a release, or `out` lies in
             a release.
     """
-    from datacards.health import health_report
+    from datacards.reports.health import health_report
     from pipelines.curate.health import health
     from pipelines.release.sealed_files import outside_releases
 

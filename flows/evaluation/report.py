@@ -22,9 +22,9 @@ def write_evaluation(
     certificate: Mapping[str, Any] | None,
 ) -> Path:
     """Everything of an evaluation into a folder; returns the page."""
-    from datacards.report import report
-    from datacards.report_lookup import lookup
-    from datacards.report_plots import plot_all
+    from datacards.reports.evaluation import report
+    from datacards.reports.evaluation_plots import plot_all
+    from datacards.reports.lookup import lookup
     from datacards.site.evaluation import EvaluationTables
     from pipelines.io.staging import write_json
     from pipelines.release.manifest import MANIFEST, read_manifest

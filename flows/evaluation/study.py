@@ -57,7 +57,7 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
         BadInput: the release lacks what the study needs.
     """
     from datacards.charts.draw import PAGE
-    from datacards.study import markdown, page, plot
+    from datacards.reports.study import markdown, page, plot
 
     study: Study = STUDIES.get(name)
     check(study, given)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from datacards.report import report
-from datacards.report_lookup import lookup
-from datacards.report_plots import plot_all
+from datacards.reports.evaluation import report
+from datacards.reports.evaluation_plots import plot_all
+from datacards.reports.lookup import lookup
 from datacards.site.evaluation import EvaluationTables
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 
 from datacards.card import render
 from datacards.files import render as render_files
-from datacards.health import health_report
-from datacards.study import page as study_page
-from datacards.study import plot as study_plot
+from datacards.reports.health import health_report
+from datacards.reports.study import page as study_page
+from datacards.reports.study import plot as study_plot
 from flows.site import write as write_site
 from flows.web.site_server import SiteServer
 from pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA

@@ -136,7 +136,7 @@ def test_a_study_writes_parquet_markdown_html_and_svg(tmp_path: Path) -> None:
 
 
 def test_names_in_a_table_are_no_markup(tmp_path: Path) -> None:
-    from datacards.study import page
+    from datacards.reports.study import page
 
     about = {
         "name": "x", "paper": "p", "item": "i", "title": "<b>t</b>", "rows": "model",

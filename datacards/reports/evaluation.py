@@ -31,7 +31,7 @@ def report(
         one: The evaluation.
         models: All models of the release, so that colours agree with its other pages.
         certificate: the certificate as JSON, or None.
-        lookup: from `datacards.report_lookup.lookup`.
+        lookup: from `datacards.reports.lookup.lookup`.
     """
     shards = {"index-0": packed(lookup["index"])}
     shards |= {f"answers-{k}": packed(part) for k, part in enumerate(lookup["answers"])}

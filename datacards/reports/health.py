@@ -10,7 +10,7 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from datacards.charts.draw import PAGE
-from datacards.health_plots import plot_all
+from datacards.reports.health_plots import plot_all
 from schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.

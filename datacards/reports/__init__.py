@@ -1,0 +1,1 @@
+"""Reports of a release: its health, an evaluation of routers, a study; pages and Markdown."""
