@@ -7,22 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from datacards.certified import sentences
 from datacards.cite import bibtex
 from datacards.front_matter import front_matter
 from datacards.losses import causes, sentence
+from datacards.markdown import environment
 from datacards.numbers import card_numbers
-from datacards.sections.informative import informative_section
-from datacards.sections.injected import injected
-from datacards.sections.preference import preference_sections
-from datacards.sections.recorded import recorded_words
+from datacards.sections import informative_section, injected, preference_sections, recorded_words
 from schemas import StoredTable
 from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from schemas.manifest import MEASURED_COLUMNS
 from schemas.recipe.release import Release
-from schemas.untrusted_text import markdown, prose, visible
 
 
 def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
@@ -36,14 +32,14 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
     numbers = card_numbers(tables)
     words = Release.model_validate(facts["recipe"].get("release") or {})
     body = (
-        _environment()
+        environment()
         .get_template("card.md.j2")
         .render(
             **{**facts, "sources": _sources(facts["sources"], numbers)},
             n=numbers,
             injected=injected(facts.get("figures") or {}),
             preference=preference_sections(facts.get("figures") or {}),
-            informative=informative_section(facts.get("figures") or {}, cell),
+            informative=informative_section(facts.get("figures") or {}),
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
@@ -102,41 +98,3 @@ def _sources(
         }
         for source in stated
     ]
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("datacards", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # noqa: S701  Markdown, not HTML; cells are escaped by `cell`
-    )
-    environment.filters |= {
-        "count": lambda value: "–" if value is None else f"{value:,}",
-        "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
-        "usd": lambda value: "–" if value is None else f"${value:,.4f}",
-        "plain": lambda value: "–" if value is None else f"{value:g}",
-        "cell": cell,
-        "prose": lambda text: prose(str(text)),
-        "fenced": lambda text: visible(str(text)).replace("```", "ʼʼʼ"),
-        "size": size,
-    }
-    return environment
-
-
-def cell(value: Any) -> str:
-    """Text that stays in one cell of a Markdown table and makes no markup of its own."""
-    if value is None:
-        return "–"
-    return markdown(str(value))
-
-
-def size(value: int) -> str:
-    """Bytes for people."""
-    amount = float(value)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from datacards.cite import bibtex
 from datacards.front_matter import hub_license
+from datacards.markdown import texts
 from datacards.responsible import last_answer, responsible
 from schemas import StoredTable
 from schemas.recipe.release import Release
@@ -21,45 +22,6 @@ from schemas.recipe.release import Release
 CROISSANT = "croissant.json"
 #: The format, and its vocabulary for responsible AI.
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
-
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
 
 
 def croissant(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
@@ -69,7 +31,7 @@ def croissant(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, 
     full = {name: table for name, table in tables.items() if table.num_rows}
     date = last_answer(tables)
     metadata = {
-        "@context": _CONTEXT,
+        "@context": texts("croissant_context.json"),
         "@type": "sc:Dataset",
         "conformsTo": CONFORMS_TO,
         "name": facts["name"],

@@ -19,7 +19,7 @@ class VersionPublished(BadInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class HubUpload:
     """Where a release went; `sent` lists its files, `dry_run` says that nothing went.
 
     `asked`: whether the hub could be asked what lies there; a dry run does without.
@@ -40,7 +40,7 @@ def publish_hub(
     names: Sequence[str],
     private: bool = False,
     dry_run: bool = False,
-) -> Published:
+) -> HubUpload:
     """Upload a release to `org/name` as a dataset and tag it `v<version>`.
 
     The tag comes last: a version without its tag was cut off and is continued
@@ -72,7 +72,7 @@ def publish_hub(
                 next_step="build a new version; a published one is never changed",
             )
         if dry_run:
-            return Published(url, tag, tuple(names), dry_run=True)
+            return HubUpload(url, tag, tuple(names), dry_run=True)
         if refs is None:
             api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
         # The hub's own index holds one version; a file that left the release leaves the hub.
@@ -83,11 +83,11 @@ def publish_hub(
     except Exception as error:
         lost = _unreached(error)
         if lost and dry_run:
-            return Published(url, tag, tuple(names), dry_run=True, asked=False)
+            return HubUpload(url, tag, tuple(names), dry_run=True, asked=False)
         if lost or isinstance(error, HfHubHTTPError | OSError | ValueError | RuntimeError):
             raise _refused(error, url, lost) from error
         raise
-    return Published(url, tag, tuple(names), dry_run=False)
+    return HubUpload(url, tag, tuple(names), dry_run=False)
 
 
 def _upload(api: Any, release: Path, repository: str, version: str, names: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from datacards.charts.colours import SIGNS, colours
 from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.words import named, room
+from datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
 
@@ -34,21 +34,12 @@ def bars(
         {
             "k": k,
             "v": row["value"],
-            "low": row.get("low"),
-            "high": row.get("high"),
-            "printed": row.get("printed"),
+            **{key: row.get(key) for key in ("low", "high", "printed")},
             "says": _told(row, form),
         }
         for k, row in enumerate(values)
     ]
-    axis = alt.Axis(
-        labelExpr=named(row["name"] for row in values),
-        labelOverlap=False,
-        grid=False,
-        ticks=False,
-        minExtent=room(row["name"] for row in values),
-    )
-    along = alt.Y("k:O", title=of, axis=axis)
+    along = alt.Y("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
     layers = [
         alt.Chart()
         .mark_bar(color=_BLUE)
@@ -140,27 +131,17 @@ def shares(
         if row["share"] > 0
     ]
     numbers = list(range(len(asked)))
-    legend = alt.Legend(
-        title="model", orient="bottom", columns=3, columnPadding=44, labelExpr=named(asked)
-    )
-    axis = alt.Axis(
-        labelExpr=named(routers),
-        labelOverlap=False,
-        grid=False,
-        ticks=False,
-        minExtent=room(routers),
-    )
     chart = (
         alt.Chart()
         .mark_bar(stroke="#14181d", strokeWidth=0.5)
         .encode(
             x=alt.X("v:Q", title="share of questions", axis=alt.Axis(format="%"),
                     scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("k:O", title=of, axis=axis),
+            y=alt.Y("k:O", title=of, axis=name_axis(routers, grid=False)),
             color=alt.Color(
                 "m:O",
                 scale=alt.Scale(domain=numbers, range=[_fill(*hue[m]) for m in asked]),
-                legend=legend,
+                legend=name_legend("model", asked),
             ),
             order="m:O",
             description="says:N",
@@ -211,32 +192,23 @@ def changes(
         for row in rows
     ]
     across = alt.Axis(format="+%", title=value)
-    down = alt.Y(
-        "g:O",
-        title=of,
-        axis=alt.Axis(
-            labelExpr=named(groups), labelOverlap=False, ticks=False, minExtent=room(groups)
-        ),
-    )
+    down = alt.Y("g:O", title=of, axis=name_axis(groups))
     beside = alt.YOffset("r:O")
     colour = alt.Color(
         "r:O",
         scale=alt.Scale(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
-        legend=alt.Legend(
-            title="router", orient="bottom", columns=3, columnPadding=44, labelExpr=named(own)
-        ),
+        legend=name_legend("router", own),
     )
+    place = {"y": down, "yOffset": beside, "color": colour}
     spread = (
         alt.Chart()
         .mark_rule(strokeWidth=1.5, aria=False)
-        .encode(x=alt.X("low:Q", axis=across), x2="high:Q", y=down, yOffset=beside, color=colour)
+        .encode(x=alt.X("low:Q", axis=across), x2="high:Q", **place)
     )
     points = (
         alt.Chart()
         .mark_point(filled=True, size=45, opacity=1)
-        .encode(
-            x=alt.X("v:Q", axis=across), y=down, yOffset=beside, color=colour, description="says:N"
-        )
+        .encode(x=alt.X("v:Q", axis=across), **place, description="says:N")
     )
     chart = alt.layer(spread, points).properties(width=440, height=alt.Step(11))
     return draw(chart, shown, name=name, title=title, look=look)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.words import named, room
+from datacards.charts.words import name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
 MOST_CELLS = 20_000
@@ -53,16 +53,14 @@ def heatmap(
                 "c:O",
                 title=of[1],
                 scale=alt.Scale(domain=list(range(len(columns)))),
-                axis=alt.Axis(labelExpr=named(columns), labelAngle=-60, labelOverlap=False,
-                              orient="top", ticks=False, domain=False,
-                              minExtent=0.87 * room(columns)),
+                axis=name_axis(columns, labelAngle=-60, orient="top", domain=False,
+                               minExtent=0.87 * room(columns)),
             ),
             y=alt.Y(
                 "r:O",
                 title=of[0],
                 scale=alt.Scale(domain=list(range(len(rows)))),
-                axis=alt.Axis(labelExpr=named(rows), labelOverlap=False, ticks=False,
-                              domain=False, minExtent=room(rows)),
+                axis=name_axis(rows, domain=False),
             ),
             # One hue path from light to dark, told apart without colour vision too.
             color=alt.Color(
@@ -77,6 +75,35 @@ def heatmap(
         .properties(width=alt.Step(17), height=alt.Step(17))
     )  # fmt: skip
     return draw(chart, shown, name=name, title=title, look=look)
+
+
+def agreement(
+    jaccard: Sequence[Mapping[str, Any]],
+    models: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    look: Look = PAPER,
+) -> str | None:
+    """Heatmap of every two models, ordered by clustering; None where there is nothing to read.
+
+    Args:
+        jaccard: model_a, model_b, similarity, from the health report.
+        models: model_id, cluster_order.
+    """
+    order = {row["model_id"]: row["cluster_order"] or 0 for row in models}
+    names = sorted({row["model_a"] for row in jaccard}, key=lambda name: order.get(name, 0))
+    if not 0 < len(names) ** 2 <= MOST_CELLS:
+        return None
+    return heatmap(
+        [(row["model_a"], row["model_b"], row["similarity"]) for row in jaccard],
+        name=name,
+        title="Agreement between every two models",
+        rows=names,
+        columns=names,
+        value="questions both get right, of those either does",
+        of=("model", "model"),
+        look=look,
+    )
 
 
 def _told(value: float, share: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from datacards.charts.colours import colours
 from datacards.charts.draw import PAPER, Look, draw
 from datacards.charts.labels import SIDES, Box, place
-from datacards.charts.words import named, room, short
+from datacards.charts.words import name_axis, short
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 560, 380
@@ -47,17 +47,8 @@ def accuracy_bars(
         }
         for rank, row in enumerate(models)
     ]
-    order = alt.Y(
-        "rank:O",
-        title="model",
-        axis=alt.Axis(
-            labelExpr=named(row["model_id"] for row in models),
-            minExtent=room(row["model_id"] for row in models),
-            grid=False,
-            ticks=False,
-            labelOverlap=False,
-        ),
-    )
+    names = [row["model_id"] for row in models]
+    order = alt.Y("rank:O", title="model", axis=name_axis(names, grid=False))
     share = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
     bars = (
@@ -122,9 +113,8 @@ def cost_accuracy(
     hue = colours(pool)
     on_frontier = set(frontier(models))
     logs = [math.log10(row["cost"]) for row in models]
-    low, high = min(logs), max(logs)
-    pad = max((high - low) * 0.06, 0.1)
-    low, high = low - pad, high + pad
+    pad = max((max(logs) - min(logs)) * 0.06, 0.1)
+    low, high = min(logs) - pad, max(logs) + pad
     best = sorted(models, key=lambda m: (m["model_id"] not in on_frontier, -m["accuracy"]))
     levels = [row["accuracy"] for row in models]
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)

@@ -1,10 +1,11 @@
-"""Names in charts: cut to fit, and cleared of what no SVG can hold."""
+"""Names in charts: cut to fit, cleared of what no SVG can hold; axes and legends of names."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 #: Characters of a name that a chart shows.
 LONGEST = 34
@@ -32,3 +33,20 @@ def room(labels: Iterable[str]) -> float:
     """Pixels that the longest label takes in a wide font: a page's may be wider than the
     one the renderer measures with, and the axis title must stay clear of it."""
     return 7.2 * max((len(short(label)) for label in labels), default=0) + 6
+
+
+def name_axis(labels: Sequence[str], **options: Any) -> Any:
+    """An axis with one name per place, wide enough for the longest."""
+    import altair as alt
+
+    options = {"ticks": False, "minExtent": room(labels), **options}
+    return alt.Axis(labelExpr=named(labels), labelOverlap=False, **options)
+
+
+def name_legend(title: str, labels: Sequence[str]) -> Any:
+    """A legend below the chart with one name per place."""
+    import altair as alt
+
+    return alt.Legend(
+        title=title, orient="bottom", columns=3, columnPadding=44, labelExpr=named(labels)
+    )

@@ -7,8 +7,13 @@ from pathlib import Path
 
 from datacards.charts.bars import changes, shares
 from datacards.charts.draw import png
-from datacards.charts.lines import curves
-from datacards.site.evaluation import MEASURES, EvaluationTables, bands, selections
+from datacards.site.evaluation import (
+    MEASURES,
+    EvaluationTables,
+    over_call_rate,
+    over_cost,
+    selections,
+)
 
 
 def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list[Path]:
@@ -20,38 +25,17 @@ def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list
     pool = sorted(set(one.metrics.column("router").to_pylist()))
     drawn: dict[str, str] = {}
     points = [] if one.curves is None else one.curves.to_pylist()
-    for measure, (unit, factor) in MEASURES.items():
-        own = [
-            {**p, "x": factor * p["x"]}
-            for p in points
-            if p["curve"] == "deferral" and p["measure"] == measure
-        ]
+    for measure in MEASURES:
+        own = [p for p in points if p["curve"] == "deferral" and p["measure"] == measure]
         if own:
             costs = [p["x"] for p in own if p["x"] > 0]
             log = bool(costs) and max(costs) > 30 * min(costs)
-            drawn[f"deferral_{measure}"] = curves(
-                own,
-                name=f"deferral-{measure}",
-                title=f"Accuracy over mean cost, {unit}",
-                x=f"mean cost ({unit}{', log scale' if log else ''})",
-                y="accuracy",
-                log=log,
-                pool=pool,
+            name = f"deferral-{measure}"
+            drawn[f"deferral_{measure}"] = over_cost(
+                own, "deferral", measure, name=name, log=log, pool=pool
             )
-    trade = [p for p in points if p["curve"] == "tradeoff"]
-    if trade:
-        zones, straight = bands(one)
-        drawn["tradeoff"] = curves(
-            trade,
-            name="tradeoff",
-            title="Accuracy over the call rate of the large model",
-            x="questions sent to the large model (share)",
-            y="accuracy",
-            shares=(True, True),
-            zones=zones,
-            straight=straight,
-            pool=pool,
-        )
+    if text := over_call_rate(points, one, name="tradeoff", pool=pool):
+        drawn["tradeoff"] = text
     for part, rows in selections(one.profiles).items():
         name = "selection_hard" if part.endswith(" hard") else "selection"
         drawn[name] = shares(

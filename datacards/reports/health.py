@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,61 +10,15 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from datacards.charts.draw import PAGE
+from datacards.markdown import environment, texts
 from datacards.reports.health_plots import plot_all
 from schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
 MOST_ROWS = 200
 
-#: (table, plot, title, what it says), in the order of the page.
-SECTIONS: tuple[tuple[str | None, str | None, str, str], ...] = (
-    (
-        "tasks", "specialist_scores", "Tasks: do they need a specialist?",
-        "Specialist score: mean over cost budgets of the best other model's accuracy minus the "
-        "generalist's, the model with the best overall accuracy within the budget. At or below "
-        "zero no model beats the generalist on the task.",
-    ),
-    (
-        None, "task_similarity", "Tasks: are any redundant?",
-        "Cosine of the tasks' mean question embeddings; tasks near 1 ask much the same.",
-    ),
-    (
-        "models", None, "Pool: does one model dominate?",
-        "Mean rank over tasks (1 is best) and tasks won. Cost is the mean metered USD per "
-        "response, or the sum of list prices where nothing was metered.",
-    ),
-    (
-        None, "jaccard", "Pool: which models are alike?",
-        "Questions both get right, as a share of those either gets right, over questions both "
-        "answered; ordered by clustering.",
-    ),
-    (
-        "pruning_order", None, "Pool: order of greedy pruning",
-        "The lowest λ·accuracy − (1−λ)·mean similarity goes first.",
-    ),
-    (
-        "duplicates_by_source", "duplicates", "Near-duplicates by source",
-        "Questions that stand in a group of near-duplicates; groups across sources; groups in "
-        "which some model is right on one member and wrong on another.",
-    ),
-    (
-        "duplicates_across_splits", None, "Near-duplicates across splits",
-        "Groups with members in more than one split of a scheme; each one leaks.",
-    ),
-    (
-        "test_in_train", None, "Test questions that also stand in train",
-        "Test questions of a scheme with the words of a train question, whatever the case and the "
-        "space; and those in a group of near-duplicates with one (– when nobody looked).",
-    ),
-    (
-        None, "difficulty", "Difficulty of questions",
-        "Share of models that are wrong, per question, over the models with a label.",
-    ),
-    (
-        None, "coverage", "Coverage",
-        "Share of a task's questions for which a model has a decided label.",
-    ),
-)  # fmt: skip
+#: Sections: title, what it says, and its table and plot if it has them.
+SECTIONS: list[dict[str, str]] = texts("health.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +40,9 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
 
     plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
-        _section(table, plot, heading, says, tables, drawn)
-        for table, plot, heading, says in SECTIONS
-        if (table in tables) or (plot in plots)
+        _section(one, tables, drawn)
+        for one in SECTIONS
+        if one.get("table") in tables or one.get("plot") in plots
     ]
     figures, notes = _figures(facts), _notes(facts)
     html = (
@@ -102,30 +56,24 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
             sections=sections,
         )
     )
-    return Report(html + "\n", _markdown(title, figures, notes, sections), plots)
+    return Report(
+        html + "\n", _markdown(title=title, figures=figures, notes=notes, sections=sections), plots
+    )
 
 
 def _section(
-    table: str | None,
-    plot: str | None,
-    heading: str,
-    says: str,
-    tables: Mapping[str, pa.Table],
-    plots: Mapping[str, str],
+    about: Mapping[str, str], tables: Mapping[str, pa.Table], plots: Mapping[str, str]
 ) -> dict[str, Any]:
-    rows = tables.get(table) if table is not None else None
-    drawn = plots.get(plot) if plot is not None else None
+    rows, drawn = tables.get(about.get("table", "")), plots.get(about.get("plot", ""))
+    shown = [] if rows is None else rows[:MOST_ROWS].to_pylist()
     return {
-        "title": heading,
-        "says": says,
-        "plot_name": plot if drawn is not None else None,
+        **about,
+        "plot_name": about["plot"] if drawn is not None else None,
         "plot": None if drawn is None else Markup(drawn),  # noqa: S704  escaped by `draw`
         "columns": [] if rows is None else _columns(rows),
-        "rows": []
-        if rows is None
-        else [[_cell(value) for value in row.values()] for row in rows[:MOST_ROWS].to_pylist()],
+        "rows": [[_cell(value) for value in row.values()] for row in shown],
         "left_out": 0 if rows is None else max(0, len(rows) - MOST_ROWS),
-        "file": f"{table}.parquet",
+        "file": f"{about.get('table')}.parquet",
     }
 
 
@@ -192,28 +140,10 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _markdown(
-    title: str,
-    figures: Sequence[tuple[str, str]],
-    notes: Sequence[str],
-    sections: Sequence[Mapping[str, Any]],
-) -> str:
-    lines = [f"# {_plain(title)}: health", ""]
-    lines += [f"- {name}: {value}" for name, value in figures]
-    lines += ["", *(_plain(note) + "\n" for note in notes)]
-    for section in sections:
-        lines += [f"## {section['title']}", "", section["says"], ""]
-        if section["plot_name"]:
-            lines += [f"![{section['title']}](plots/{section['plot_name']}.svg)", ""]
-        if section["rows"]:
-            columns = section["columns"]
-            lines.append("| " + " | ".join(column["name"] for column in columns) + " |")
-            lines.append("| " + " | ".join("--:" if c["number"] else ":--" for c in columns) + " |")
-            lines += ["| " + " | ".join(_plain(c) for c in row) + " |" for row in section["rows"]]
-            lines.append("")
-        if section["left_out"]:
-            lines += [f"{section['left_out']} further rows stand in {section['file']}.", ""]
-    return "\n".join(lines).rstrip() + "\n"
+def _markdown(**content: Any) -> str:
+    made = environment()
+    made.filters["plain"] = _plain
+    return made.get_template("health.md.j2").render(**content).rstrip() + "\n"
 
 
 def _plain(text: str) -> str:

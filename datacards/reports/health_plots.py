@@ -9,29 +9,35 @@ import pyarrow as pa
 
 from datacards.charts.bars import bars, histogram
 from datacards.charts.draw import PAPER, Look
-from datacards.charts.grids import MOST_CELLS, heatmap
+from datacards.charts.grids import MOST_CELLS, agreement, heatmap
 
 #: Bars beyond which only both ends are drawn: they tell the story.
 MOST_BARS = 60
+#: Bars: plot → table, its columns of names and values, factor; title, what the bars are, axis.
+_BARS: Mapping[str, tuple[str, str, str, int, str, str, str]] = {
+    "specialist_scores": (
+        "tasks", "task", "specialist_score", 100, "Specialist score of every task", "task",
+        "specialist score (percentage points above the generalist)",
+    ),
+    "duplicates": (
+        "duplicates_by_source", "source", "in_groups", 1, "Near-duplicates by source", "source",
+        "questions in groups of near-duplicates (count)",
+    ),
+}  # fmt: skip
 
 
 def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, str]:
     """Name → SVG of every plot there is data for."""
+    rows = {name: table.to_pylist() for name, table in tables.items() if name in _READ}
     made: dict[str, str | None] = {}
-    scored = [
-        {"name": row["task"], "value": 100 * row["specialist_score"]}
-        for row in tables["tasks"].to_pylist()
-        if row["specialist_score"] is not None
-    ]
-    made["specialist_scores"] = _bars(
-        scored,
-        "specialist_scores",
-        "Specialist score of every task",
-        "task",
-        "specialist score (percentage points above the generalist)",
-        look,
-    )
-    hard = tables["query_difficulty"].column("difficulty").drop_null().to_pylist()
+    for name, (table, key, column, factor, *texts) in _BARS.items():
+        values = [
+            {"name": row[key], "value": factor * row[column]}
+            for row in rows.get(table, ())
+            if row[column] is not None
+        ]
+        made[name] = _bars(values, name, *texts, look)
+    hard = [row["difficulty"] for row in rows["query_difficulty"] if row["difficulty"] is not None]
     if hard:
         made["difficulty"] = histogram(
             hard,
@@ -41,70 +47,39 @@ def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, st
             y="questions (count)",
             look=look,
         )
-    if "task_similarity" in tables:
-        rows = tables["task_similarity"].to_pylist()
-        names = sorted({row["task_a"] for row in rows})
-        cells = [(row["task_a"], row["task_b"], row["similarity"]) for row in rows]
-        made["task_similarity"] = _grid(
-            cells, "task_similarity", "Likeness of every two tasks", names, names,
-            "cosine of mean embeddings", ("task", "task"), look, share=False,
-        )  # fmt: skip
-    if "jaccard" in tables:
-        order = {row["model_id"]: row["cluster_order"] for row in tables["models"].to_pylist()}
-        rows = tables["jaccard"].to_pylist()
-        names = sorted({row["model_a"] for row in rows}, key=order.__getitem__)
-        cells = [(row["model_a"], row["model_b"], row["similarity"]) for row in rows]
-        made["jaccard"] = _grid(
-            cells, "jaccard", "Likeness of every two models", names, names,
-            "questions both get right, of those either does", ("model", "model"), look,
-        )  # fmt: skip
-    if "duplicates_by_source" in tables:
-        found = tables["duplicates_by_source"].to_pylist()
-        made["duplicates"] = _bars(
-            [{"name": row["source"], "value": row["in_groups"]} for row in found],
-            "duplicates",
-            "Near-duplicates by source",
-            "source",
-            "questions in groups of near-duplicates (count)",
-            look,
-        )
-    made["coverage"] = _coverage(tables["coverage"], look)
+    made["task_similarity"] = _grid(
+        [(r["task_a"], r["task_b"], r["similarity"]) for r in rows.get("task_similarity", ())],
+        name="task_similarity",
+        title="Similarity of every two tasks",
+        value="cosine of mean embeddings",
+        of=("task", "task"),
+        share=False,
+        look=look,
+    )
+    made["jaccard"] = agreement(rows.get("jaccard", ()), rows["models"], name="jaccard", look=look)
+    made["coverage"] = _grid(
+        [(r["model_id"], r["task"], r["labels"] / r["queries"]) for r in rows["coverage"]],
+        name="coverage",
+        title="Share of questions with a label, per model and task",
+        value="share of questions with a label",
+        of=("model", "task"),
+        domain=(0.0, 1.0),
+        look=look,
+    )
     return {name: text for name, text in made.items() if text is not None}
 
 
-def _coverage(table: pa.Table, look: Look) -> str | None:
-    rows = table.to_pylist()
-    return _grid(
-        [(row["model_id"], row["task"], row["labels"] / row["queries"]) for row in rows],
-        "coverage",
-        "Share of questions with a label, per model and task",
-        sorted({row["model_id"] for row in rows}),
-        sorted({row["task"] for row in rows}),
-        "share of questions with a label",
-        ("model", "task"),
-        look,
-        domain=(0.0, 1.0),
-    )
+_READ = frozenset({"query_difficulty", "task_similarity", "jaccard", "models", "coverage"}) | {
+    table for table, *_ in _BARS.values()
+}
 
 
-def _grid(
-    cells: Sequence[tuple[str, str, float | None]],
-    name: str,
-    title: str,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    value: str,
-    of: tuple[str, str],
-    look: Look,
-    **how: Any,
-) -> str | None:
-    """A heatmap, or None where it would be too large to read; the table stands beside it."""
-    if not rows or len(rows) * len(columns) > MOST_CELLS:
+def _grid(cells: Sequence[tuple[str, str, float | None]], **how: Any) -> str | None:
+    """A heatmap, or None where it would be too large to read; the table is shown instead."""
+    rows, columns = sorted({cell[0] for cell in cells}), sorted({cell[1] for cell in cells})
+    if not 0 < len(rows) * len(columns) <= MOST_CELLS:
         return None
-    return heatmap(
-        cells, name=name, title=title, rows=rows, columns=columns, value=value, of=of, look=look,
-        **how,
-    )  # fmt: skip
+    return heatmap(cells, rows=rows, columns=columns, **how)
 
 
 def _bars(

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from datacards.card import cell as markdown_cell
 from datacards.charts import bars, lines
 from datacards.charts.draw import PAPER, Look
 from datacards.charts.grids import MOST_CELLS, heatmap
+from datacards.markdown import cell, table
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).
 UNITS: Mapping[str, tuple[float, int, str]] = {
@@ -38,10 +38,8 @@ def markdown(about: Row, cells: pa.Table) -> str:
         f"{about['paper']}, {about['item']}. Release `{about['release']}` {about['version']}; "
         f"made by `routeyard study {about['name']}`.",
         "",
-        "| " + " | ".join(markdown_cell(text) for text in head) + " |",
-        "| --- |" + " ---: |" * (len(head) - 1),
+        *table([cell(text) for text in head], [[cell(text) for text in row] for row in body]),
     ]
-    lines += ["| " + " | ".join(markdown_cell(text) for text in row) + " |" for row in body]
     lines += ["", *(f"- {note}" for note in [*about["notes"], *_remarks(cells)])]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -82,11 +80,11 @@ def grid(about: Row, cells: pa.Table) -> tuple[list[str], list[list[str]]]:
     for row in rows:
         line = [row]
         for column in columns:
-            cell = found.get((row, column))
-            line.append(shown(cell) if cell else "")
+            one = found.get((row, column))
+            line.append(shown(one) if one else "")
             if column in printed:
-                value = cell["printed"] if cell else None
-                line.append("" if value is None else _number(value, cell))
+                value = one["printed"] if one else None
+                line.append("" if value is None else _number(value, one))
         body.append(line)
     return head, body
 

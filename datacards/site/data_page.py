@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datacards.cite import bibtex
-from datacards.sections.recorded import recorded_words
+from datacards.sections import recorded_words
 from datacards.site.release import SiteRelease
 from schemas import CONTRACTS
 

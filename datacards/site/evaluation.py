@@ -77,7 +77,11 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
     n_test = one.facts.get("n_test") or 0
     ranking = _ranking(metrics, places, n_test)
     charts = [chart for m in measures for chart in _charts(points, m, name, pool)]
-    charts += _tradeoff(points, one, name, pool)
+    if drawn := over_call_rate(
+        points, one, name=f"{name}-tradeoff", pool=pool, legend=False, look=PAGE
+    ):
+        title = "Two models: accuracy over the share sent to the large one"
+        charts.append({"title": title, "first": False, "log": None, "linear": _svg(drawn)})
     if charts:
         charts[0]["first"] = True
     return {
@@ -154,58 +158,57 @@ def _by_accuracy(row: Row) -> tuple[float, str]:
 
 def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> list[Row]:
     """Each curve over one measure, with a logarithmic and with a linear axis."""
-    unit, factor = MEASURES[measure]
     found: list[Row] = []
-    for curve, (title, x) in _CURVES.items():
-        own = [
-            {**p, "x": factor * p["x"]}
-            for p in points
-            if p["curve"] == curve and p["measure"] == measure
-        ]
-        if not own:
-            continue
+    for curve, (title, _) in _CURVES.items():
         drawn: dict[str, Markup | None] = {"log": None}
+        own = [p for p in points if p["curve"] == curve and p["measure"] == measure]
         for scale in ("log", "linear"):
-            if scale == "log" and not any(p["x"] > 0 for p in own):
-                continue
-            text = curves(
-                own,
-                name=f"{name}-{curve}-{measure}-{scale}",
-                title=f"{title}, {unit}",
-                x=f"{x} ({unit}{', log scale' if scale == 'log' else ''})",
-                y="accuracy",
-                log=scale == "log",
-                pool=pool,
-                legend=False,
-                look=PAGE,
-            )
-            drawn[scale] = _svg(text)
-        found.append({"title": f"{title}: {unit}", "first": False, **drawn})
+            if own and (scale == "linear" or any(p["x"] > 0 for p in own)):
+                text = over_cost(
+                    own,
+                    curve,
+                    measure,
+                    name=f"{name}-{curve}-{measure}-{scale}",
+                    log=scale == "log",
+                    pool=pool,
+                    legend=False,
+                    look=PAGE,
+                )
+                drawn[scale] = _svg(text)
+        if own:
+            found.append({"title": f"{title}: {MEASURES[measure][0]}", "first": False, **drawn})
     return found
 
 
-def _tradeoff(
-    points: list[Row], one: EvaluationTables, name: str, pool: Sequence[str]
-) -> list[Row]:
+def over_cost(points: Sequence[Row], curve: str, measure: str, *, log: bool, **how: Any) -> str:
+    """SVG of accuracy over one cost measure; `how` as for `curves`."""
+    (title, x), (unit, factor) = _CURVES[curve], MEASURES[measure]
+    return curves(
+        [{**p, "x": factor * p["x"]} for p in points],
+        title=f"{title}, {unit}",
+        x=f"{x} ({unit}{', log scale' if log else ''})",
+        y="accuracy",
+        log=log,
+        **how,
+    )
+
+
+def over_call_rate(points: Sequence[Row], one: EvaluationTables, **how: Any) -> str | None:
+    """SVG of accuracy over the share sent to the large of two models; None without such points."""
     own = [p for p in points if p["curve"] == "tradeoff"]
     if not own:
-        return []
+        return None
     zones, straight = bands(one)
-    text = curves(
+    return curves(
         own,
-        name=f"{name}-tradeoff",
         title="Accuracy over the call rate of the large model",
         x="questions sent to the large model (share)",
         y="accuracy",
         shares=(True, True),
         zones=zones,
         straight=straight,
-        pool=pool,
-        legend=False,
-        look=PAGE,
+        **how,
     )
-    title = "Two models: accuracy over the share sent to the large one"
-    return [{"title": title, "first": False, "log": None, "linear": _svg(text)}]
 
 
 def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:

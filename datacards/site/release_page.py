@@ -1,16 +1,15 @@
-"""Content of a release's first page: leaderboard, tasks, likeness, duplicates, certificate."""
+"""Content of a release's first page: leaderboard, tasks, agreement, duplicates, certificate."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 from markupsafe import Markup
 
 from datacards.certified import sentences
 from datacards.charts.bars import bars
 from datacards.charts.draw import PAGE
-from datacards.charts.grids import MOST_CELLS, heatmap
+from datacards.charts.grids import MOST_CELLS, agreement, heatmap
 from datacards.charts.models import accuracy_bars, cost_accuracy
 from datacards.site import figures
 from datacards.site.release import SiteRelease
@@ -81,27 +80,9 @@ def _charts(
             form="+.1f",
             look=PAGE,
         )
-    found |= _likeness(book.health.get("jaccard"), book.health.get("models"))
+    alike = figures.of_health(book, "jaccard")
+    if drawing := agreement(alike, figures.of_health(book, "models"), name="likeness", look=PAGE):
+        found["likeness"] = drawing
     # A picture that there is nothing for is None, and the page says so.
     drawn = {name: Markup(text) for name, text in found.items()}  # noqa: S704  escaped by `draw`
     return dict.fromkeys(CHARTS) | drawn
-
-
-def _likeness(jaccard: pa.Table | None, models: pa.Table | None) -> dict[str, str]:
-    if jaccard is None or models is None or not 0 < jaccard.num_rows <= MOST_CELLS:
-        return {}
-    order = {row["model_id"]: row["cluster_order"] for row in models.to_pylist()}
-    rows = jaccard.to_pylist()
-    names = sorted({row["model_a"] for row in rows}, key=lambda name: order.get(name) or 0)
-    return {
-        "likeness": heatmap(
-            [(row["model_a"], row["model_b"], row["similarity"]) for row in rows],
-            name="likeness",
-            title="Likeness of every two models",
-            rows=names,
-            columns=names,
-            value="questions both get right, of those either does",
-            of=("model", "model"),
-            look=PAGE,
-        )
-    }

@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment
 
-from datacards.sections.recorded import recorded_words
+from datacards.sections import recorded_words
 from datacards.site import data_page, release_page, router_page
 from datacards.site.figures import contested
 from datacards.site.language import page_environment

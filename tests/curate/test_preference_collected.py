@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from datacards.sections.preference import preference_sections
+from datacards.sections import preference_sections
 from flows.tasks.entailment import made_for
 from flows.workspace.prompts import ask_prompts, model_to_ask
 from flows.workspace.stage_folders import BuildContext

@@ -9,8 +9,9 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from datacards.card import cell, render
+from datacards.card import render
 from datacards.front_matter import hub_license, size_category
+from datacards.markdown import cell
 from schemas import DUPLICATES, MODELS, RESPONSES
 
 

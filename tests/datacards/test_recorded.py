@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datacards.sections.recorded import recorded_words
+from datacards.sections import recorded_words
 
 COLLECT = {"provider": "recorded"}
 

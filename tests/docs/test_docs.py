@@ -65,7 +65,7 @@ def test_every_figure_of_the_certificate_is_explained() -> None:
     page = (ROOT / "docs" / "glossary.md").read_text()
     for name in re.findall(r"[a-z]+_[a-z_]+", named[1]):
         assert f"`{name}`" in page, f"docs/glossary.md does not say what {name} means"
-        assert name in FIGURES, f"datacards/certified.py has no sentence for {name}"
+        assert name in FIGURES, f"datacards/templates/certificate.yaml has no sentence for {name}"
 
 
 def test_the_tour_runs(demo_release: Path, tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""Parts of a card that only some releases have: preference pairs, rounds, injected models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datacards.markdown import environment
+
+#: Figure of the rule `pseudo_specialists` → its value with a unit.
+_COSTS = {
+    "params_b": "{:g} · 10⁹ parameters",
+    "price_in": "{:g} USD per 10⁶ tokens in",
+    "price_out": "{:g} USD per 10⁶ tokens out",
+    "prompt_tokens": "{:g} prompt tokens",
+    "completion_tokens": "{:g} completion tokens",
+    "cost_usd": "{:g} USD an answer",
+    "latency_s": "{:g} s an answer",
+}
+_FROM = {"median": "the pool's median", "stated": "the recipe"}
+
+
+def preference_sections(figures: Mapping[str, Any]) -> str:
+    """Markdown for each `preference` rule among a manifest's `figures`: winners, the τ sweep,
+    entropy's predictive power; "" without one."""
+    template = environment().get_template("preference.md.j2")
+    return template.render(rules=_figures_of("preference", figures))
+
+
+def informative_section(figures: Mapping[str, Any]) -> str:
+    """Markdown of `collect.strategy: informative`: plain means beside weighted estimates; ""
+    where every pair was to be asked."""
+    found = (figures.get("collect") or {}).get("informative")
+    if not found:
+        return ""
+    ranked = sorted(found["models"], key=lambda row: (-(row["weighted"] or 0), row["model_id"]))
+    return environment().get_template("informative.md.j2").render(f=found, models=ranked)
+
+
+def injected(figures: Mapping[str, Any]) -> list[str]:
+    """A sentence per pseudo-specialist, and their costs with where each value comes from."""
+    lines: list[str] = []
+    for found in _figures_of("pseudo_specialists", figures):
+        if not found.get("injected"):
+            continue
+        lines += [
+            f"`{one['model_id']}` is simulated: right on {100 * one['accuracy']:.1f} % of task "
+            f"{_plain(one['task'])}, where the best real model has {100 * one['best_real']:.1f} %."
+            for one in found["injected"]
+        ]
+        # In this order: a manifest has its keys sorted, and the card is rendered from both.
+        known = [
+            f"{words.format(one['value'])} ({_FROM.get(one['from'], one['from'])})"
+            for name, words in _COSTS.items()
+            if (one := found["costs"].get(name) or {"value": None})["value"] is not None
+        ]
+        lines.append(
+            "What a simulated model costs is an assumption: " + "; ".join(known) + "."
+            if known
+            else "What a simulated model costs is not known."
+        )
+    return lines
+
+
+def recorded_words(recipe: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:
+    """Sentences on answers that were recorded elsewhere; none where the models were asked.
+
+    Args:
+        recipe: As the manifest holds it.
+        figures: Figures of the stages; those of `collect` count what the import left open.
+    """
+    if (recipe.get("collect") or {}).get("provider") != "recorded":
+        return []
+    collected = figures.get("collect") or {}
+    rows = [row for row in collected.get("recorded") or () if isinstance(row, Mapping)]
+    prompts = sum(int(row.get("prompts") or 0) for row in rows)
+    sent = (
+        f"The recording states what was sent for {prompts:,} answers; it was compared with the "
+        "questions and is not kept."
+        if prompts
+        else "What the models were sent is not known."
+    )
+    return [
+        "The answers were recorded elsewhere and imported: nothing was sent for this release. "
+        f"{sent} `queries.prompt` is {_prompt(recipe)}, no record of what was sent.",
+        *(f"{note}." for note in map(str, collected.get("notes") or ())),
+    ]
+
+
+def _figures_of(rule: str, figures: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    rules = (figures.get("curate") or {}).get("rules") or []
+    return [one["figures"] for one in rules if one["rule"] == rule]
+
+
+def _prompt(recipe: Mapping[str, Any]) -> str:
+    sources = recipe.get("sources") or ()
+    stated = [str(one["name"]) for one in sources if (one.get("fields") or {}).get("prompt")]
+    made = "what Routeyard would send"
+    if not stated:
+        return made
+    as_stated = f"the text that {', '.join(stated)} states"
+    return as_stated if len(stated) == len(sources) else f"{as_stated}, else {made}"
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|" else sign for sign in text)
