@@ -39,9 +39,9 @@ def responsible(
         "dataCollectionMissingData": f"{counts.get('labelled', 0):,} labels; pairs without one "
         "are null, with the reason in `labels` and `removals`.",
         "dataPreprocessingProtocol": ["Curation rules in order: " + (", ".join(rules) or "none")],
-        "dataManipulationProtocol": "What a rule took away stands in `removals` with its reason.",
-        "dataAnnotationProtocol": "Rules, verifiers and judges record verdicts; a policy turns them "
-        "into labels and marks contested ones. Nothing is overwritten.",
+        "dataManipulationProtocol": "What a rule removed is listed in `removals` with its reason.",
+        "dataAnnotationProtocol": "Rules, verifiers and judges record verdicts; a policy turns "
+        "them into labels and marks contested ones. Nothing is overwritten.",
         "dataAnnotationPlatform": ["Routeyard"],
         "dataAnnotationAnalysis": [
             f"{counts.get('contested', 0):,} labels are contested; "

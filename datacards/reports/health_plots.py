@@ -30,13 +30,13 @@ def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, st
     """Name → SVG of every plot there is data for."""
     rows = {name: table.to_pylist() for name, table in tables.items() if name in _READ}
     made: dict[str, str | None] = {}
-    for name, (table, key, column, factor, *texts) in _BARS.items():
+    for name, (table, key, column, factor, title, of, axis) in _BARS.items():
         values = [
             {"name": row[key], "value": factor * row[column]}
             for row in rows.get(table, ())
             if row[column] is not None
         ]
-        made[name] = _bars(values, name, *texts, look)
+        made[name] = _bars(values, name, title, of, axis, look)
     hard = [row["difficulty"] for row in rows["query_difficulty"] if row["difficulty"] is not None]
     if hard:
         made["difficulty"] = histogram(

@@ -45,7 +45,10 @@ class BankQuestion:
 def bank() -> tuple[BankQuestion, ...]:
     """All questions of `demo`, in an order that mixes the tasks."""
     return tuple(
-        BankQuestion(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+        BankQuestion(
+            **row
+            | {"references": tuple(row["references"]), "choices": tuple(row.get("choices", ()))}
+        )
         for row in _rows("bank.jsonl")
     )
 
