@@ -19,7 +19,7 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
         questions: so many, drawn by a seed; all by default.
     """
     from flows.evaluation.evaluate import ENCODER
-    from flows.evaluation.fingerprint import Probing, probe_queries, text_table
+    from flows.evaluation.fingerprint import Described, Probing, probe_queries, text_table
     from pipelines.embed import embed
     from schemas import MODEL_SPLITS
 
@@ -43,5 +43,5 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
     )
     probing = Probing(probes=192, steps=0, tokens=256)
     probes = probe_queries(release, probing)
-    described = text_table(probes, probing, release=release, models=names)
+    described = text_table(probes, probing, Described(release, models=names))
     return write(folder, {**read, "model_splits": splits, "descriptors": described})

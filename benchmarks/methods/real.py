@@ -27,7 +27,13 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     Made in `out` where they are not there yet: states by the fetched safetensors, footprints by
     asking the served model through the workspace's ledger.
     """
-    from flows.evaluation.fingerprint import Probing, footprint_table, probe_queries, text_table
+    from flows.evaluation.fingerprint import (
+        Described,
+        Probing,
+        footprint_table,
+        probe_queries,
+        text_table,
+    )
     from flows.recipe import load
     from flows.workspace.fixtures import fixtures
     from flows.workspace.stage_folders import write_table
@@ -49,10 +55,8 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
         recipe, probing = load("real_tiny")[0], Probing(probes=16)
         probes = probe_queries(release, probing)
         with fixtures(recipe, workspace):
-            asked = footprint_table(
-                probes, probing, recipe=recipe, root=workspace, models=[], local={}
-            )
-        said = text_table(probes, probing, release=release, models=[])
+            asked = footprint_table(probes, probing, Described(release, workspace, recipe))
+        said = text_table(probes, probing, Described(release))
         write_table(pa.concat_tables([asked, said]), footprints)
     return with_beside(read_release(release), [states, footprints])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -65,25 +65,26 @@ def command(
         tokens: Number of frequent tokens (K).
         seed: Seed of the draw of probes.
     """
-    from flows.evaluation.fingerprint import Probing, describe, probe_queries
+    from flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
     from flows.evaluation.fingerprint_plan import requirements
     from flows.recipe import load
     from flows.workspace.stage_folders import write_table
 
     probing = Probing(probes, steps, tokens, seed, scheme)
     chosen = probe_queries(release, probing)
-    how: dict[str, Any] = {
-        "release": release,
-        "recipe": load(recipe)[0] if recipe else None,
-        "models": model or [],
-        "local": dict(_named(entry) for entry in local or []),
-        "language_model": language_model,
-        "device": device,
-    }
-    needs = requirements(kind, chosen, probing, **how)
+    of = Described(
+        release,
+        workspace,
+        recipe=load(recipe)[0] if recipe else None,
+        models=model or (),
+        local=dict(_named(entry) for entry in local or ()),
+        language_model=language_model,
+        device=device,
+    )
+    needs = requirements(kind, chosen, probing, of)
     if plan:
         return Output(needs)
-    table = describe(kind, chosen, probing, root=workspace, **how)
+    table = describe(kind, chosen, probing, of)
     write_table(table, out)
     return Output(
         {"kind": kind, "models": table.num_rows, "probes": chosen.num_rows, "path": out},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.ledger.attempt import Attempt
-    from schemas.recipe import Recipe
+    from schemas.recipe import Model, Recipe
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,29 @@ class Probing:
     scheme: str | None = None
     top_logprobs: int = 20
     max_tokens: int = 512
+
+
+@dataclass(frozen=True)
+class Described:
+    """Which models are described, and from where their answers come.
+
+    Attributes:
+        release: The release of the probes and of answers that are not asked for.
+        root: Workspace whose ledger keeps what is asked.
+        recipe: Recipe whose pool is asked; None to ask nobody.
+        models: Names of models; empty for all.
+        local: Name → folder of models that are loaded on this machine.
+        language_model: Folder or hub id of the model that scores answers.
+        device: cpu, cuda, …; chosen if None.
+    """
+
+    release: Path
+    root: Path = Path("yard")
+    recipe: Recipe | None = None
+    models: Sequence[str] = ()
+    local: Mapping[str, str] = field(default_factory=dict)
+    language_model: str | None = None
+    device: str | None = None
 
 
 def probe_queries(release: Path, probing: Probing) -> pa.Table:
@@ -60,59 +83,27 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     return chosen
 
 
-def describe(
-    kind: str,
-    probes: pa.Table,
-    probing: Probing,
-    *,
-    release: Path,
-    root: Path,
-    recipe: Recipe | None = None,
-    models: Sequence[str] = (),
-    local: Mapping[str, str] | None = None,
-    language_model: str | None = None,
-    device: str | None = None,
-) -> pa.Table:
+def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """The `descriptors` of models: logit footprints, perplexity fingerprints or text footprints.
 
     Raises:
         BadInput: what this kind needs is missing.
     """
     if kind == "text_footprint":
-        return text_table(probes, probing, release=release, models=models)
+        return text_table(probes, probing, of)
     if kind == "logit_footprint":
         if not probing.steps:
             raise BadInput("a logit footprint needs steps", next_step="--steps 10")
-        if recipe is None and not local:
+        if of.recipe is None and not of.local:
             raise BadInput(
                 "no model to probe was named",
                 next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
             )
-        return footprint_table(
-            probes, probing, recipe=recipe, root=root, models=models, local=local or {},
-            device=device,
-        )  # fmt: skip
-    if language_model is None:
-        raise BadInput(
-            "a perplexity fingerprint needs the language model that scores the answers",
-            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
-        )
-    return perplexity_table(
-        probes, probing, language_model, release=release, recipe=recipe, root=root,
-        models=models, device=device,
-    )  # fmt: skip
+        return footprint_table(probes, probing, of)
+    return perplexity_table(probes, probing, of)
 
 
-def footprint_table(
-    probes: pa.Table,
-    probing: Probing,
-    *,
-    recipe: Recipe | None,
-    root: Path,
-    models: Sequence[str],
-    local: Mapping[str, str],
-    device: str | None = None,
-) -> pa.Table:
+def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Logit footprints of pool models (through their APIs) and of local models."""
     from pipelines.logprobs import tokens
     from pipelines.signals.footprint import footprints, trace_tokens
@@ -127,59 +118,54 @@ def footprint_table(
         "logprobs": True,
         "top_logprobs": probing.top_logprobs,
     }
-    for name, answers in ask_pool(recipe, root, models, probes, parameters).items():
+    for name, answers in ask_pool(of, probes, parameters).items():
         found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
         traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
-    for name, folder in local.items():
-        traces[name] = trace_local(load(folder, device=device), prompts, steps=probing.steps)
+    for name, folder in of.local.items():
+        traces[name] = trace_local(load(folder, device=of.device), prompts, steps=probing.steps)
     ids = probes.column("query_id").to_pylist()
     return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
 
 
-def perplexity_table(
-    probes: pa.Table,
-    probing: Probing,
-    language_model: str,
-    *,
-    release: Path,
-    recipe: Recipe | None,
-    root: Path,
-    models: Sequence[str],
-    device: str | None = None,
-) -> pa.Table:
-    """Perplexity fingerprints: of freshly asked greedy answers, or of the released ones."""
+def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
+    """Perplexity fingerprints: of freshly asked greedy answers, or of the released ones.
+
+    Raises:
+        BadInput: no language model is named.
+    """
     import numpy as np
 
     from pipelines.signals.local_model import load
     from pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
 
+    if of.language_model is None:
+        raise BadInput(
+            "a perplexity fingerprint needs the language model that scores the answers",
+            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
+        )
     ids = probes.column("query_id").to_pylist()
-    texts: dict[str, list[str | None]]
-    if recipe is None:
-        texts = released_answers(release, ids, models)
-    else:
-        parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
-        asked = ask_pool(recipe, root, models, probes, parameters)
-        texts = {
-            name: [None if one is None else one.text for one in answers]
-            for name, answers in asked.items()
-        }
-    loaded = load(language_model, device=device)
-    scored = {}
-    for name, answers in texts.items():
-        nll = negative_log_likelihoods(loaded, [answer or "" for answer in answers])
-        scored[name] = np.asarray(nll)
+    parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
+    asked = ask_pool(of, probes, parameters)
+    texts = {
+        name: [None if one is None else one.text for one in answers]
+        for name, answers in asked.items()
+    }
+    if of.recipe is None:
+        texts = released_answers(of.release, ids, of.models)
+    loaded = load(of.language_model, device=of.device)
+    scored = {
+        name: np.asarray(negative_log_likelihoods(loaded, [answer or "" for answer in answers]))
+        for name, answers in texts.items()
+    }
     return perplexity_fingerprints(scored, ids, loaded.name)
 
 
-def text_table(
-    probes: pa.Table, probing: Probing, *, release: Path, models: Sequence[str]
-) -> pa.Table:
+def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Text footprints of the released answers; `steps` 0 takes whole answers."""
     from pipelines.signals.text_footprint import text_footprints
 
     ids = probes.column("query_id").to_pylist()
-    texts = released_answers(release, ids, models)
+    texts = released_answers(of.release, ids, of.models)
     return text_footprints(texts, ids, k=probing.tokens, steps=probing.steps or None)
 
 
@@ -211,36 +197,40 @@ def released_answers(
     return {name: [found.get((name, q)) for q in query_ids] for name in models or known}
 
 
+def asked_models(of: Described) -> list[Model]:
+    """The pool models that are asked; none without a recipe."""
+    from flows.workspace.prompts import model_to_ask
+
+    if of.recipe is None:
+        return []
+    pool = of.recipe.pool
+    named = [model_to_ask(pool, name) for name in of.models]
+    return named or [one for one in pool.models if one.relay is None]
+
+
 def ask_pool(
-    recipe: Recipe | None,
-    root: Path,
-    models: Sequence[str],
-    probes: pa.Table,
-    parameters: Mapping[str, Any],
+    of: Described, probes: pa.Table, parameters: Mapping[str, Any]
 ) -> dict[str, list[Attempt | None]]:
     """Greedy answers of pool models, through the workspace's ledger; nothing without a recipe.
 
     Each is asked the probes in its own frame (`prompt` in the pool).
     """
-    if recipe is None:
+    if (recipe := of.recipe) is None:
         return {}
-    from flows.workspace.prompts import ask_prompts, model_to_ask
+    from flows.workspace.prompts import ask_prompts
     from flows.workspace.stage_folders import BuildContext
     from pipelines.collect.model_prompts import ModelPrompts
 
-    asked = [model_to_ask(recipe.pool, name) for name in models] or [
-        one for one in recipe.pool.models if one.relay is None
-    ]
-    framed = {one.model_id: ModelPrompts(probes, one, recipe.collect) for one in asked}
-    return {
-        model.model_id: ask_prompts(
-            BuildContext(recipe.name, root, root),
+    found = {}
+    for model in asked_models(of):
+        framed = ModelPrompts(probes, model, recipe.collect)
+        found[model.model_id] = ask_prompts(
+            BuildContext(recipe.name, of.root, of.root),
             recipe.pool,
             recipe.collect,
             model,
-            [framed[model.model_id].prompt(row) for row in range(probes.num_rows)],
+            [framed.prompt(row) for row in range(probes.num_rows)],
             purpose="fingerprint",
             parameters=parameters,
         )
-        for model in asked
-    }
+    return found

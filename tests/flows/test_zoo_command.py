@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 import routeyard
 from flows.cli import run
 from pipelines.ingest.importers import IMPORTERS
+from pipelines.ingest.importers.spec import ImportResult
 from pipelines.metrics.arena import arena_score
 from pipelines.routers import ROUTERS
 from schemas import CONTRACTS
@@ -353,7 +354,8 @@ def test_a_submission_is_audited(release, tmp_path, capsys) -> None:
     assert f"score {float(arena_score(np.mean(hit), 1000 * np.mean(usd))):.6f}" in said
     assert [one["accuracy"] for one in sent] == hit
     # RouterArena's own importer reads it.
-    assert len(list(IMPORTERS.get("routerarena").read(out).answers)) == len(wide)
+    answers = IMPORTERS.get("routerarena").read([out], ImportResult(out))
+    assert len(list(answers)) == len(wide)
     # What fails is not written.
     failing = tmp_path / "none.json"
     path.write_text("\n".join(["query_id,model_id", *leaked]) + "\n")
