@@ -17,6 +17,8 @@ from schemas.recipe import Recipe
 
 #: Earlier outputs of a stage that are compared, newest first.
 _COMPARED = 500
+#: Modules that are named where code changed.
+_NAMED = 5
 _WAITS = "an earlier stage is stale"
 
 
@@ -128,8 +130,15 @@ def why_stale(made_of: Mapping[str, Any], workspace: Path, *, ran: bool = True) 
     if not reasons:
         return "its output was damaged" if found else "never run"
     # Shards of one benchmark share a folder, with other benchmarks too: the closest is ours.
-    closest: list[str] = min(reasons, key=len)
+    closest: list[str] = min(reasons, key=lambda one: (len(one) - _of_code(one), len(one)))
+    if (many := _of_code(closest)) > _NAMED:
+        closest = [*closest[: len(closest) - many + _NAMED], f"and {many - _NAMED} more modules"]
     return "; ".join(closest) or "its output was removed or damaged"
+
+
+def _of_code(reasons: Sequence[str]) -> int:
+    """How many of them are modules; those come last."""
+    return sum(one.startswith("code ") for one in reasons)
 
 
 def _differs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
