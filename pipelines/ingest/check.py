@@ -74,13 +74,10 @@ def sample(source: Source, file: str | None, *, rows: int) -> list[Mapping[str, 
 
 def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
     where = f"source {source.name!r}"
-    if file is not None:
-        for path in named_files.expand(file, base=Path.cwd(), where="--file"):
-            yield from files.rows(path)
-        return
-    if source.kind == "files":
-        for path in named_files.expand(str(source.path), base=Path.cwd(), where=where):
-            yield from files.rows(path, source.format)
+    if file is not None or source.kind == "files":
+        named, place = (file, "--file") if file is not None else (str(source.path), where)
+        for path in named_files.expand(named, base=Path.cwd(), where=place):
+            yield from files.rows(path, None if file is not None else source.format)
         return
     hub_id = str(source.hub_id)
     # The first config and split are enough to see the columns.

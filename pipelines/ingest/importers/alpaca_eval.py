@@ -16,9 +16,9 @@ _LAYOUT = "results/<model>/<annotator>/annotations.json"
 def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
     """Score = preference - 1: 0 when the reference is preferred, 1 when the model is."""
     for path in paths:
-        for position, row in enumerate(reading.objects(reading.load_json(path), str(path))):
-            where = f"{path.parent.parent.name}/{path.parent.name}, record {position}"
-            reading.need(row, _COLUMNS, where)
+        rows = reading.objects(reading.load_json(path), str(path))
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        for where, row in reading.records(rows, _COLUMNS, name):
             instruction = reading.text(row["instruction"])
             query = hashlib.sha256(instruction.encode()).hexdigest()[:12]
             question = ImportedQuestion(

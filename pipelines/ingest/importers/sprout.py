@@ -30,11 +30,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
     for path in paths:
         models = _models(path)
         split = reading.split_of(path)
-        for number, row in enumerate(files.rows(path, "parquet")):
-            where = f"{path.name}, row {number}"
-            if number == 0 and reading.stray(result, row, _COLUMNS, path.name):
-                break
-            reading.need(row, _COLUMNS, where)
+        rows = files.rows(path, "parquet")
+        for where, row in reading.records(rows, _COLUMNS, path.name, result):
             query = f"{row['dataset']}/{row['key']}"
             question = ImportedQuestion(
                 id=query,

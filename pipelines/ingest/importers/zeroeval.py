@@ -27,9 +27,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
         content = reading.load_json(path)
         if reading.stray(result, content, _COLUMNS, f"{task}/{path.name}"):
             continue
-        for number, row in enumerate(reading.objects(content, str(path))):
-            where = f"{task}/{path.name}, record {number}"
-            reading.need(row, _COLUMNS, where)
+        rows = reading.objects(content, str(path))
+        for where, row in reading.records(rows, _COLUMNS, f"{task}/{path.name}"):
             history = row.get("chat_history")
             prompt = reading.text(history[0]) if isinstance(history, list) and history else None
             asked = reading.text(row.get("question")) or prompt or ""
