@@ -1,9 +1,8 @@
-"""The scheduled flow: look what changed, rebuild only that, compare, publish or stop and tell."""
+"""The scheduled flow: find what changed, rebuild it, compare, publish, or stop and notify."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +68,9 @@ def refresh(
         try:
             if publish_to:
                 check_target(publish_to)
-            run = Building(recipe, root, jobs, shards, runner, dask_address)
-            return _refresh(run, checked, notify or [], publish_to)
+            building = on(build, runner, workers=jobs, dask_address=dask_address)
+            given = {"recipe": recipe, "workspace": str(root), "jobs": jobs, "shards": shards}
+            return _refresh(building, given, checked, notify or [], publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
             log(checked.name, "refresh", f"{kind}: {error}", error=True)
@@ -118,22 +118,17 @@ def refresh_inline(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Building:
-    """What is built, where, and on which task runner."""
-
-    recipe: str
-    root: Path
-    jobs: int
-    shards: int
-    runner: Runner
-    dask_address: str | None
-
-
 def _refresh(
-    run: Building, checked: Recipe, blocks: list[str], publish_to: str | None
+    building: Any,
+    given: dict[str, Any],
+    checked: Recipe,
+    blocks: list[str],
+    publish_to: str | None,
 ) -> dict[str, Any]:
-    recipe, root = run.recipe, run.root
+    """The refresh with `building`, the build on its task runner, and the parameters it gets."""
+    from pipelines.release.manifest import read_manifest
+
+    recipe, root = given["recipe"], Path(given["workspace"])
     rows = status(recipe, str(root))
     outside = changes(checked, root)
     plan = [*rows, *outside.rows]
@@ -142,7 +137,8 @@ def _refresh(
     )
     released = latest(root, checked.name)
     fresh = all(row["state"] == "fresh" for row in rows if row["stage"] != "release")
-    if released and fresh and _made_of_now(recipe, root, released):
+    before = last_run(root, recipe).get("stages", {})
+    if released and fresh and before and read_manifest(released).stages == before:
         text = f"{checked.name} is up to date with {released.name}: nothing was done."
         publish_markdown(checked.name, "refresh", text, "nothing changed")
         log(checked.name, "refresh", text)
@@ -150,13 +146,12 @@ def _refresh(
         return {**done, "published": _publish(checked, released, publish_to, root)}
     if outside.retired:
         stop_if_retired(outside, plan_build(recipe, str(root)))
-    before = last_run(root, recipe).get("stages", {})
-    summary = _build(run)
+    summary = _build(building, given)
     now = last_run(root, recipe).get("stages", {})
     summary["rebuilt"] = sorted(name for name in now if now[name] != before.get(name))
     summary["changes"] = outside.rows
     path = Path(summary["release"]["path"])
-    _show(recipe, checked, root, released, path)
+    _show(recipe, checked.name, root, released, path)
     remember(outside, root, checked.name)
     summary["published"] = _publish(checked, path, publish_to, root)
     if released and path == released:
@@ -180,54 +175,36 @@ def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str 
     return sent.where
 
 
-def _made_of_now(recipe: str, root: Path, released: Path) -> bool:
-    """Whether the newest release, whatever its version, is of the stages as they are."""
-    from pipelines.release.manifest import read_manifest
-
-    now = last_run(root, recipe).get("stages", {})
-    return bool(now) and read_manifest(released).stages == now
-
-
-def _build(run: Building) -> dict[str, Any]:
+def _build(building: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Build; where the version is taken by other content, build the one that follows it.
 
     Everything up to the release is reused, so the second build costs seconds.
     """
-    running = on(build, run.runner, workers=run.jobs, dask_address=run.dask_address)
-    given: dict[str, Any] = {"recipe": run.recipe, "workspace": str(run.root), "jobs": run.jobs}
-    given["shards"] = run.shards
     version: str | None = None
     for _ in range(3):
         try:
-            return start(running, **given, version=version)  # type: ignore[no-any-return]
+            return start(building, **given, version=version)  # type: ignore[no-any-return]
         except VersionExists as taken:
             found = re.search(r"version: (\d+\.\d+\.\d+)", taken.next_step or "")
             if not found or found[1] == version:
                 raise
             version = found[1]
-    raise VersionExists(
-        f"no free version was found for {run.recipe}", where=str(run.root / "releases")
-    )
+    where = str(Path(given["workspace"]) / "releases")
+    raise VersionExists(f"no free version was found for {given['recipe']}", where=where)
 
 
-def _show(recipe: str, checked: Recipe, root: Path, before: Path | None, after: Path) -> None:
+def _show(recipe: str, name: str, root: Path, before: Path | None, after: Path) -> None:
     """Artifacts of a build: spend, health, audit, certificate, diff and a link to the release."""
-    name = checked.name
     folders = {k: root / v for k, v in last_run(root, recipe).get("folders", {}).items()}
-    if "collect" in folders:
-        responses = sorted((folders["collect"] / "responses").glob("*.parquet"))
-        artifacts.publish(
-            name, "spend", artifacts.spend(responses), f"{name}: tokens and USD per model"
-        )
-        artifacts.publish(
-            name, "health", artifacts.health(responses), f"{name}: how models answered"
-        )
-    if "audit" in folders:
-        found = artifacts.findings(folders["audit"]) or [{"finding": "none"}]
-        artifacts.publish(name, "audit", found, f"{name}: metering audit")
-    if "certify" in folders:
-        said = artifacts.certificate(folders["certify"])
-        artifacts.publish(name, "certificate", said, f"{name}: routability certificate")
+    shown = [
+        ("collect", "spend", artifacts.spend, "tokens and USD per model"),
+        ("collect", "health", artifacts.health, "how models answered"),
+        ("audit", "audit", artifacts.findings, "metering audit"),
+        ("certify", "certificate", artifacts.certificate, "routability certificate"),
+    ]
+    for stage, key, rows, says in shown:
+        if stage in folders:
+            artifacts.publish(name, key, rows(folders[stage]), f"{name}: {says}")
     against = before.name if before else "nothing"
     changes = artifacts.difference(before, after)
     artifacts.publish(name, "diff", changes, f"{name}: {after.name} against {against}")

@@ -18,7 +18,6 @@ from prefect import flow, task
 from flows.tracking.run import each, start
 from flows.tracking.runners import Runner, on
 from pipelines.curate.dedup.partitioned import (
-    Cut,
     Partition,
     PartPairs,
     join_parts,
@@ -41,11 +40,10 @@ def draw_sample(shard: str, number: int, rows: int, out: str) -> str:
     return target
 
 
-def scatter(shard: str, number: int, offset: int, partition: dict[str, Any], out: str) -> int:
+def scatter(shard: str, number: int, offset: int, partition: Partition, out: str) -> int:
     """Write each part's members of one shard; returns the rows written, borders included."""
-    vectors, parted = read_vectors(shard), _partition(partition)
-    written = 0
-    for part, rows in parted.members(parted.positions(vectors)):
+    vectors, written = read_vectors(shard), 0
+    for part, rows in partition.members(partition.positions(vectors)):
         if len(rows):
             table = pa.table({"row": rows + offset, "vector": _lists(vectors[rows])})
             _write(table, f"{out}/part-{part:05d}/{number:06d}.arrow")
@@ -107,13 +105,8 @@ def dedup_shards(
     )
     sample = np.concatenate([_matrix(_read(file).column("vector")) for file in drawn])
     planned = plan_parts(sample, threshold, parts)
-    said = {
-        "directions": planned.directions.tolist(),
-        "cuts": [list(cut) for cut in planned.cuts],
-        "reach": planned.reach,
-    }
     offsets = np.concatenate([[0], np.cumsum(rows)[:-1]]).tolist()
-    common = {"partition": said, "out": out}
+    common = {"partition": planned, "out": out}
     written = each(
         scatter_task,
         [{"shard": shard, "number": i, "offset": offsets[i], **common} for i, shard in numbered],
@@ -194,11 +187,6 @@ def _part_pairs(table: pa.Table) -> PartPairs:
         np.stack(both, axis=1),
         *(near.column(name).to_numpy() for name in ("left", "right", "similarity")),
     )
-
-
-def _partition(said: dict[str, Any]) -> Partition:
-    cuts = tuple(Cut(*cut) for cut in said["cuts"])
-    return Partition(np.array(said["directions"]), cuts, float(said["reach"]))
 
 
 def _lists(vectors: np.ndarray[Any, Any]) -> pa.FixedSizeListArray:

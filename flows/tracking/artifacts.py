@@ -7,7 +7,7 @@ tracked run, so that the same figures can be read without the UI.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +34,22 @@ FROM read_parquet($1) GROUP BY 1 ORDER BY 1
 """
 
 
-def spend(responses: Sequence[Path]) -> Rows:
+def spend(stage: Path) -> Rows:
     """Answers, tokens and USD per model; `unpriced` counts answers whose cost is unknown."""
-    return _ask(_SPEND, responses)
+    return _ask(_SPEND, stage)
 
 
-def health(responses: Sequence[Path]) -> Rows:
+def health(stage: Path) -> Rows:
     """How each model answered: status counts, attempts, latency in seconds."""
-    return _ask(_HEALTH, responses)
+    return _ask(_HEALTH, stage)
 
 
 def findings(stage: Path) -> Rows:
-    """Findings of the metering audit, as its stage wrote them; none when it did not run."""
+    """Findings of the metering audit, as its stage wrote them; a row that says so for none."""
     path = stage / "findings.json"
-    if not path.is_file():
-        return []
-    found: Rows = json.loads(path.read_text(encoding="utf-8"))
-    return [{k: _plain(v) for k, v in finding.items()} for finding in found]
+    found: Rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    rows = [{k: _plain(v) for k, v in finding.items()} for finding in found]
+    return rows or [{"finding": "none"}]
 
 
 def certificate(stage: Path) -> Rows:
@@ -98,14 +97,8 @@ def difference(before: Path | None, after: Path) -> Rows:
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
         same = was and now and was.content_without_times == now.content_without_times
-        rows.append(
-            {
-                "table": name,
-                "before": was.rows if was else None,
-                "after": now.rows if now else None,
-                "changed": not same,
-            }
-        )
+        counts = {"before": was.rows if was else None, "after": now.rows if now else None}
+        rows.append({"table": name, **counts, "changed": not same})
     return rows
 
 
@@ -156,13 +149,14 @@ def web_address(to: str) -> str | None:
     return to if to.startswith(("https://", "http://")) else None
 
 
-def _ask(sql: str, files: Sequence[Path]) -> Rows:
+def _ask(sql: str, stage: Path) -> Rows:
     import duckdb
 
+    files = [str(path) for path in sorted((stage / "responses").glob("*.parquet"))]
     if not files:
         return []
     with duckdb.connect() as connection:
-        found = connection.execute(sql, [[str(path) for path in files]])
+        found = connection.execute(sql, [files])
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 

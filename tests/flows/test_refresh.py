@@ -103,7 +103,7 @@ def test_a_target_with_a_password_is_refused_before_anything_is_built(tmp_path):
 
 
 def test_publishing_to_a_hub(tmp_path):
-    from tests.datacards.hub_stand_in import Hub
+    from tests.support.hub import Hub
 
     recipe, hub = write(tmp_path), Hub()
     more = {"workspace": str(tmp_path / "yard"), "publish_to": "hub:org/small"}
