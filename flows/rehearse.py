@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,9 +73,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
                 next_step="name a 'catalog' entry, or build the recipe itself",
             )
         source, rows = _varied(from_catalog(listed), listed.catalog, copies)
-        path = folder / f"{listed.name}.jsonl"
-        lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path = _write_lines(folder / f"{listed.name}.jsonl", rows)
         taken, _ = to_queries(
             source.model_copy(update={"limit": None, "dense": None}),
             each_item(source, rows, where=path.name),
@@ -89,10 +87,13 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
         dense = None if source.dense is None else max(1, round(0.4 * len(taken)))
         update = {"path": path.name, "limit": len(taken), "dense": dense}
         sources.append(source.model_copy(update=update))
-    path = folder / "bank.jsonl"
-    lines = [json.dumps(row, ensure_ascii=False) for row in bank]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return sources, path
+    return sources, _write_lines(folder / "bank.jsonl", bank)
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[str, Any]]]:

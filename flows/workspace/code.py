@@ -2,8 +2,8 @@
 
 The reach is computed, never listed by hand. From the stage's function the imports
 are followed: inside it, in the functions of `flows.tasks` that it calls, and
-through every module of the rooms below. What a registry names by a string is not
-followed (else every scorer would stand behind every question): a stage names the
+through every module of the packages below. What a registry names by a string is not
+followed (else every question would depend on every scorer): a stage names the
 parts it uses. Comments, docstrings and layout do not enter a hash.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 #: Packages whose code decides what a stage's tables hold.
-ROOMS = ("schemas", "pipelines", "datacards")
+PACKAGES = ("schemas", "pipelines", "datacards")
 #: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
 _STAGES = "flows.tasks"
 
@@ -29,7 +29,7 @@ def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str
     Args:
         make: The stage's function, or one defined inside it.
         uses: Modules of registered parts that the stage uses, e.g. of its scorers;
-            a module outside the rooms is hashed, and not followed.
+            a module outside the packages is hashed, and not followed.
     """
     outer = make.__qualname__.partition(".")[0]
     modules: set[str] = set()
@@ -88,7 +88,7 @@ def _function(
         if local not in used and local not in inside:
             continue
         target = _module_of(source, attribute)
-        if target.startswith(tuple(f"{room}." for room in ROOMS)) or target in ROOMS:
+        if target.startswith(tuple(f"{package}." for package in PACKAGES)) or target in PACKAGES:
             modules.add(target)
         elif target == _STAGES or target.startswith(f"{_STAGES}."):
             _function(target, attribute, modules, hashes, seen)
@@ -123,8 +123,8 @@ def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
 
 @cache
 def _imports(name: str) -> frozenset[str]:
-    """Modules of the rooms that a module imports, names as a program to start, or lies in."""
-    if name.partition(".")[0] not in ROOMS:
+    """Modules of the packages that a module imports, starts as a program, or is inside of."""
+    if name.partition(".")[0] not in PACKAGES:
         return frozenset()
     _, tree = _parsed(name)
     parts = name.split(".")
@@ -137,7 +137,7 @@ def _imports(name: str) -> frozenset[str]:
         elif isinstance(node, ast.Constant) and str(node.value).startswith("pipelines."):
             # `python -m pipelines.…`: a process of its own.
             found |= {str(node.value)} if _is_module(str(node.value)) else set()
-    return frozenset(one for one in found if one.partition(".")[0] in ROOMS)
+    return frozenset(one for one in found if one.partition(".")[0] in PACKAGES)
 
 
 def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
@@ -157,7 +157,7 @@ def _module_of(module: str, attribute: str) -> str:
 def _is_module(name: str) -> bool:
     if not all(part.isidentifier() for part in name.split(".")):
         return False
-    if name.partition(".")[0] not in (*ROOMS, "flows"):
+    if name.partition(".")[0] not in (*PACKAGES, "flows"):
         return False
     try:
         return importlib.util.find_spec(name) is not None
@@ -172,7 +172,7 @@ def _parsed(name: str) -> tuple[Path, ast.Module]:
     except (ModuleNotFoundError, ValueError):  # `__main__` has none
         spec = None
     if spec is None or spec.origin is None:
-        if name.partition(".")[0] in ROOMS:
+        if name.partition(".")[0] in PACKAGES:
             raise ModuleNotFoundError(name)
         return Path(), ast.parse("")
     path = Path(spec.origin)
