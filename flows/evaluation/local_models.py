@@ -33,7 +33,7 @@ def report_size(
     from transformers import AutoTokenizer
 
     from pipelines.tuning.encoder import tokenised
-    from pipelines.tuning.model_size import room, size_of, speed
+    from pipelines.tuning.model_size import memory_of, size_of, speed
 
     size = size_of(model, causal=True)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -47,7 +47,7 @@ def report_size(
         "model": model,
         "parameters": size.parameters,
         "memory_gb": size.reading(at_once, most, dtype, causal=True) / 1e9,
-        "memory_here_gb": room(where) / 1e9,
+        "memory_here_gb": memory_of(where) / 1e9,
         "texts": len(lengths),
         "tokens": sum(lengths) + steps * len(lengths),
         "seconds": seconds,

@@ -53,7 +53,7 @@ def plan(
             encoders have one name.
     """
     from pipelines.tuning.encoder import tokenised
-    from pipelines.tuning.model_size import room, speed
+    from pipelines.tuning.model_size import memory_of, speed
     from pipelines.tuning.size import TRAINED, memory, size_of, tokenizer_of
 
     shared = [Path(encoder).name for encoder in grid.encoders]
@@ -63,7 +63,7 @@ def plan(
             next_step="rename a folder, or train them into folders of their own (--out)",
         )
     rate = speed(settings.device, settings.precision, settings.threads)
-    has = room(settings.device)
+    has = memory_of(settings.device)
     rows = []
     for encoder in grid.encoders:
         size = size_of(encoder)

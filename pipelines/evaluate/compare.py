@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.significance import holm, mcnemar, mcnemar_one_sided
+from pipelines.evaluate.significance import McNemar, holm, mcnemar, mcnemar_one_sided
 from pipelines.metrics.bootstrap import interval, p_value
 from pipelines.metrics.selection import at_choice
 
@@ -87,24 +87,26 @@ def compare_matched(
     """Exact McNemar tests between all pairs of routers held to the same budget."""
     pairs = list(combinations(sorted(scores), 2))
     tests = [mcnemar(scores[a], scores[b]) for a, b in pairs]
-    adjusted = holm([test.p for test in tests]) if pairs else []
+    differences = [float(np.nanmean(scores[a] - scores[b])) for a, b in pairs]
+    return _tested(metric, split, pairs, list(zip(tests, differences, strict=True)), alpha)
+
+
+def _tested(
+    metric: str,
+    split: str,
+    pairs: Sequence[tuple[str, str]],
+    found: Sequence[tuple[McNemar, float]],
+    alpha: float,
+) -> list[Comparison]:
+    """Comparisons of pairs by their tests and differences, corrected by Holm over all of them."""
+    adjusted = holm([test.p for test, _ in found]) if found else []
     return [
         Comparison(
-            metric,
-            split,
-            a,
-            b,
-            float(np.nanmean(scores[a] - scores[b])),
-            None,
-            None,
-            test.p,
-            corrected,
-            bool(corrected < alpha),
-            test.first_only,
-            test.second_only,
+            metric, split, a, b, difference, None, None, test.p, corrected,
+            bool(corrected < alpha), test.first_only, test.second_only,
         )
-        for (a, b), test, corrected in zip(pairs, tests, adjusted, strict=True)
-    ]
+        for (a, b), (test, difference), corrected in zip(pairs, found, adjusted, strict=True)
+    ]  # fmt: skip
 
 
 def compare_published(
@@ -135,14 +137,7 @@ def compare_published(
             for costs, choices in (grids[a], grids[b])
         ]
         found.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
-    adjusted = holm([test.p for test, _ in found]) if found else []
-    return [
-        Comparison(
-            metric, split, a, b, difference, None, None, test.p, corrected,
-            bool(corrected < alpha), test.first_only, test.second_only,
-        )
-        for (a, b), (test, difference), corrected in zip(names, found, adjusted, strict=True)
-    ]  # fmt: skip
+    return _tested(metric, split, names, found, alpha)
 
 
 @dataclass(frozen=True)

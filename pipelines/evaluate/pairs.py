@@ -163,17 +163,10 @@ def trade(
     replicates = {name: np.concatenate(parts) for name, parts in found.items()}
     values = {name: float(function(x, y)) for name, function in names.items()}
     values["auroc"] = float(tradeoff.auroc(wanted, pair.correct))
+    why = {name: tradeoff.why_null(name, x, y, bands) for name in names}
+    why["auroc"] = "the small model is always right, or always wrong"
     rows = [
-        metric(
-            router,
-            name,
-            split,
-            value,
-            replicates[name],
-            "the small model is always right, or always wrong"
-            if name == "auroc"
-            else tradeoff.why_null(name, x, y, bands),
-        )
+        metric(router, name, split, value, replicates[name], why[name])
         for name, value in values.items()
     ]
     line, lines = np.interp(RATES, x, y), np.array(band)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.evaluate.rows import MetricRow, column_metric, metric
 from pipelines.evaluate.sweep import at_budget, deferral, utilities
 from pipelines.matrix.memmap import allocate
 from pipelines.matrix.row_blocks import side_by_side
@@ -103,17 +103,8 @@ def _registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRo
         found = spec.compute(view)
         if found is not None:
             called = f"{name}[{view.measure}]" if isinstance(view, Swept) else name
-            rows.append(
-                metric(
-                    routed.router,
-                    called,
-                    routed.data.split,
-                    found.value,
-                    found.replicates,
-                    found.reason,
-                    found.n,
-                )
-            )
+            measured = (found.value, found.replicates, found.reason, found.n)
+            rows.append(metric(routed.router, called, routed.data.split, *measured))
     return rows
 
 
@@ -146,16 +137,10 @@ def _at_any_price(
     }
     columns = side_by_side(list(where.values()))
     replicates = data.draws.means(columns)
-    with np.errstate(invalid="ignore"):
-        values = [
-            float(np.nanmean(column)) if not np.isnan(column).all() else float("nan")
-            for column in columns.T
-        ]
-    counts = (~np.isnan(columns)).sum(axis=0).tolist()
     why = "no such question in the split"
     rows = [
-        metric(router, name, split, values[k], replicates[:, k], why, counts[k])
-        for k, name in enumerate(where)
+        column_metric(router, name, split, column, replicates[:, k], why)
+        for k, (name, column) in enumerate(zip(where, columns.T, strict=True))
     ]
     gap = plateau.oracle_gap(y, choice, data.best_on_test, decided)
     # (gap on hard questions)/(gap on all solvable ones), in every resample.
@@ -163,17 +148,9 @@ def _at_any_price(
     sums = data.draws.sums(parts)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
-    rows.append(
-        metric(
-            router,
-            "hard_share_of_gap",
-            split,
-            gap.share_explained,
-            share,
-            "there is no gap to the oracle",
-            int((hard | easy).sum()),
-        )
-    )
+    why, n = "there is no gap to the oracle", int((hard | easy).sum())
+    explained = gap.share_explained
+    rows.append(metric(router, "hard_share_of_gap", split, explained, share, why, n))
     return rows, replicates[:, 0]
 
 

@@ -93,6 +93,15 @@ def metric(
     )
 
 
+def column_metric(
+    router: str, name: str, split: str, column: Floats, replicates: Floats, reason: str
+) -> MetricRow:
+    """Row of the mean of a column over the questions where it is known; `n` counts them."""
+    known = ~np.isnan(column)
+    value = float(np.nanmean(column)) if known.any() else math.nan
+    return metric(router, name, split, value, replicates, reason, int(known.sum()))
+
+
 def table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
     """Arrow table from dataclass rows or dictionaries."""
     plain = [row if isinstance(row, dict) else asdict(row) for row in rows]

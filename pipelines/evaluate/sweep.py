@@ -129,9 +129,8 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
     swept = swept_choices(data, routed.scores, name, points)
     bought = within_budget(routed.scores, data.available(name), data.prices[name], budgets)
     drawn = _draw(data, name, swept, bought, cheapest)
-    value, replicates, first, firsts, one = (
-        drawn.value, drawn.replicates, drawn.cheapest, drawn.cheapests, drawn.against,
-    )  # fmt: skip
+    value, replicates, one = drawn.value, drawn.replicates, drawn.against
+    first, firsts = drawn.cheapest, drawn.cheapests
     acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
     area = float(audc(value[paid], value[acc], low, high, first))
     areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts)
@@ -151,14 +150,13 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
         if one.n
         else "the most accurate single model has no answer with a label and a known cost"
     )
+    dearest, dearests = float(value[paid][-1]), replicates[:, paid][:, -1]
     rows = [
         metric(router, f"audc[{name}]", split, area, areas, same),
         metric(router, f"audc_budget[{name}]", split, flat_area, flat_areas, same),
         metric(router, f"peak_accuracy[{name}]", split, peak, peaks),
         metric(router, f"qnc[{name}]", split, neutral, neutrals, never, one.n),
-        metric(
-            router, f"mean_cost[{name}]", split, float(value[paid][-1]), replicates[:, paid][:, -1]
-        ),
+        metric(router, f"mean_cost[{name}]", split, dearest, dearests),
     ]
     weights = penalties(points)
     curves = curve_rows(

@@ -44,6 +44,16 @@ def first_measure(known: Mapping[str, object], asked: str | None = None) -> str 
     return asked or next((name for name in MEASURES if name in known), None)
 
 
+def complete_measure(costs: Mapping[str, Floats]) -> str | None:
+    """The first of `MEASURES` with a cost of every model, else None: unknown is not free."""
+    whole = (
+        name
+        for name in MEASURES
+        if name in costs and np.all(sums_of(lambda part: ~np.isnan(part), costs[name]) > 0)
+    )
+    return next(whole, None)
+
+
 def few(models: Sequence[str], most: int = 3) -> str:
     """The first names of a list, and how many more there are."""
     more = len(models) - most
@@ -74,7 +84,7 @@ class Core:
         unreadable: share of decided labels that no scorer could read.
         prompts: n prompts.
         questions: n questions with their options, without our instruction, or none.
-        correct: (n, m) the label, 1 right and 0 wrong, NaN where
+        correct: (n, m) the label policy's decision, 1 right and 0 wrong, NaN where
             there is no label: `labels.correct`, whose threshold the recipe
             sets. None only where `labels` is 0 and 1 throughout.
         sources: (n,) dataset of each query, or None when not known.
@@ -139,7 +149,7 @@ class Core:
         """(n, m) 1 right, 0 wrong, NaN without a label.
 
         Raises:
-            BadInput: labels lie between 0 and 1 and no decision stands beside them.
+            BadInput: labels lie between 0 and 1 and there is no column `correct`.
         """
         if self.correct is self.labels:
             return self.labels
@@ -235,7 +245,7 @@ class Core:
         )
 
     def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
-        """A part of `correct`; where that is `labels` itself, it stands in memory once."""
+        """A part of `correct`; where that is `labels` itself, it is kept in memory once."""
         if self.correct is self.labels:
             return labels
         return None if self.correct is None else part(self.correct)

@@ -2,7 +2,7 @@
 
 A pivot in SQL or pandas takes 10 to 100 s on 27 M labels; dictionary-encoding
 the two keys and scattering takes about one. Outcomes are read a row group at a time, so that
-no long table stands in memory.
+no long table is in memory.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Outcomes:
     Attributes:
         labels: (n, m) scores; NaN where there is none.
         correct: (n, m) 1 right, 0 wrong, NaN without a label: `labels` itself where the two
-            are equal; None where nothing is said of it.
+            are equal; None where it is not known.
         costs: `usd`, `tokens`, `latency` of one answer, (n, m); empty without any response.
         contested, unreadable: shares of decided labels; None when there are none.
     """

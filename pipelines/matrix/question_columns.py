@@ -104,6 +104,6 @@ def _options(parts: Iterable[pa.Array]) -> NDArray[np.int64]:
 
 
 def _told(said: pa.Array) -> pa.Array:
-    """JSON objects; an empty one where nothing is said."""
+    """JSON objects; an empty one where there is none."""
     known = pc.and_(pc.is_valid(said), pc.not_equal(said, ""))
     return pc.if_else(pc.fill_null(known, False), said, "{}")

@@ -57,7 +57,7 @@ def from_tables(
             are not read. A table on disk is read a row group at a time.
         encoder: which embeddings to take when there are several; by default
             the first name in order.
-        verdicts: needed for the oracle's correction for sampling luck, when
+        verdicts: needed for the oracle's correction for sampling noise, when
             responses were sampled more than once.
         signals, entropies, hidden_states, descriptors: what models show of
             themselves, for the routers that read it (`shown`).
@@ -196,18 +196,10 @@ def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int6
     groups = np.arange(len(query_ids), dtype=np.int64)
     if duplicates is None or not duplicates.num_rows:
         return groups
-    kind = min(
-        zip(
-            duplicates.column("encoder").to_pylist(),
-            duplicates.column("threshold").to_pylist(),
-            strict=True,
-        )
-    )
+    kinds = (duplicates.column(name).to_pylist() for name in ("encoder", "threshold"))
+    encoder, threshold = min(zip(*kinds, strict=True))
     part = duplicates.filter(
-        pc.and_(
-            pc.equal(duplicates.column("encoder"), kind[0]),
-            pc.equal(duplicates.column("threshold"), kind[1]),
-        )
+        (pc.field("encoder") == encoder) & (pc.field("threshold") == threshold)
     )
     at = codes(part.column("query_id"), query_ids)
     names = np.unique(

@@ -47,7 +47,7 @@ def sums_of(work: Callable[..., Any], *values: Array) -> Any:
     """`work(*values).sum(axis=0)` of such work on matrices, or on positions of their rows."""
     n, step = values[0].shape, values[0].strides
     if len(n) > 1 and (n[1] == 1 or 0 < step[0] < step[1]):
-        return work(*values).sum(axis=0)  # numpy adds what stands side by side in another order
+        return work(*values).sum(axis=0)  # numpy adds adjacent values in another order
     total: Array | None = None  # rows are added one after the other, so blocks change nothing
     for part in memmap.blocks(max(n[0], 1)):
         found = work(*(value[part] for value in values))

@@ -27,7 +27,7 @@ BLOCK_BYTES = 32 << 20
 #: for each block.
 TOGETHER = 16
 
-#: Clusters above which a resample is drawn by itself, so that draws need no room of their own.
+#: Clusters above which each resample is drawn when it is used, so that draws take no memory.
 ONE_BY_ONE = 1 << 18
 
 #: Up to this many counts are kept after they were first drawn.

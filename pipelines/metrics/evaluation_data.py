@@ -1,4 +1,4 @@
-"""The ground all routers are measured on: test questions, prices, references, draws."""
+"""Evaluation data, the same for every router: test questions, prices, references, draws."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ class EvaluationData:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """(m,) models, best on train first: who stands in where a single model has no label."""
+        """(m,) models, best on train first: which replaces a single model where it has no label."""
         return ranked(self.train.labels, self.price)
 
     def single_scores(self, model: int) -> Floats:
         """(n,) test scores when only one model is asked about every question.
 
-        Where it cannot be judged the next best on train stands in. For what has to be over
+        Where it cannot be judged the next best on train replaces it. For what has to be over
         all questions: the range of a curve's costs, random mixes, which model is dearest.
         """
         found = by_rows(lambda *part: self._single(*part)[:, model], *self._pairs())

@@ -78,7 +78,7 @@ def polyline(
     Args:
         scores: (n,) how much the large model is wanted.
         small, large: (n,) labels of the two models.
-        counts: (..., n) how often each query stands in each resample; ones
+        counts: (..., n) how often each query is in each resample; ones
             without.
 
     >>> x, phi = polyline(np.array([3.0, 2.0, 1.0, 1.0]), np.array([0, 0, 1, 1.0]), np.ones(4))

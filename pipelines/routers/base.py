@@ -29,6 +29,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from pipelines.errors import BadInput
+from pipelines.matrix.core import complete_measure
 from pipelines.matrix.examples import Examples as Examples
 from pipelines.matrix.examples import Floats as Floats
 from pipelines.matrix.examples import Queries as Queries
@@ -188,15 +189,12 @@ def mean_cost(train: Examples) -> Floats | None:
     Measures in order: dollars, tokens, latency, parameters. Unknown is not free:
     a measure that lacks a model altogether is passed over.
     """
-    for name in ("usd", "tokens", "latency", "params"):
-        cost = train.costs.get(name)
-        if cost is None:
-            continue
-        n = sums_of(lambda part: ~np.isnan(part), cost)
-        if np.all(n > 0):
-            total = sums_of(lambda part: np.where(np.isnan(part), 0.0, part), cost)
-            return np.asarray(total / n)
-    return None
+    name = complete_measure(train.costs)
+    if name is None:
+        return None
+    n = sums_of(lambda part: ~np.isnan(part), train.costs[name])
+    total = sums_of(lambda part: np.where(np.isnan(part), 0.0, part), train.costs[name])
+    return np.asarray(total / n)
 
 
 def squared_error(predicted: Floats, labels: Floats) -> float:

@@ -184,3 +184,21 @@ def probabilities(network: Any, inputs: NDArray[np.float32]) -> Floats:
     with torch.no_grad():
         logits = network(torch.from_numpy(np.ascontiguousarray(inputs)))
         return np.asarray(torch.sigmoid(logits.double()).numpy())
+
+
+def network_arrays(network: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """The network's state as named arrays, for `saved`."""
+    return {f"{prefix}{k}": v.numpy() for k, v in network.state_dict().items()}
+
+
+def with_arrays(network: Any, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Any:
+    """The network with the state that `network_arrays` gave."""
+    import torch
+
+    state = {
+        k.removeprefix(prefix): torch.from_numpy(np.array(v))
+        for k, v in arrays.items()
+        if k.startswith(prefix)
+    }
+    network.load_state_dict(state)
+    return network.eval()

@@ -149,11 +149,16 @@ def _open(scores: Floats, tasks: Any, asked: Any) -> Any:
 
 
 def _apart(mean: Floats, covariance: Floats, z: float) -> Any:
-    variance = np.diag(covariance)
-    spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
+    spread = _spread(covariance)
     open_ = (np.abs(mean[:, None] - mean) <= z * spread) & (spread > 0)
     np.fill_diagonal(open_, False)
     return open_
+
+
+def _spread(covariance: Floats) -> Floats:
+    """(m, m) standard deviation of the difference between every two models."""
+    variance = np.diag(covariance)
+    return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0)))
 
 
 def _width(open_: Any) -> float:
@@ -170,9 +175,7 @@ def _inside(mean: Floats, covariance: Floats, truth: Floats) -> float:
 
 
 def _outside(error: Floats, covariance: Floats) -> Any:
-    variance = np.diag(covariance)
-    spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
-    return np.abs(error[:, None] - error) > Z * spread + 1e-9
+    return np.abs(error[:, None] - error) > Z * _spread(covariance) + 1e-9
 
 
 def _bound(scores: Floats) -> float:

@@ -12,7 +12,7 @@ from pipelines.evaluate.held_out.ood import between
 from pipelines.evaluate.held_out.unseen import newcomers
 from pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
 from pipelines.evaluate.run import Evaluation
-from pipelines.routers.base import Router
+from pipelines.evaluate.run.mixing import always
 from pipelines.studies.context import StudyContext
 from pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
 from pipelines.studies.study import StudyCell
@@ -37,11 +37,7 @@ def _new_models(context: StudyContext) -> Evaluation:
     ours = {name: make for name, make in makers.items() if name == "cscr"}
     _, blind = newcomers(context.core, scheme, unseen, ours, labelled=False)
     every = {**made, **{f"{name}, descriptor alone": r for name, r in blind.items()}}
-    return context.compared({name: partial(_same, router) for name, router in every.items()}, core)
-
-
-def _same(router: Router, seed: int) -> Router:
-    return router
+    return context.compared({name: always(router) for name, router in every.items()}, core)
 
 
 def _new_prompts(context: StudyContext) -> Evaluation:

@@ -3,84 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from pipelines.errors import BadInput
+from pipelines.io.plain_yaml import read_text
 from pipelines.studies.context import StudyContext
 from pipelines.studies.study import Study
 
+_PATH = Path(__file__).with_suffix(".yaml")
+_HAS: Mapping[str, Callable[[StudyContext], bool]] = {
+    "labels": lambda g: bool(g.tables["labels"].num_rows),
+    "tasks": lambda g: len(set(g.tables["queries"].column("task").to_pylist())) > 1,
+    "splits": lambda g: bool(g.core.splits),
+    "embeddings": lambda g: g.core.embeddings is not None,
+    # An empty table may also mean that nobody looked.
+    "duplicates": lambda g: _has_rows(g, "duplicates") or "embeddings" in g.tables,
+    "cost": lambda g: bool(g.core.costs),
+    "pair": lambda g: g.pair is not None or len(g.core.model_ids) == 2,
+    "pseudo_specialists": lambda g: (
+        "pseudo_specialist" in g.tables["models"].column("kind").to_pylist()
+    ),
+    "preferences": lambda g: _has_rows(g, "preferences"),
+    "descriptors": lambda g: bool(g.core.descriptors),
+    "hidden_states": lambda g: g.core.hidden is not None,
+    "signals": lambda g: bool(g.core.signals),
+    "steps": lambda g: _has_rows(g, "steps"),
+    "judged": lambda g: any(basis.startswith("judge:") for basis in _bases(g)),
+    "tuned": lambda g: _tuned(g),
+    "unseen_models": lambda g: bool(g.core.splits) and bool(g.core.unseen.get(g.default_scheme())),
+    "releases": lambda g: bool(g.joined),
+    "many_models": lambda g: len(g.core.model_ids) > 2,
+}
 #: Need → (whether a release has it, what to do if not).
 NEEDS: Mapping[str, tuple[Callable[[StudyContext], bool], str]] = {
-    "labels": (lambda g: bool(g.tables["labels"].num_rows), "label the responses first"),
-    "tasks": (
-        lambda g: len(set(g.tables["queries"].column("task").to_pylist())) > 1,
-        "use a release with more than one task",
-    ),
-    "splits": (lambda g: bool(g.core.splits), "give the recipe a 'split' section"),
-    "embeddings": (
-        lambda g: g.core.embeddings is not None,
-        "add --embed, or --embeddings FILE",
-    ),
-    # An empty table may also mean that nobody looked.
-    "duplicates": (
-        lambda g: (
-            ("duplicates" in g.tables and bool(g.tables["duplicates"].num_rows))
-            or "embeddings" in g.tables
-        ),
-        "give the recipe the rule 'dedup', or add --embed",
-    ),
-    "cost": (lambda g: bool(g.core.costs), "give the pool prices or sizes (params_b)"),
-    "pair": (
-        lambda g: g.pair is not None or len(g.core.model_ids) == 2,
-        "name two models: --pair small,large",
-    ),
-    "pseudo_specialists": (
-        lambda g: "pseudo_specialist" in g.tables["models"].column("kind").to_pylist(),
-        "give the recipe the rule 'pseudo_specialists'",
-    ),
-    "preferences": (
-        lambda g: "preferences" in g.tables and bool(g.tables["preferences"].num_rows),
-        "give the recipe the rule 'preference'",
-    ),
-    "descriptors": (
-        lambda g: bool(g.core.descriptors),
-        "routeyard fingerprint RELEASE --kind text_footprint --steps 0 --out descriptors.parquet, "
-        "then --also descriptors.parquet (other kinds read a model: with --plan the command says "
-        "what that takes, and stops)",
-    ),
-    "hidden_states": (
-        lambda g: g.core.hidden is not None,
-        "routeyard hidden-states RELEASE --model FOLDER --out states (with --plan it says what "
-        "that takes), then --also states",
-    ),
-    "signals": (
-        lambda g: bool(g.core.signals),
-        "collect with log-probabilities (`collect.logprobs`) or several samples, with the rule "
-        "`preference` on their entropy (`routeyard plan RECIPE` says what it costs)",
-    ),
-    "steps": (
-        lambda g: "steps" in g.tables and bool(g.tables["steps"].num_rows),
-        "give the recipe 'collect.agent': agents that answer in steps",
-    ),
-    "judged": (
-        lambda g: any(basis.startswith("judge:") for basis in _bases(g)),
-        "file verdicts of a judge and give the recipe the rule 'preference' with basis 'judge' "
-        "(`routeyard plan RECIPE` says what it costs)",
-    ),
-    "tuned": (
-        lambda g: _tuned(g),
-        "routeyard zoo tune RELEASE --out tuned (with --plan it says what that takes), then "
-        "--also tuned/tuned.parquet",
-    ),
-    "unseen_models": (
-        lambda g: bool(g.core.splits) and bool(g.core.unseen.get(g.default_scheme())),
-        "give the recipe's split a share of 'unseen_models'",
-    ),
-    "releases": (
-        lambda g: bool(g.joined),
-        "name more releases to train on: --join RELEASE (and --test-on RELEASE for others)",
-    ),
-    "many_models": (lambda g: len(g.core.model_ids) > 2, "use a pool of more than two models"),
+    need: (_HAS[need], remedy)
+    for need, remedy in read_text(_PATH.read_text(encoding="utf-8"), where=str(_PATH)).items()
 }
+
+
+def _has_rows(context: StudyContext, name: str) -> bool:
+    return name in context.tables and bool(context.tables[name].num_rows)
 
 
 def _bases(context: StudyContext) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where a training stands, on disk: arrays as safetensors, words as JSON, never a pickle.
+"""Checkpoints of a training on disk: arrays as safetensors, words as JSON, never a pickle.
 
 A checkpoint is a folder that is renamed into place when it is whole, so a kill at any
 moment leaves the one before it. It holds all that the next step depends on: weights,

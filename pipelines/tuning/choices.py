@@ -1,6 +1,6 @@
 """Contract of `tuned`: which model routers with frozen and with trained encoders ask.
 
-No release holds it: it stands beside one, for the studies `tuning_*`.
+It is not part of a release: a file beside it, for the studies `tuning_*`.
 """
 
 from __future__ import annotations

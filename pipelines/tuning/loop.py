@@ -98,7 +98,7 @@ def tune(
 
 
 class _Run:
-    """One training: its arrays, its optimiser, and where it stands."""
+    """One training: its arrays, its optimiser, and its progress."""
 
     def __init__(
         self, head: Trained, network: Any, encoder: Encoder, train: Examples, held: Examples,

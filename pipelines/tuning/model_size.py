@@ -124,7 +124,7 @@ def speed(device: str, dtype: str, threads: int | None = None) -> float:
     return REACHED * 2 * n**3 / best
 
 
-def room(device: str) -> float:
+def memory_of(device: str) -> float:
     """Bytes of memory of the machine, or of the accelerator."""
     import torch
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import BadInput
 from pipelines.io.staging import replacing, write_text
-from pipelines.matrix.core import MEASURES, Core
+from pipelines.matrix.core import Core, complete_measure
 from pipelines.metrics.selection import at_choice, best, mean_costs
 from pipelines.routers.base import Router
 from pipelines.zoo import cell_inputs
@@ -132,11 +132,7 @@ def price(core: Core, scheme: str) -> NDArray[np.float64]:
 def priced_in(core: Core, scheme: str) -> str | None:
     """The measure that `price` takes; None where none knows all models."""
     train = core.rows(scheme, "train")
-    for name in MEASURES:
-        cost = core.costs.get(name)
-        if cost is not None and np.all(np.any(~np.isnan(cost[train]), axis=0)):
-            return name
-    return None
+    return complete_measure({name: cost[train] for name, cost in core.costs.items()})
 
 
 def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,22 +106,18 @@ def shares(
     can = np.ones(scores.shape, dtype=bool)
     if what.rule == "mean-budget":
         return rules.mean_budget(scores, price, float(what.value or 0.0))
-    value = np.array([what.value or 0.0])
-    if what.rule == "argmax":
-        choice = best(scores, can, price)
-    elif what.rule == "utility":
-        choice = cost_penalised(scores, can, price, value)[:, 0].astype(np.int64)
-    elif what.rule == "query-budget":
-        choice = within_budget(scores, can, price, value)[:, 0].astype(np.int64)
-    elif what.rule == "sufficient":
-        choice = rules.cheapest_sufficient(scores, price, float(value[0]))
-    elif what.rule == "similarity":
-        choice = rules.similarity_minus_cost(scores, price, float(value[0]))
-    elif what.rule == "batch-budget":
-        whole = np.broadcast_to(price, scores.shape)
-        choice = rules.batch_budget(scores, whole, float(value[0]) * len(scores))
-    else:
-        choice = _of_pair(scores, price, means, float(value[0]))
+    value = float(what.value or 0.0)
+    at, whole = np.array([value]), np.broadcast_to(price, scores.shape)
+    choose: dict[str, Callable[[], NDArray[Any]]] = {
+        "argmax": lambda: best(scores, can, price),
+        "utility": lambda: cost_penalised(scores, can, price, at)[:, 0],
+        "query-budget": lambda: within_budget(scores, can, price, at)[:, 0],
+        "sufficient": lambda: rules.cheapest_sufficient(scores, price, value),
+        "similarity": lambda: rules.similarity_minus_cost(scores, price, value),
+        "batch-budget": lambda: rules.batch_budget(scores, whole, value * len(scores)),
+        "threshold": lambda: _of_pair(scores, price, means, value),
+    }
+    choice = choose[what.rule]().astype(np.int64)
     return np.eye(scores.shape[1])[choice]
 
 

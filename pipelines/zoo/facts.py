@@ -1,6 +1,6 @@
 """What the plateau study found, looked for in one run: each fact with its figure, held or not.
 
-arXiv 2606.07587: kNN stands in the top tier and the first five are close (section 4.1,
+arXiv 2606.07587: kNN is in the top tier and the first five are close (section 4.1,
 Table 1); selections collapse onto a few models, on hard questions as on all (section
 5.1, Figure 4); most of the gap to the oracle lies on hard questions (Table 3).
 """
@@ -20,7 +20,7 @@ from pipelines.metrics.selection import at_choice, best
 
 #: Most points between the first and the fifth router (the study's largest is 0.52).
 SPREAD = 0.6
-#: Models on which a selection is said to have collapsed, and the least share they then take.
+#: Models on which a selection counts as collapsed, and the least share they then take.
 FEW, MOST = 3, 0.75
 #: Routers that choose without looking at the question: no part of the study's table.
 BLIND = ("best-generalist", "random")

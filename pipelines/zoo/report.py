@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pydantic import BaseModel
 
 from pipelines.errors import BadInput
 from pipelines.io.untrusted import short_text
@@ -32,6 +33,25 @@ CELLS = pa.schema(
         pa.field("peak_mb", pa.float64(), metadata={"unit": "10^6 bytes resident"}),
     ]
 )
+
+
+class ZooRow(BaseModel):
+    """A router with one encoder, as a release's card carries it."""
+
+    router: str
+    encoder: str
+    mean: float
+    sd: float
+    seeds: int
+
+
+class ZooResults(BaseModel):
+    """The content of `zoo.json`."""
+
+    data: str
+    scheme: str
+    rows: list[ZooRow]
+    references: dict[str, float]
 
 
 def cells_table(results: Sequence[CellResult]) -> pa.Table:
@@ -129,17 +149,13 @@ def results_json(
     No seconds or megabytes: a card says nothing of the machine it was made on.
     """
     rows = [
-        {
-            "router": router,
-            "encoder": encoder,
-            "mean": round(s.mean, 6),
-            "sd": round(s.sd, 6),
-            "seeds": s.seeds,
-        }
+        ZooRow(
+            router=router, encoder=encoder, mean=round(s.mean, 6), sd=round(s.sd, 6), seeds=s.seeds
+        )
         for (router, encoder), s in sorted(rankings.items())
     ]
     found = {name: round(value, 6) for name, value in references.items()}
-    return {"data": data, "scheme": scheme, "rows": rows, "references": found}
+    return ZooResults(data=data, scheme=scheme, rows=rows, references=found).model_dump()
 
 
 def checked_results(named: str, folder: Path) -> str:
@@ -154,27 +170,8 @@ def checked_results(named: str, folder: Path) -> str:
     path = None if named.lstrip().startswith("{") else folder / named
     try:
         found = json.loads(named if path is None else short_text(path, _MOST))
-        return json.dumps(
-            {
-                "data": str(found["data"]),
-                "scheme": str(found["scheme"]),
-                "rows": [
-                    {
-                        "router": str(row["router"]),
-                        "encoder": str(row["encoder"]),
-                        "mean": float(row["mean"]),
-                        "sd": float(row["sd"]),
-                        "seeds": int(row["seeds"]),
-                    }
-                    for row in found["rows"]
-                ],
-                "references": {str(k): float(v) for k, v in found["references"].items()},
-            },
-            allow_nan=False,
-        )
-    except (
-        OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
+        return json.dumps(ZooResults.model_validate(found).model_dump(), allow_nan=False)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise BadInput(
             f"this is no zoo.json: {type(error).__name__}: {error}",
             where=f"release.zoo: {path or 'text'}",

@@ -233,8 +233,8 @@ def test_broken_predictions_are_explained(columns, says) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("p.csv", "query_id,query_id,model_id\nq1,q2,a\n", "'query_id' stands 2 times"),
-        ("p.csv", "query_id,a,a,b\nq1,0,1,1\n", "'a' stands 2 times"),
+        ("p.csv", "query_id,query_id,model_id\nq1,q2,a\n", "'query_id' occurs 2 times"),
+        ("p.csv", "query_id,a,a,b\nq1,0,1,1\n", "'a' occurs 2 times"),
         ("p.csv", "", "no table"),
         ("p.parquet", pa.table({"query_id": ["q1"], "model_id": [["a"]]}), "'model_id' holds no"),
         ("p.parquet", pa.table({"query_id": [b"\xff"], "model_id": ["a"]}), "'query_id' holds no"),

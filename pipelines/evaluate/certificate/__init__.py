@@ -1,7 +1,7 @@
 """The routability certificate: can this pool and these queries tell routers apart?
 
-Read `issued.py` first: it takes the pool's figures (`pool.py`, `headroom.py`),
-tries the reference routers (`crossfit.py`) and lets `verdict.py` say what follows.
+Read `issued.py` first: it takes the pool's figures (`pool.py`, `possible_gain.py`),
+tries the reference routers (`crossfit.py`) and decides on a verdict (`verdict.py`).
 """
 
 from pipelines.evaluate.certificate.issued import Certificate, certify, default_scheme

@@ -32,7 +32,7 @@ class Collapse:
         accuracy: mean score of its choices.
         gain: accuracy minus that of the single model that is best on the same
             train questions, with a paired interval and a Holm-corrected p-value. Where
-            that model has no label the next best stands in, as for the router.
+            that model has no label the next best replaces it, as for the router.
         top_model, top_share: the model it asks most, and how often.
         entropy: selection entropy over log m; 0 is collapse.
     """

@@ -120,11 +120,8 @@ def certify(
         ("resolvable_difference_crossfitted", compared),
     ):
         found = resolvable_difference(among.labels)
-        figures[name] = (
-            Figure(None, reason="fewer than two models share questions")
-            if found is None
-            else Figure(found)
-        )
+        why = "fewer than two models share questions" if found is None else None
+        figures[name] = Figure(found, reason=why)
     tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws)
     how = f"cross-fitted in {folds} folds over all {compared.n_queries} questions"
     verdict, words = verdict_of(core, figures, tried, why_not, single, how)

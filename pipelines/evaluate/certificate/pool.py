@@ -151,7 +151,7 @@ def _columns(
         "redundancy": agreement(decided),
     }
     _mix(core, cost, oracle, top, columns)
-    return columns, _luck(core, single, seed, columns)
+    return columns, _noise(core, single, seed, columns)
 
 
 def _mix(
@@ -169,11 +169,11 @@ def _mix(
     columns["cost_matched_mix"], columns["gap_mix"] = mixed, top - mixed
 
 
-def _luck(core: Core, single: int, seed: int, columns: dict[str, Floats]) -> dict[str, str]:
-    """The oracle without sampling luck, where there are samples."""
+def _noise(core: Core, single: int, seed: int, columns: dict[str, Floats]) -> dict[str, str]:
+    """The oracle corrected for sampling noise, where there are samples."""
     if core.samples is None:
         why = (
-            "every response was sampled once, so luck cannot be told from skill: "
+            "every response was sampled once, so sampling noise is unknown: "
             "the oracle is an upper limit"
         )
         return {"query_oracle_corrected": why, "gap_query_oracle_corrected": why}
@@ -190,18 +190,12 @@ def _models(
     price = mean_costs(cost) if cost is not None else None
     models = []
     for k, name in enumerate(core.model_ids):
-        shown = _figure(y[:, k], singles[:, k], "no label")
-        models.append(
-            ModelFigure(
-                model_id=name,
-                accuracy=shown.value,
-                low=shown.low,
-                high=shown.high,
-                n_labels=int((~np.isnan(y[:, k])).sum()),
-                mean_cost=None if price is None else float(price[k]),
-                dominated=None if off is None else bool(off[k]),
-            )
-        )
+        found = _figure(y[:, k], singles[:, k], "no label")
+        cost_of = None if price is None else float(price[k])
+        dominated_by = None if off is None else bool(off[k])
+        n = int((~np.isnan(y[:, k])).sum())
+        accuracy = (found.value, found.low, found.high)
+        models.append(ModelFigure(name, *accuracy, n, cost_of, dominated_by))
     return models
 
 

@@ -1,4 +1,4 @@
-"""What there is to gain: luck and guessing in the oracle, stability of specialists."""
+"""Possible gain: the oracle corrected for sampling noise and guessing, stability of specialists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SURE = 1.645
 
 
 def corrected_oracle(samples: Floats, *, rounds: int = 10, seed: int = 0) -> Floats:
-    """(n,) score of an oracle that cannot see the luck of the answers it is scored on.
+    """(n,) score of an oracle, corrected for the sampling noise of the answers it is scored on.
 
     The best of m noisy scores is biased upward. With several samples the model
     is chosen on one half of them and scored on the other, both ways round, for

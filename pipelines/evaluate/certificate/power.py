@@ -16,7 +16,8 @@ Floats = NDArray[np.float64]
 def resolvable_difference(
     labels: Floats, *, top: int = 5, level: float = 0.05, power: float = 0.8
 ) -> float | None:
-    """Smallest accuracy difference a paired test on these queries finds with that power.
+    """Smallest detectable difference in accuracy: a paired test on these queries finds it with
+    that power.
 
     (z₁₋α/₂ + z_power)·√(σ²/n), where σ² is the variance of the difference
     between two models on a query, averaged over pairs of the `top` most
@@ -77,7 +78,7 @@ def questions_needed(
 def difference_shown(
     questions: int, *, discordant: float = 0.2, level: float = 0.05, power: float = 0.8
 ) -> float:
-    """Smallest difference in accuracy that so many questions show with that power, as a share.
+    """Smallest detectable difference in accuracy on so many questions, as a share.
 
     >>> round(difference_shown(621), 3)
     0.05

@@ -1,4 +1,4 @@
-"""The verdict: what the figures and the reference routers together say, by a written rule."""
+"""The certificate's verdict, decided from its figures and reference routers by a written rule."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pipelines.evaluate.certificate.crossfit import Collapse
 from pipelines.evaluate.certificate.pool import Figure
 from pipelines.matrix.core import Core
 
-#: The oracle's gaps to the best single model, of which the smallest counts.
-GAPS = (
-    "gap_query_oracle",
-    "gap_query_oracle_corrected",
-    "gap_query_oracle_chance_corrected",
-)
+#: The oracle's gaps to the best single model, of which the smallest counts → what it is
+#: corrected for.
+GAPS = {
+    "gap_query_oracle": "",
+    "gap_query_oracle_corrected": ", corrected for sampling noise",
+    "gap_query_oracle_chance_corrected": ", corrected for guessing",
+}
 
 RULE = (
     "gap = accuracy of the per-query oracle minus that of the best single model (corrected for "
-    "guessing where questions have choices, and for sampling luck where responses were sampled "
+    "guessing where questions have choices, and for sampling noise where responses were sampled "
     "more than once; the smaller). 'not routable': the gap's lower limit is not above zero, or "
     "the gap is smaller than the difference the test questions can resolve. 'routable': "
     "otherwise, and at least one reference router, cross-fitted over all questions, beats the "
@@ -37,40 +38,38 @@ def verdict_of(
     how: str,
 ) -> tuple[str, str]:
     """Verdict and its words, by `RULE`; `how` says how the routers were tried."""
-    corrected = figures["gap_query_oracle_corrected"]
-    known = [figures[name] for name in GAPS if figures[name].value is not None]
-    gap = min(known, key=lambda one: one.value or 0.0)
+    known = [name for name in GAPS if figures[name].value is not None]
+    smallest = min(known, key=lambda name: figures[name].value or 0.0)
+    gap = figures[smallest]
+    value, low, high = gap.value or 0.0, gap.low or 0.0, gap.high or 0.0
     resolvable = figures["resolvable_difference"].value
-    value, low = gap.value or 0.0, gap.low or 0.0
     limit = resolvable if resolvable is not None else math.inf
     start = (
-        f"The per-query oracle, less what guessing gives it, is {_points(value)} above the best "
-        f"single model ({core.model_ids[single]}), interval {_points(low)} to "
-        f"{_points(gap.high or 0.0)}; "
-        + (
-            f"the test questions can resolve {_points(limit)}."
-            if math.isfinite(limit)
-            else "what the test questions can resolve is unknown."
-        )
+        f"A perfect router would beat the best single model ({core.model_ids[single]}) by "
+        f"{_points(value)} (95 % CI {100 * low:.2f} to {100 * high:.2f}{GAPS[smallest]}). "
+    ) + (
+        f"This test set detects differences of {_points(limit)} or more."
+        if math.isfinite(limit)
+        else "Which differences this test set detects is unknown."
     )
-    if corrected.value is None:
-        start += " Each response was sampled once, so part of that gap may be luck."
+    if figures["gap_query_oracle_corrected"].value is None:
+        start += " Each response was sampled once, so part of that gap may be sampling noise."
     if low <= 0 or value < limit:
-        return "not routable", start + " Differences between routers cannot be told apart here."
+        return "not routable", start + " It cannot tell routers apart."
     if not tried:
         return "headroom only", f"{start} No reference router was tried: {why_not}."
     winners = [r for r in tried if r.gain_low > 0 and r.p_adjusted < 0.05]
     top = max(tried, key=lambda r: (r.gain, r.router))
-    shown = (
+    best = (
         f"{top.router} gains {_points(top.gain)} "
         f"({_points(top.gain_low)} to {_points(top.gain_high)})"
     )
     if winners:
         names = ", ".join(sorted(r.router for r in winners))
-        return "routable", f"{start} Reference routers beat that model: {names}; {shown} ({how})."
+        return "routable", f"{start} Reference routers beat that model: {names}; {best} ({how})."
     return (
         "headroom not reached",
-        f"{start} No reference router gains significantly; the best, {shown} ({how}).",
+        f"{start} No reference router gains significantly; the best, {best} ({how}).",
     )
 
 

@@ -29,7 +29,7 @@ AMONG = {
     "all": "unseen models: among all",
     "described": "unseen models: by descriptor",
 }
-#: What is asked for when nothing is said: `described` is for routers that read descriptors.
+#: The default: `described` is for routers that read descriptors.
 USUAL = ("seen", "unseen", "all")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipelines.evaluate.compare import Comparison, compare, compare_matched, compare_published
 from pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
 from pipelines.evaluate.router_result import RouterResult
-from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.evaluate.rows import MetricRow, column_metric
 from pipelines.metrics.bootstrap import Draws
 from pipelines.metrics.evaluation_data import EvaluationData
 from pipelines.metrics.selection import at_choice
@@ -73,17 +73,11 @@ def traded(
 
 
 def pair_levels(data: EvaluationData, on: ModelPair) -> list[MetricRow]:
-    rows = []
     draws = Draws(len(on.rows), data.draws.resamples, data.draws.seed)
-    for role, name, values in (("small", on.names[0], on.small), ("large", on.names[1], on.large)):
-        rows.append(
-            metric(
-                f"{role}:{name}",
-                "accuracy",
-                data.split,
-                float(values.mean()),
-                draws.means(values[:, None])[:, 0],
-                n=len(on.rows),
-            )
+    return [
+        column_metric(name, "accuracy", data.split, values, draws.means(values[:, None])[:, 0], "")
+        for name, values in (
+            (f"small:{on.names[0]}", on.small),
+            (f"large:{on.names[1]}", on.large),
         )
-    return rows
+    ]

@@ -34,7 +34,7 @@ def alike(cores: Mapping[str, Core]) -> dict[str, Core]:
 def mixed(parts: Sequence[Examples]) -> Examples:
     """One set of examples of several, in their order; validation questions likewise.
 
-    A question that stands in several parts is kept where it stands first. Costs that not all
+    A question of several parts is kept in the first of them. Costs that not all
     know, and signals that not all have, are left out.
 
     Raises:
@@ -97,10 +97,11 @@ def across(
         twice = np.array([query in known for query in core.query_ids]) & (split == "test")
         split[twice] = ""
         own = replace(core, splits={scheme: split})
-        fresh = {name: _given(router) for name, router in made.items()}
+        fresh = {name: always(router) for name, router in made.items()}
         found[release] = evaluate(own, fresh, scheme=scheme, **how)
     return found
 
 
-def _given(router: Answering) -> Callable[[int], Router]:
+def always(router: Router) -> Callable[[int], Router]:
+    """A maker of one router, fitted already, for every seed."""
     return lambda seed: router

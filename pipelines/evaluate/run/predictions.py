@@ -26,7 +26,7 @@ def read_predictions(path: Path) -> pa.Table:
     """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
 
     Raises:
-        BadInput: there is no such table, a column stands twice, or an id is none.
+        BadInput: there is no such table, a column name occurs twice, or an id is not a string.
     """
     if not path.is_file():
         raise BadInput("there is no such predictions file", where=str(path))
@@ -43,7 +43,7 @@ def read_predictions(path: Path) -> pa.Table:
     for name, times in names.items():
         if times > 1:
             raise BadInput(
-                f"the column {name!r} stands {times} times in the table",
+                f"the column {name!r} occurs {times} times in the table",
                 where=str(path),
                 next_step="leave one of them",
             )
@@ -151,30 +151,18 @@ def leaderboard(
         releases: name of a result → release and scheme that it is of, where that is known.
     """
     of = releases or {}
-    names = sorted(
-        {
-            row
-            for table in results.values()
-            for row in table.filter(pc.equal(table.column("split"), split))
-            .column("metric")
-            .to_pylist()
-        }
-        - {"result", "release", "router"}  # which say what a row is of
-    )
+    tested = {
+        result: table.filter(pc.equal(table.column("split"), split)).to_pylist()
+        for result, table in sorted(results.items())
+    }
+    names = {row["metric"] for part in tested.values() for row in part}
+    names -= {"result", "release", "router"}  # which say what a row is of
     rows: list[dict[str, object]] = []
-    for result in sorted(results):
-        table = results[result]
-        part = table.filter(pc.equal(table.column("split"), split)).to_pylist()
+    for result, part in tested.items():
         for router in sorted({row["router"] for row in part}):
             values = {row["metric"]: row for row in part if row["router"] == router}
-            line: dict[str, object] = {
-                "result": result,
-                "release": of.get(result),
-                "router": router,
-            }
-            for name in names:
-                row = values.get(name)
-                line[name] = None if row is None else row["value"]
+            line = {"result": result, "release": of.get(result), "router": router}
+            line |= {name: values.get(name, {}).get("value") for name in sorted(names)}
             if "accuracy" in values:
                 line["accuracy_low"] = values["accuracy"]["low"]
                 line["accuracy_high"] = values["accuracy"]["high"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.evaluate.router_result import RouterResult
-from pipelines.evaluate.rows import MetricRow, metric
+from pipelines.evaluate.rows import MetricRow, column_metric
 from pipelines.matrix.memmap import allocate, take_rows
 from pipelines.matrix.row_blocks import by_rows, distinct, side_by_side
 from pipelines.metrics.baselines import levels, random_mean, task_oracle
@@ -46,36 +46,22 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
     replicates = data.draws.means(side_by_side(list(columns.values())))
     why = "no label in the split"
     rows = [
-        metric(name, "accuracy", split, _mean(column), replicates[:, k], why, _count(column))
+        column_metric(name, "accuracy", split, column, replicates[:, k], why)
         for k, (name, column) in enumerate(columns.items())
     ]
     for name in data.prices:
         cost = data.own_costs(name)
         paid = data.draws.means(cost)
         why = "no answer in the split has a label and a known cost"
-        of = [*((f"single:{model}", k) for k, model in enumerate(ids))]
-        for called, k in [*of, ("best single", data.single)]:
-            column = cost[:, k]
-            rows.append(
-                metric(
-                    called,
-                    f"mean_cost[{name}]",
-                    split,
-                    _mean(column),
-                    paid[:, k],
-                    why,
-                    _count(column),
-                )
-            )
+        of = [
+            *((f"single:{model}", k) for k, model in enumerate(ids)),
+            ("best single", data.single),
+        ]
+        rows += [
+            column_metric(called, f"mean_cost[{name}]", split, cost[:, k], paid[:, k], why)
+            for called, k in [*of, ("best single", data.single)]
+        ]
     return rows
-
-
-def _count(column: Floats) -> int:
-    return int((~np.isnan(column)).sum())
-
-
-def _mean(column: Floats) -> float:
-    return float("nan") if np.isnan(column).all() else float(np.nanmean(column))
 
 
 def agreement(data: EvaluationData, measured: Sequence[RouterResult]) -> list[MetricRow]:
@@ -86,19 +72,12 @@ def agreement(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Me
     rows = []
     met = ~np.isnan(data.own(data.single))
     for one in measured:
-        same = np.where(met, one.choice == data.single, np.nan)[:, None]
-        rows.append(
-            metric(
-                one.router,
-                "agreement_with_generalist",
-                data.split,
-                _mean(same),
-                data.draws.means(same)[:, 0],
-                "the best single model has no label in the split",
-                _count(same),
-            )
-        )
-        rows += _by_task(data, one.router, same[:, 0])
+        same = np.where(met, one.choice == data.single, np.nan)
+        drawn = data.draws.means(same[:, None])[:, 0]
+        why = "the best single model has no label in the split"
+        name = "agreement_with_generalist"
+        rows.append(column_metric(one.router, name, data.split, same, drawn, why))
+        rows += _by_task(data, one.router, same)
     return rows
 
 
@@ -114,15 +93,15 @@ def _by_task(data: EvaluationData, router: str, same: Floats) -> list[MetricRow]
         same,
     )
     drawn = data.draws.means(columns)
+    why = "the best single model has no label in the task"
     return [
-        metric(
+        column_metric(
             router,
             f"agreement_with_generalist[{name}]",
             data.split,
-            _mean(columns[:, k]),
+            columns[:, k],
             drawn[:, k],
-            "the best single model has no label in the task",
-            _count(columns[:, k]),
+            why,
         )
         for k, name in enumerate(names)
     ]

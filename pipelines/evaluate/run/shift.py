@@ -39,17 +39,8 @@ def ood_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     out = []
     for row in rows:
         split = f"ood:{row['group']}"
-        out.append(
-            MetricRow(
-                row["router"],
-                "accuracy_change",
-                split,
-                row["change"],
-                row["low"],
-                row["high"],
-                n=row["n"],
-            )
-        )
+        change = (row["change"], row["low"], row["high"])
+        out.append(MetricRow(row["router"], "accuracy_change", split, *change, n=row["n"]))
         out += [
             MetricRow(row["router"], name, split, row[name], n=row["n"])
             for name in ("id_accuracy", "ood_accuracy", "agreement")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from annotated_types import Len
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipelines.errors import BadInput, SourceError
 from pipelines.evaluate.rows import METRICS_SCHEMA
@@ -19,15 +21,42 @@ _FILLED = frozenset(
 )
 #: Columns that evaluations of earlier versions do not have.
 _LATE = frozenset({"n", "n10", "n01", "hard_share"})
-#: What a page reads of `facts` and of each entry of `ranking`, where there are any.
-_FACTS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("n_test", "n_train", "n_validation", "n_models", "resamples"), int),
-    "coverage": (int, float),
-    **dict.fromkeys(("scheme", "best_single"), str),
-}
-_RANK: dict[str, type | tuple[type, ...]] = {"router": str, "best_place": int, "worst_place": int}
 #: Bytes of `evaluation.json`; it holds some facts and a ranking.
 _MOST = 10_000_000
+
+
+class WrittenFacts(BaseModel):
+    """What a page reads of `facts`."""
+
+    model_config = ConfigDict(strict=True)
+    n_test: int
+    n_train: int
+    n_validation: int
+    n_models: int
+    resamples: int
+    coverage: float
+    scheme: str
+    best_single: str
+    clustered_by: str | None = None
+    missing: list[str] | None = None
+    bands: Annotated[list[float], Len(4, 4)] | None = None
+    costs_lacking: dict[str, list[str] | dict[str, Any]] | None = None
+
+
+class WrittenRank(BaseModel):
+    """What a page reads of each entry of `ranking`."""
+
+    model_config = ConfigDict(strict=True)
+    router: str
+    best_place: int
+    worst_place: int
+
+
+class WrittenEvaluation(BaseModel):
+    """What a page reads of `evaluation.json`."""
+
+    facts: WrittenFacts | None = None
+    ranking: list[WrittenRank] | None = None
 
 
 def results_table(path: Path, schema: pa.Schema) -> pa.Table:
@@ -89,53 +118,14 @@ def told(folder: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError, RecursionError, SourceError) as error:
         raise _broken(path, str(error)) from error
-    if (why := _odd_facts(found.get("facts"))) or (why := _odd_ranking(found.get("ranking"))):
-        raise _broken(path, why)
+    try:
+        facts = found.get("facts")
+        WrittenEvaluation(facts=None if facts == {} else facts, ranking=found.get("ranking"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _broken(path, f"{where}: {first['msg']}") from error
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _odd_facts(facts: Any) -> str | None:
-    """Why the facts are none; there may be none at all."""
-    if not facts and isinstance(facts, dict | None):
-        return None
-    if why := _odd(facts, _FACTS, "facts"):
-        return why
-    lacking, missing = facts.get("costs_lacking") or {}, facts.get("missing") or []
-    by, bands = facts.get("clustered_by") or "", facts.get("bands") or [0.0] * 4
-    if not isinstance(by, str) or not _all(missing, str):
-        return "facts.clustered_by or facts.missing is no text"
-    if not _all(bands, (int, float)) or len(bands) != 4:
-        return "facts.bands are not four numbers"
-    if not isinstance(lacking, dict) or not all(
-        _all(models, str) for models in lacking.values() if isinstance(models, list)
-    ):
-        return "facts.costs_lacking names no models"
-    return None
-
-
-def _odd_ranking(ranking: Any) -> str | None:
-    if not isinstance(ranking, list | None):
-        return "ranking is no list"
-    whys = (_odd(rank, _RANK, "ranking") for rank in ranking or [])
-    return next(filter(None, whys), None)
-
-
-def _odd(said: Any, kinds: dict[str, type | tuple[type, ...]], name: str) -> str | None:
-    """Which value is none of its kind."""
-    if not isinstance(said, dict):
-        return f"{name} is no object"
-    return next(
-        (
-            f"{name}.{key} is none"
-            for key, kind in kinds.items()
-            if not isinstance(said.get(key), kind)
-        ),
-        None,
-    )
-
-
-def _all(values: Any, kind: type | tuple[type, ...]) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
 def _broken(path: Path, why: str) -> BadInput:

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import best_network, probabilities, start_logits
+from pipelines.routers.gradient import (
+    best_network,
+    network_arrays,
+    probabilities,
+    start_logits,
+    with_arrays,
+)
 
 #: How factors are trained.
 RATES = {"learning_rate": 1e-2, "weight_decay": 1e-2}
@@ -52,16 +58,13 @@ class MatrixFactorisation:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The fitted network, for `saved`."""
-        return {k: v.numpy() for k, v in self._network.state_dict().items()}
+        return network_arrays(self._network)
 
     def restore(self, arrays: Any) -> MatrixFactorisation:
-        import torch
-
         self.dimension = arrays["models"].shape[1]
         start = np.zeros(len(arrays["bias"]), dtype=np.float32)
-        inputs = arrays["project.weight"].shape[1]
-        self._network = factorised(inputs, self.dimension, start)()
-        self._network.load_state_dict({k: torch.from_numpy(v) for k, v in arrays.items()})
+        network = factorised(arrays["project.weight"].shape[1], self.dimension, start)()
+        self._network = with_arrays(network, arrays)
         return self
 
 

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import best_network, probabilities, start_logits
+from pipelines.routers.gradient import (
+    best_network,
+    network_arrays,
+    probabilities,
+    start_logits,
+    with_arrays,
+)
 
 
 class MLP:
@@ -57,17 +63,13 @@ class MLP:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The fitted network, for `saved`."""
-        state = {f"network.{k}": v.numpy() for k, v in self._network.state_dict().items()}
+        state = network_arrays(self._network, "network.")
         return {**state, "shape": np.array([self._network[0].in_features, self.width])}
 
     def restore(self, arrays: Any) -> MLP:
-        import torch
-
         inputs, self.width = (int(v) for v in arrays["shape"])
-        state = {k[8:]: torch.from_numpy(v) for k, v in arrays.items() if k[:8] == "network."}
         start = np.zeros(len(arrays["network.2.bias"]), dtype=np.float32)
-        self._network = layers(inputs, self.width, start)()
-        self._network.load_state_dict(state)
+        self._network = with_arrays(layers(inputs, self.width, start)(), arrays, "network.")
         return self
 
 

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import probabilities, start_logits, train_network
+from pipelines.routers.gradient import (
+    network_arrays,
+    probabilities,
+    start_logits,
+    train_network,
+    with_arrays,
+)
 from pipelines.routers.networks.mlp import layers
 
 
@@ -75,20 +81,17 @@ class MLPAsPrinted:
         for k, network in enumerate(self._networks):
             if network is not None:
                 found["inputs"] = np.array([network[0].in_features])
-                found |= {f"{k}.{name}": v.numpy() for name, v in network.state_dict().items()}
+                found |= network_arrays(network, f"{k}.")
         return found
 
     def restore(self, arrays: Any) -> MLPAsPrinted:
-        import torch
-
         self._means = np.asarray(arrays["means"])
         self._networks = []
         for k in range(len(self._means)):
-            own = {n: torch.from_numpy(v) for n, v in arrays.items() if n.startswith(f"{k}.")}
             network = None
-            if own:
+            if any(name.startswith(f"{k}.") for name in arrays):
                 start = np.zeros(1, dtype=np.float32)
                 network = layers(int(arrays["inputs"][0]), self.width, start)()
-                network.load_state_dict({n.partition(".")[2]: v for n, v in own.items()})
+                network = with_arrays(network, arrays, f"{k}.")
             self._networks.append(network)
         return self

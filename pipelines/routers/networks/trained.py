@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import one_thread, seeded, start_logits
+from pipelines.routers.gradient import network_arrays, one_thread, seeded, start_logits, with_arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,25 +208,15 @@ class Trained(ABC):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The fitted network as named arrays, with what is needed to build it again."""
-        state = {f"network.{k}": v.numpy() for k, v in self._network.state_dict().items()}
+        state = network_arrays(self._network, "network.")
         return {**state, "start": self._start, "shape": np.array(self._shape)}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The router that `arrays` came from; settings and seed must be the same."""
-        import torch
-
         self._shape = tuple(int(size) for size in arrays["shape"])
         self._start = np.asarray(arrays["start"], dtype=np.float32)
         network = seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
-        prefix = "network."
-        state = {
-            k.removeprefix(prefix): torch.from_numpy(np.array(v))
-            for k, v in arrays.items()
-            if k.startswith(prefix)
-        }
-        network.load_state_dict(state)
-        network.eval()
-        self._network = network
+        self._network = with_arrays(network, arrays, "network.")
         return self
 
 

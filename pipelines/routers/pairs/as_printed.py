@@ -16,6 +16,7 @@ from pipelines.errors import BadInput
 from pipelines.routers.base import Floats, Queries
 from pipelines.routers.gradient import probabilities, train_network
 from pipelines.routers.pairs.battles import Battles
+from pipelines.routers.pairs.matrix_factorisation import factors
 
 
 class PairBilinear:
@@ -37,7 +38,7 @@ class PairBilinear:
         places = np.stack([train.first[rows], train.second[rows]], axis=1)
         inputs = np.column_stack([train.vectors[rows], places]).astype(np.float32)
         self._network, _ = train_network(
-            _bilinear(train.vectors.shape[1], self.size, len(train.model_ids)),
+            factors(train.vectors.shape[1], self.size, len(train.model_ids), bias=False),
             inputs,
             train.outcome[rows, None],
             None,
@@ -50,27 +51,6 @@ class PairBilinear:
         vectors = queries.vectors()
         places = np.tile(np.array(self._pair, dtype=np.float32), (len(vectors), 1))
         return probabilities(self._network, np.column_stack([vectors, places]))[:, 0]
-
-
-def _bilinear(inputs: int, size: int, models: int) -> Any:
-    def build() -> Any:
-        import torch
-        from torch import nn
-
-        class Bilinear(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
-            def __init__(self) -> None:
-                super().__init__()
-                self.project = nn.Linear(inputs, size, bias=False)
-                self.models = nn.Parameter(torch.randn(models, size) / size**0.5)
-
-            def forward(self, x: Any) -> Any:
-                first, second = x[:, -2].long(), x[:, -1].long()
-                ahead = self.models[first] - self.models[second]
-                return (self.project(x[:, :-2]) * ahead).sum(dim=1, keepdim=True)
-
-        return Bilinear()
-
-    return build
 
 
 class PairSoftmaxMLP:

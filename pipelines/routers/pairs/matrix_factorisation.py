@@ -38,7 +38,7 @@ class PairMatrixFactorisation:
             )
         width, models = train.vectors.shape[1], len(train.model_ids)
         self.dimension, self._network = best_network(
-            [(d, _factors(width, d, models), RATES) for d in self.dimensions],
+            [(d, factors(width, d, models), RATES) for d in self.dimensions],
             inputs,
             train.outcome[:, None],
             held,
@@ -59,7 +59,9 @@ def _inputs(
     return np.column_stack([vectors, first, second]).astype(np.float32)
 
 
-def _factors(inputs: int, dimension: int, models: int) -> Any:
+def factors(inputs: int, dimension: int, models: int, *, bias: bool = True) -> Any:
+    """Builder of a network from `_inputs` to the logit that the first model wins."""
+
     def build() -> Any:
         import torch
         from torch import nn
@@ -67,15 +69,16 @@ def _factors(inputs: int, dimension: int, models: int) -> Any:
         class Difference(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
             def __init__(self) -> None:
                 super().__init__()
-                self.project = nn.Linear(inputs, dimension)
+                self.project = nn.Linear(inputs, dimension, bias=bias)
                 self.models = nn.Parameter(torch.randn(models, dimension) / dimension**0.5)
-                self.bias = nn.Parameter(torch.zeros(models))
+                if bias:
+                    self.bias = nn.Parameter(torch.zeros(models))
 
             def forward(self, x: Any) -> Any:
                 question = self.project(x[:, :-2])
                 a, b = x[:, -2].long(), x[:, -1].long()
-                interaction = (question * (self.models[a] - self.models[b])).sum(dim=1)
-                return (interaction + self.bias[a] - self.bias[b])[:, None]
+                won = (question * (self.models[a] - self.models[b])).sum(dim=1)
+                return (won + self.bias[a] - self.bias[b] if bias else won)[:, None]
 
         return Difference()
 
