@@ -90,9 +90,9 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
     plain = task(name=RELEASE.name, persist_result=True)(RELEASE.function)
     releasing = materialising(plain, recipe) if tracked() else plain
     released = call(releasing, context=context, recipe=recipe, stages=done)
-    said = f"{released['path']} ({released['status']})"
-    console.line("release", said)
-    log(recipe.name, "release", said)
+    line = f"{released['path']} ({released['status']})"
+    console.line("release", line)
+    log(recipe.name, "release", line)
     text = markdown(Path(released["path"]))
     publish_markdown(recipe.name, "summary", text, f"{recipe.name} summary")
     return {**_summary(done), "release": released}

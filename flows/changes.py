@@ -2,7 +2,7 @@
 
 A recipe stays what its author wrote: what is found here is reported. A model
 counts as retired when its provider listed it at the last release and lists it
-no more; a provider that lists nothing says nothing.
+no more; nothing follows from a provider that lists nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
     A retired model whose answers are all in the ledger stops nothing.
 
     Args:
-        planned: What `flows.plan.plan_build` says is missing.
+        planned: What `flows.plan.plan_build` reports as missing.
 
     Raises:
         RecipeError: answers of a retired model are missing.
@@ -62,9 +62,9 @@ def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
     missing = {m["model_id"]: m["missing"] for m in planned["models"] if m["missing"]}
     gone = {name: missing[name] for name in found.retired if name in missing}
     if gone:
-        told = ", ".join(f"{name} ({count:,} answers missing)" for name, count in gone.items())
+        names = ", ".join(f"{name} ({count:,} answers missing)" for name, count in gone.items())
         raise RecipeError(
-            f"{len(gone)} models of the pool are listed by their provider no more: {told}",
+            f"{len(gone)} models of the pool are listed by their provider no more: {names}",
             where="pool.models; nothing was asked",
             next_step="take them out of the pool, or give 'endpoint_model' the new name; where "
             f"only the list is wrong, remove runs/{planned['benchmark']}.listed.json",
@@ -146,13 +146,13 @@ def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str]
                 why = f"{model.model_id}: {provider.name!r} does not list it, and never did"
                 rows.append(_row("pool", "not listed", why))
         if known and (new := sorted(found.models - set(known))):
-            told = ", ".join(new[:20]) + (f" and {len(new) - 20} more" if len(new) > 20 else "")
-            rows.append(_row("pool", "new", f"{provider.name!r} now lists {told}"))
+            names = ", ".join(new[:20]) + (f" and {len(new) - 20} more" if len(new) > 20 else "")
+            rows.append(_row("pool", "new", f"{provider.name!r} now lists {names}"))
     return rows, retired, now
 
 
 def _prices(pool: Pool) -> list[dict[str, str]]:
-    """Where a provider's own price list says something else than the pool."""
+    """Where a provider's own price list differs from the pool."""
     from datetime import UTC, datetime
 
     from pipelines.collect.settings import provider_of
@@ -174,9 +174,9 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
             price = table.find(model.endpoint_model, model.model_id)
             if price is None or provider_of(model, pool).name != provider.name:
                 continue
-            said, now = (model.price_in, model.price_out), (price.input, price.output)
-            if now != said and None not in now:
-                why = f"{model.model_id}: the pool says {_usd(said)}, the provider {_usd(now)}"
+            stated, now = (model.price_in, model.price_out), (price.input, price.output)
+            if now != stated and None not in now:
+                why = f"{model.model_id}: the pool says {_usd(stated)}, the provider {_usd(now)}"
                 rows.append(_row("pool", "price differs", why))
     return rows
 

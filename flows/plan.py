@@ -47,7 +47,7 @@ def plan_build(
         found = walk(checked, context, Completing(context), until="ingest")
         queries, pool = (results[0] for _, results in found)
     table = read(queries, "queries")
-    said: dict[str, Any] = {
+    figures: dict[str, Any] = {
         **_head(checked, root),
         "queries": queries.figures["queries"],
         "models_in_pool": pool.figures["models"],
@@ -56,26 +56,26 @@ def plan_build(
         "removed": queries.figures["removed"],
         "notes": _notes(checked, queries.figures) + power_of(checked, table.num_rows),
     }
-    if said["released"]:
-        said["notes"] += _released(str(recipe), checked, root)
+    if figures["released"]:
+        figures["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
-        return {**said, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
+        return {**figures, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
 
     if checked.collect.agent is not None:
-        said["notes"].append(
+        figures["notes"].append(
             f"an agent takes up to {checked.collect.agent.steps} calls for an answer: calls and "
             "cost are the most that all can take, and what the ledger holds is not taken off"
         )
-        return {**said, **most_asked(checked, [table.num_rows] * len(checked.pool.models))}
+        return {**figures, **most_asked(checked, [table.num_rows] * len(checked.pool.models))}
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
         asked = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name).figures()
     if checked.collect.strategy == "informative":
-        said["notes"].append(
+        figures["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
             "that it can ask"
         )
-    return {**said, **asked, "estimated_usd": asked["cost_usd"]}
+    return {**figures, **asked, "estimated_usd": asked["cost_usd"]}
 
 
 def power_of(recipe: Recipe, questions: int) -> list[str]:
@@ -148,7 +148,7 @@ def _few(why: str) -> str:
     return why if more <= 0 else f"{'; '.join(reasons[:3])} and {more} more"
 
 
-def show(said: dict[str, Any]) -> None:
+def show(figures: dict[str, Any]) -> None:
     """Print a plan for a person."""
     from rich.box import SIMPLE
     from rich.table import Table
@@ -157,13 +157,13 @@ def show(said: dict[str, Any]) -> None:
 
     console = printer()
     console.print(
-        f"{said['benchmark']} {said['version']}: {said['queries']:,} questions x "
-        f"{said['models_in_pool']} models"
+        f"{figures['benchmark']} {figures['version']}: {figures['queries']:,} questions x "
+        f"{figures['models_in_pool']} models"
     )
-    _show_sizes(console, said)
-    for note in said.get("notes", []):
+    _show_sizes(console, figures)
+    for note in figures.get("notes", []):
         console.print(f"note: {note}", markup=False, soft_wrap=True)
-    if said["provider"] == "recorded":
+    if figures["provider"] == "recorded":
         console.print(
             "responses are recorded: nothing will be asked; `routeyard recipe check` says what the "
             "recording leaves open",
@@ -175,7 +175,7 @@ def show(said: dict[str, Any]) -> None:
     table.add_column("model")
     for heading in ("wanted", "there", "calls", "tokens in", "tokens out", "USD"):
         table.add_column(heading, justify="right")
-    for row in said["models"]:
+    for row in figures["models"]:
         error = row["prompt_tokens_error"] if row["calls"] else None
         table.add_row(
             row["model_id"],
@@ -187,27 +187,27 @@ def show(said: dict[str, Any]) -> None:
             "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
         )
     console.print(table)
-    if given_up := sum(row.get("unanswered", 0) for row in said["models"]):
+    if given_up := sum(row.get("unanswered", 0) for row in figures["models"]):
         console.print(f"{given_up:,} pairs are unanswered: billed too often, and not asked again")
-    cost, worst = said["cost_usd"], said["worst_cost_usd"]
+    cost, worst = figures["cost_usd"], figures["worst_cost_usd"]
     about = "unknown" if cost is None else f"about {cost:.4f} USD"
     console.print(
-        f"{said['calls']:,} calls, cost {about}"
+        f"{figures['calls']:,} calls, cost {about}"
         + ("" if worst is None else f", at most {worst:.4f} USD")
     )
-    if said["simulated"] and said["calls"]:
-        made_up = "the dollars are made up" if said["simulated"] == len(said["models"]) else (
-            f"the dollars of {said['simulated']} of {len(said['models'])} models are made up"
+    if figures["simulated"] and figures["calls"]:
+        made_up = "the dollars are made up" if figures["simulated"] == len(figures["models"]) else (
+            f"the dollars of {figures['simulated']} of {len(figures['models'])} models are made up"
         )  # fmt: skip
         console.print(f"the pool is SIMULATED: {made_up}, and nothing is paid for them")
-    _show_lacking(console, said)
+    _show_lacking(console, figures)
 
 
-def _show_lacking(console: Any, said: dict[str, Any]) -> None:
+def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
     """What the recipe has to say before the cost is known, and where prices come from."""
-    of = "cost" if said["cost_usd"] is None else "most it can cost"
+    of = "cost" if figures["cost_usd"] is None else "most it can cost"
     lacking: dict[str, list[str]] = {}
-    for row in said["models"]:
+    for row in figures["models"]:
         for what in row.get("unknown", []):
             lacking.setdefault(what, []).append(row["model_id"])
     for what, names in lacking.items():
@@ -222,22 +222,22 @@ def _show_lacking(console: Any, said: dict[str, Any]) -> None:
         )
 
 
-def _show_sizes(console: Any, said: dict[str, Any]) -> None:
+def _show_sizes(console: Any, figures: dict[str, Any]) -> None:
     from rich.table import Table
 
-    if said["stated"]:
+    if figures["stated"]:
         console.print(
             "as the recipe states it; nothing was read (`--read` reads the sources). "
-            f"Prompts are taken as {said['assumed_prompt_tokens']} tokens."
+            f"Prompts are taken as {figures['assumed_prompt_tokens']} tokens."
         )
-    if len(said["queries_per_source"]) > 1:
+    if len(figures["queries_per_source"]) > 1:
         table = Table()
         table.add_column("source")
         table.add_column("questions", justify="right")
-        for name, count in said["queries_per_source"].items():
+        for name, count in figures["queries_per_source"].items():
             table.add_row(name, f"{count:,}")
         console.print(table)
-    for scheme, sizes in said["schemes"].items():
+    for scheme, sizes in figures["schemes"].items():
         parts = ", ".join(f"{count:,} {name}" for name, count in sizes.items())
         console.print(f"split {scheme!r}, before curation: {parts}")
 

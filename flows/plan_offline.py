@@ -87,8 +87,8 @@ def split_sizes(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Sizes]:
     total = sum(counts.values())
     for rule in recipe.curate:
         if rule.rule == "dense_sparse":
-            said = {**RULES.get(rule.rule).defaults, **rule.parameters}
-            found |= _dense_sparse(said, total, _dense(recipe, counts))
+            parameters = {**RULES.get(rule.rule).defaults, **rule.parameters}
+            found |= _dense_sparse(parameters, total, _dense(recipe, counts))
     if found and "split" not in recipe.model_fields_set:
         return found
     found[recipe.split.scheme] = _own(recipe, counts)
@@ -116,8 +116,12 @@ def _train(parts: Parts, questions: int) -> int:
     return min(parts.train, max(0, questions - parts.validation - parts.test))
 
 
-def _dense_sparse(said: Mapping[str, Any], total: int, dense: int) -> dict[str, Sizes]:
-    validation, test, share = int(said["validation"]), int(said["test"]), said["slice_share"]
+def _dense_sparse(parameters: Mapping[str, Any], total: int, dense: int) -> dict[str, Sizes]:
+    validation, test, share = (
+        int(parameters["validation"]),
+        int(parameters["test"]),
+        parameters["slice_share"],
+    )
     inside = dense if share is None else round(float(share) * total)
     outside = total - (validation + test) if share is None else total - inside
     return {

@@ -50,7 +50,7 @@ def refresh(
         jobs: Worker threads, or processes of a local Dask cluster.
         runner: `threads` or `dask`.
         dask_address: Scheduler of a Dask cluster that runs already.
-        notify: Prefect notification blocks (`type/name`) told of releases and failures.
+        notify: Prefect notification blocks (`type/name`) that get releases and failures.
         publish_to: `hub:org/name`, a URL or a folder that new releases are sent to.
         shards: Parts that each model's questions, and the embedding, are cut into.
 
@@ -103,8 +103,8 @@ def refresh_inline(
     folder = Path(workspace).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{recipe.name}.yaml"
-    said = recipe.model_dump(mode="json", exclude_defaults=True)
-    path.write_text(yaml.safe_dump(said, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    content = recipe.model_dump(mode="json", exclude_defaults=True)
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return start(  # type: ignore[no-any-return]
         refresh,
         recipe=str(path),
@@ -157,11 +157,17 @@ def _refresh(
     if released and path == released:
         return {"status": "unchanged", **summary}
     why = [f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale"]
-    told = [f"{row['state']}: {row['why']}" for row in outside.rows if row["state"] != "follows"]
+    outside_why = [
+        f"{row['state']}: {row['why']}" for row in outside.rows if row["state"] != "follows"
+    ]
     sent = [f"published to {summary['published']}"] if summary["published"] else []
     about = {"version": path.name, "path": str(path), "published": summary["published"]}
     events.emit(events.RELEASED, checked.name, **about, why=why)
-    tell(blocks, f"Routeyard: {checked.name} {path.name} released", "; ".join(why + told + sent))
+    tell(
+        blocks,
+        f"Routeyard: {checked.name} {path.name} released",
+        "; ".join(why + outside_why + sent),
+    )
     return {"status": "released", **summary}
 
 

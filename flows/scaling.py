@@ -40,9 +40,9 @@ def scaled(recipe: Recipe, scale: float | None) -> Recipe:
             next_step="give the source a 'limit'",
         )
     changed = resized(recipe, [_source(source, scale) for source in recipe.sources])
-    said = f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`)."
+    note = f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`)."
     release = recipe.release.model_copy(
-        update={"known_issues": [*recipe.release.known_issues, said]}
+        update={"known_issues": [*recipe.release.known_issues, note]}
     )
     return changed.model_copy(update={"collect": _collect(recipe, scale), "release": release})
 
@@ -96,13 +96,13 @@ def _fitted(parts: Parts, room: int) -> Parts:
 
 def _rule(rule: CurationRule, scale: float, sources: Sequence[Source]) -> CurationRule:
     names = COUNTS_OF_RULES.get(rule.rule, ())
-    said = {**RULES.get(rule.rule).defaults, **rule.parameters}
+    parameters = {**RULES.get(rule.rule).defaults, **rule.parameters}
     changes = {
-        name: max(1, round(said[name] * scale))
+        name: max(1, round(parameters[name] * scale))
         for name in names
-        if isinstance(said[name], int) and said[name]
+        if isinstance(parameters[name], int) and parameters[name]
     }
-    if rule.rule == "dense_sparse" and said["slice_share"] is None:
+    if rule.rule == "dense_sparse" and parameters["slice_share"] is None:
         # The slice shrinks source by source: the same proportions of what it holds now.
         inside = sum(source.dense or 0 for source in sources)
         changes = {name: max(1, min(count, inside // 3)) for name, count in changes.items()}

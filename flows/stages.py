@@ -1,4 +1,4 @@
-"""The stages of a build: the one list that says what is made, of what, by whom, and in which order.
+"""The stages of a build: the one list of what is made, of what, by which function, in which order.
 
 `build`, `plan`, `status` and `refresh` walk this list. `python -m flows.stages` prints it as the
 table of ARCHITECTURE.md.

@@ -72,16 +72,18 @@ def check_answered(context: BuildContext, collect: Collect, responses: Any) -> N
     counts = Counter(gone.column("model_id").to_pylist())
     models = ", ".join(f"{model} {count:,}" for model, count in sorted(counts.items()))
     policy = collect.unanswered
-    said = f"{gone.num_rows:,} pairs were billed {policy.after} times and never answered ({models})"
+    gave_up = (
+        f"{gone.num_rows:,} pairs were billed {policy.after} times and never answered ({models})"
+    )
     if policy.release == "go_on":
         log(
             context.benchmark,
             "collect",
-            f"{said}: unanswered, counted neither as right nor as wrong",
+            f"{gave_up}: unanswered, counted neither as right nor as wrong",
         )
         return
     raise GateFailed(
-        said,
+        gave_up,
         where=f"benchmark {context.benchmark}, collect.unanswered.release: stop",
         next_step="raise 'collect.unanswered.after' to ask them again, write 'release: go_on' to "
         f"release without them, or take the queries out (--workspace {context.root})",

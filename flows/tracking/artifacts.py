@@ -60,15 +60,15 @@ def certificate(stage: Path) -> Rows:
     path = stage / "certificate.json"
     if not path.is_file():
         return []
-    said: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    record: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     rows = [
         _entry(key, **({"says": value} if isinstance(value, str) else {"value": value}))
-        for key, value in sorted(said.items(), key=lambda one: (one[0] != "verdict", one[0]))
+        for key, value in sorted(record.items(), key=lambda one: (one[0] != "verdict", one[0]))
         if value is not None and not isinstance(value, Mapping | list)
     ]
-    for name, one in said["figures"].items():
+    for name, one in record["figures"].items():
         rows.append(_entry(name, one["value"], one["low"], one["high"], one["reason"]))
-    for one in said["routers"]:
+    for one in record["routers"]:
         rows.append(_entry(f"router {one['router']}: accuracy", one["accuracy"]))
         gain = (one["gain"], one["gain_low"], one["gain_high"])
         rows.append(_entry(f"router {one['router']}: gain on the best single model", *gain))

@@ -19,7 +19,7 @@ def release_key(name: str) -> str:
 def source_key(source: Any) -> str:
     """Key of a source: the dataset at its hub, or a file by the name the recipe gives it.
 
-    A local path is not told: it says where somebody's files lie.
+    A local path is left out: it shows where somebody keeps files.
     """
     if source.hub_id:
         owner, _, dataset = source.hub_id.rpartition("/")
@@ -38,7 +38,7 @@ def materialising(task: Any, recipe: Recipe) -> Any:
     )
     # `with_options` of a plain task cannot name assets, so the task is made again around it.
     return MaterializingTask(
-        fn=_told(task.fn, release_key(recipe.name)),
+        fn=_with_metadata(task.fn, release_key(recipe.name)),
         assets=[Asset(key=release_key(recipe.name), properties=properties)],
         materialized_by="routeyard",
         name=task.name,
@@ -47,8 +47,10 @@ def materialising(task: Any, recipe: Recipe) -> Any:
     )
 
 
-def _told(function: Callable[..., dict[str, Any]], key: str) -> Callable[..., dict[str, Any]]:
-    """The function, which also says at the asset which version it made."""
+def _with_metadata(
+    function: Callable[..., dict[str, Any]], key: str
+) -> Callable[..., dict[str, Any]]:
+    """The function, which also writes the version that it made to the asset."""
     from functools import wraps
 
     @wraps(function)

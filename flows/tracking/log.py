@@ -43,16 +43,16 @@ def log(
 
 def counts(figures: Mapping[str, Any]) -> str:
     """The whole numbers among some figures: `1,319 verdicts, 0 removed`."""
-    told = [
+    sizes = [
         f"{value:,} {name}"
         for name, value in figures.items()
         if isinstance(value, int) and not isinstance(value, bool)
     ]
-    return ", ".join(told) or "done"
+    return ", ".join(sizes) or "done"
 
 
 class _Stops(logging.Filter):
-    """Drops the frames that Prefect logs for an error which is told in words already."""
+    """Drops the frames that Prefect logs for an error whose text is shown already."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

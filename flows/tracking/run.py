@@ -43,7 +43,7 @@ def each(
     """Run one task per set of parameters and return the results in order.
 
     Tracked runs hand the tasks to the flow's task runner (threads, Dask, Ray);
-    direct runs use `processes` worker processes. `on_done` is told (done, wanted).
+    direct runs use `processes` worker processes. `on_done` is called with (done, wanted).
     """
     results = []
     for result in _run_each(task, parameters, processes):

@@ -186,7 +186,7 @@ def _normal(tree: ast.AST) -> str:
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = body[0] if body else None
-            said = first.value if isinstance(first, ast.Expr) else None
-            if isinstance(said, ast.Constant) and isinstance(said.value, str):
+            docstring = first.value if isinstance(first, ast.Expr) else None
+            if isinstance(docstring, ast.Constant) and isinstance(docstring.value, str):
                 node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)

@@ -49,10 +49,10 @@ def open_ledger(root: Path) -> Iterator[Ledger]:
 
 def collectors() -> int:
     """How many collectors may ask at once, this one included."""
-    said = os.environ.get(COLLECTORS, "1")
-    if not (said.isascii() and said.isdecimal() and 1 <= int(said) <= 1000):
-        raise BadInput(f"{COLLECTORS} is {said!r}", next_step="set a number between 1 and 1000")
-    return int(said)
+    given = os.environ.get(COLLECTORS, "1")
+    if not (given.isascii() and given.isdecimal() and 1 <= int(given) <= 1000):
+        raise BadInput(f"{COLLECTORS} is {given!r}", next_step="set a number between 1 and 1000")
+    return int(given)
 
 
 def share(pool: Pool, collect: Collect, collectors: int) -> tuple[Pool, Collect]:
