@@ -81,12 +81,12 @@ _SPLITS = """
 SELECT scheme, split, count(*) AS queries FROM splits GROUP BY ALL
 ORDER BY scheme, min(array_position(['train', 'validation', 'test'], split))
 """
-_DUPLICATES = """
+DUPLICATES = """
 SELECT encoder, threshold, count(DISTINCT group_id) AS groups, count(*) AS queries,
        count(DISTINCT group_id) FILTER (label_conflict) AS conflicts
 FROM duplicates GROUP BY ALL ORDER BY ALL
 """
-_REMOVALS = """
+REMOVALS = """
 SELECT stage, entity, reason, count(*) AS n FROM removals GROUP BY ALL ORDER BY ALL
 """
 
@@ -99,8 +99,8 @@ _QUERIES = {
     },
     "responses": {"cost": _COST, "status": _STATUS, "unpriced": _UNPRICED},
     "splits": {"splits": _SPLITS},
-    "duplicates": {"duplicates": _DUPLICATES},
-    "removals": {"removals": _REMOVALS},
+    "duplicates": {"duplicates": DUPLICATES},
+    "removals": {"removals": REMOVALS},
 }
 _ONE_ROW = {"counts", "oracle", "cost", "best_single"}
 

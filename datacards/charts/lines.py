@@ -71,21 +71,7 @@ def curves(
 
     kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
     drawn = series([p["router"] for p in kept], pool)
-    place = {told[0]: k for k, told in enumerate(drawn)}
-    rows = [
-        {
-            "k": place[p["router"]],
-            "point": p["point"],
-            "x": p["x"],
-            "y": p["y"],
-            "low": p.get("low"),
-            "high": p.get("high"),
-            "curve": f"{place[p['router']]}|",
-            "says": f"{place[p['router']]}|{p['router']}: {_at(p['y'], shares[1])} at "
-            f"{_at(p['x'], shares[0])}",
-        }
-        for p in kept
-    ]
+    rows = _rows(kept, {told[0]: k for k, told in enumerate(drawn)}, shares)
     span = alt.X(
         "x:Q",
         scale=alt.Scale(type="log" if log else "linear", zero=False, nice=not log),
@@ -126,9 +112,7 @@ def curves(
         .encode(x=span, y=up, color=colour, description="says:N")
     )
     layers = [*_zones(zones, x, y), *_straight(straight), band, line, dots]
-    rows += [{"zone": zone.name, zone.axis: zone.low, f"{zone.axis}2": zone.high} for zone in zones]
-    if straight is not None:
-        rows += [{"chance": share, "sx": share, "sy": straight[share]} for share in (0, 1)]
+    rows += _marks(zones, straight)
     if len(layers) > 3:  # the other rows are no points of curves
         for layer in (band, line, dots):
             own = alt.FilterTransform("isValid(datum.k)")
@@ -137,8 +121,31 @@ def curves(
     return draw(chart, rows, name=name, title=title, look=look, series=True)
 
 
+def _rows(
+    points: Sequence[Mapping[str, Any]], place: Mapping[str, int], shares: tuple[bool, bool]
+) -> list[dict[str, Any]]:
+    return [
+        {
+            "k": (k := place[p["router"]]),
+            **{key: p.get(key) for key in ("point", "x", "y", "low", "high")},
+            "curve": f"{k}|",
+            "says": f"{k}|{p['router']}: {_at(p['y'], shares[1])} at {_at(p['x'], shares[0])}",
+        }
+        for p in points
+    ]
+
+
 def _at(value: float, share: bool) -> str:
     return f"{100 * value:.1f} %" if share else f"{value:.4g}"
+
+
+def _marks(zones: Sequence[Zone], straight: tuple[float, float] | None) -> list[dict[str, Any]]:
+    """Rows of zones and of the line of chance."""
+    found: list[dict[str, Any]] = [
+        {"zone": zone.name, zone.axis: zone.low, f"{zone.axis}2": zone.high} for zone in zones
+    ]
+    ends = () if straight is None else enumerate(straight)
+    return found + [{"chance": share, "sx": share, "sy": level} for share, level in ends]
 
 
 def _zones(zones: Sequence[Zone], x: str, y: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datacards.site.shards import EXCERPT, pieces
+from datacards.site.shards import EXCERPT, index_columns, pieces
 
 #: Characters of text a report holds at most; excerpts shrink to fit.
 BUDGET = 32_000_000
@@ -74,7 +74,7 @@ def lookup(
             "answered": AT_ONCE,
             "longest": longest,
         },
-        "index": _index(questions, tasks, len(models)),
+        "index": index_columns([_indexed(one) for one in questions], tasks, [], len(models)),
         "answers": [questions[k : k + AT_ONCE] for k in range(0, len(questions), AT_ONCE)],
     }
 
@@ -169,15 +169,14 @@ def _metered(answers: list[Row]) -> Row:
     return found
 
 
-def _index(questions: list[Row], tasks: list[str], models: int) -> dict[str, list[Any]]:
-    judged = [[c for c in q["cells"] if c["score"] is not None] for q in questions]
+def _indexed(question: Row) -> Row:
+    """What the page searches of a question."""
+    judged = [cell for cell in question["cells"] if cell["score"] is not None]
     return {
-        "id": [q["query_id"] for q in questions],
-        "task": [tasks.index(str(q["task"])) for q in questions],
-        "text": [" ".join(q["prompt"].split())[:EXCERPT] for q in questions],
-        "judged": [len(own) for own in judged],
-        "total": [sum(bool(c["correct"]) for c in own) if own else None for own in judged],
-        "contested": [sum(c["contested"] for c in q["cells"]) for q in questions],
-        "missing": [models - len(own) for own in judged],
-        "group": [None] * len(questions),
+        **question,
+        "text": " ".join(question["prompt"].split())[:EXCERPT],
+        "judged": len(judged),
+        "total": sum(bool(cell["correct"]) for cell in judged) if judged else None,
+        "contested": sum(cell["contested"] for cell in question["cells"]),
+        "duplicate_group": None,
     }

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from datacards.charts.models import frontier
+from datacards.numbers import DUPLICATES, REMOVALS
 from datacards.site.release import SiteRelease
 
 _MODELS = """
@@ -106,11 +107,7 @@ def contested(book: SiteRelease) -> int:
 def duplicates(book: SiteRelease) -> list[dict[str, Any]]:
     if "duplicates" not in book.manifest.tables:
         return []
-    return book.rows(
-        "SELECT encoder, threshold, count(DISTINCT group_id) AS groups, count(*) AS queries, "
-        "count(DISTINCT group_id) FILTER (label_conflict) AS conflicts "
-        "FROM duplicates GROUP BY ALL ORDER BY ALL"
-    )
+    return book.rows(DUPLICATES)
 
 
 def removals(
@@ -119,10 +116,7 @@ def removals(
     """(counts per stage and reason, the first `most` rows)."""
     if "removals" not in book.manifest.tables:
         return [], []
-    counted = book.rows(
-        "SELECT stage, entity, reason, count(*) AS n FROM removals GROUP BY ALL ORDER BY ALL"
-    )
-    return counted, book.rows(
+    return book.rows(REMOVALS), book.rows(
         "SELECT stage, entity, key, reason, left(detail, 400) AS detail FROM removals "
         f"ORDER BY ALL LIMIT {most}"
     )

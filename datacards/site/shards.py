@@ -11,7 +11,7 @@ import base64
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,29 +51,11 @@ def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
     models = [row["model_id"] for row in book.rows("SELECT model_id FROM models ORDER BY 1")]
     index = _index(book)
     tasks = sorted({row["task"] for row in index})
-    task_no = {task: k for k, task in enumerate(tasks)}
     groups = sorted({row["duplicate_group"] for row in index if row["duplicate_group"]})
-    group_no = {group: k for k, group in enumerate(groups)}
+    columns = index_columns(index, tasks, groups, len(models))
     for k, start in enumerate(range(0, len(index), INDEXED)):
-        part = index[start : start + INDEXED]
-        _write(
-            out / f"index-{k}.js",
-            "index",
-            k,
-            {
-                "id": [row["query_id"] for row in part],
-                "task": [task_no[row["task"]] for row in part],
-                "text": [" ".join((row["text"] or "").split()) for row in part],
-                "judged": [row["judged"] for row in part],
-                "total": [None if r["total"] is None else round(r["total"], 4) for r in part],
-                "contested": [row["contested"] for row in part],
-                "missing": [len(models) - row["judged"] for row in part],
-                "group": [
-                    None if row["duplicate_group"] is None else group_no[row["duplicate_group"]]
-                    for row in part
-                ],
-            },
-        )
+        part = {name: column[start : start + INDEXED] for name, column in columns.items()}
+        _write(out / f"index-{k}.js", "index", k, part)
     longest = min(LONGEST, max(400, BUDGET // max(1, len(index) * max(1, len(models)))))
     ids = [row["query_id"] for row in index]
     place = {model: k for k, model in enumerate(models)}
@@ -94,6 +76,27 @@ def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
         "indexed": INDEXED,
         "answered": ANSWERED,
         "longest": longest,
+    }
+
+
+def index_columns(
+    rows: Sequence[Mapping[str, Any]], tasks: Sequence[str], groups: Sequence[str], models: int
+) -> dict[str, list[Any]]:
+    """Columns that the questions page searches; tasks and groups by their places.
+
+    Args:
+        rows: query_id, task, text, judged, total, contested, duplicate_group.
+        models: How many models the release has.
+    """
+    task_no = {task: k for k, task in enumerate(tasks)}
+    group_no = {group: k for k, group in enumerate(groups)}
+    return {
+        "id": [row["query_id"] for row in rows],
+        "task": [task_no[str(row["task"])] for row in rows],
+        "text": [" ".join((row["text"] or "").split()) for row in rows],
+        **{name: [row[name] for row in rows] for name in ("judged", "total", "contested")},
+        "missing": [models - row["judged"] for row in rows],
+        "group": [group_no.get(row["duplicate_group"]) for row in rows],
     }
 
 

@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from aiohttp import web
 
+from flows.demo.loopback import in_thread
 from pipelines.calls.model_list import list_models
 from schemas.recipe.pool import Provider
 
 
 @contextmanager
 def endpoint(status, body):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    async def answer(request):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return web.Response(status=status, body=content, content_type="application/json")
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield Provider(name="p", base_url=f"http://127.0.0.1:{server.server_address[1]}/v1")
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with in_thread({"*": answer}) as address:
+        yield Provider(name="p", base_url=f"{address}/v1")
 
 
 def test_names_are_read():

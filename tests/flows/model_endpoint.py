@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from aiohttp import web
+
+from flows.demo.loopback import in_thread
 
 
 class Endpoint:
@@ -37,35 +39,11 @@ class Endpoint:
 def endpoint(*models: str) -> Iterator[Endpoint]:
     state = Endpoint(*models)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    async def answer(request: web.Request) -> web.StreamResponse:
+        body = json.loads(await request.read()) if request.method == "POST" else None
+        status, said = state.reply(request.path, body)
+        return web.json_response(said, status=status)
 
-        def _send(self, body: dict[str, Any] | None) -> None:
-            status, said = state.reply(self.path, body)
-            content = json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def do_GET(self) -> None:
-            self._send(None)
-
-        def do_POST(self) -> None:
-            self._send(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    try:
+    with in_thread({"*": answer}) as address:
+        state.url = f"{address}/v1"
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

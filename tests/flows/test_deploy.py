@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
 
+from flows.demo.loopback import in_thread
 from flows.deploy import deploy
 from flows.refresh import refresh, refresh_inline
 from flows.tracking.limits import limit_name
@@ -166,25 +166,12 @@ def mailbox() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """An address that keeps what is posted to it."""
     kept: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            kept.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
+    async def keep(request: web.Request) -> web.StreamResponse:
+        kept.append(json.loads(await request.read()))
+        return web.Response()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/hook", kept
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with in_thread({"POST /hook": keep}) as address:
+        yield f"{address}/hook", kept
 
 
 def test_a_release_and_a_failed_gate_reach_the_notification_block(client, tmp_path):
