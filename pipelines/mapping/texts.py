@@ -87,8 +87,8 @@ def text_key(found: Mapping[Any, Any]) -> str:
 
 def keys(found: Mapping[Any, Any]) -> str:
     """The first keys, quoted."""
-    told = ", ".join(repr(key) for key in list(found)[:5])
-    return f"{told}, …" if len(found) > 5 else told
+    shown = ", ".join(repr(key) for key in list(found)[:5])
+    return f"{shown}, …" if len(found) > 5 else shown
 
 
 def _plain(name: str) -> bool:

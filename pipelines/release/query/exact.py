@@ -40,8 +40,8 @@ def check_values(batch: pa.RecordBatch) -> None:
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         for leaf in _leaves(column):
-            if said := _lost(leaf):
-                raise _inexact(name, f"holds {said}")
+            if lost := _lost(leaf):
+                raise _inexact(name, f"holds {lost}")
 
 
 def _lost(leaf: pa.Array) -> str | None:
