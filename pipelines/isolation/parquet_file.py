@@ -188,7 +188,8 @@ class _Chunk:
     """The values of a column chunk so far, and what its statistics claim of them."""
 
     def __init__(self, chunk: pq.ColumnChunkMetaData, claim: Any) -> None:
-        self.nulls, *self.ends = claim or (None, None)
+        self.nulls: int | None = claim[0] if claim else None
+        self.ends: tuple[str | None, ...] = claim[1:] if claim else ()
         self.skips = chunk.has_offset_index or chunk.has_column_index
         self.skips |= chunk.bloom_filter_offset is not None
         self.checks = claim is not None and any(one is not None for one in claim)

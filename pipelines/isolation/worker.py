@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO, Any
@@ -109,7 +109,9 @@ class Worker:
             *_, result = self._exchange(function, args, limits or self.limits)
             return result
 
-    def stream(self, function: Function, *args: Any, limits: Limits | None = None) -> Iterator[Any]:
+    def stream(
+        self, function: Function, *args: Any, limits: Limits | None = None
+    ) -> Generator[Any, None, None]:
         """The pieces that a generator function yields in the child: JSON values, schemas, batches.
 
         An iterator that is left early ends the child. Raises as `call` does.

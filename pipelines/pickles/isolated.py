@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -109,7 +109,7 @@ def _decoded(value: Any, arrays: list[Any]) -> Any:
         return {_decoded(k, arrays): _decoded(v, arrays) for k, v in held}
     if kind == "array":
         return _array(arrays[held[0]], held[1], held[2])
-    made = {
+    made: dict[str, Callable[[], Any]] = {
         "tuple": lambda: tuple(_decoded(held, arrays)),
         "frame": lambda: Frame(_decoded(held, arrays)),
         "bytes": lambda: bytes.fromhex(held),
