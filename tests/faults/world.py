@@ -54,7 +54,7 @@ def world(job: dict[str, Any]) -> None:
 
     from flows.workspace import stage_folders
     from pipelines import encoders
-    from pipelines.calls import client, run
+    from pipelines.calls import client, worker
     from pipelines.evaluate import certificate
 
     encoders.load = lambda encoder, batch_size: hashed
@@ -84,7 +84,7 @@ def world(job: dict[str, Any]) -> None:
 
     # Two of the certificate's five routers, the others fit networks, and a twentieth of its draws.
     certificate.certify.__kwdefaults__.update(routers=("knn", "task-map"), resamples=500)
-    run.datetime = Clock
+    worker.datetime = Clock
     if job.get("still"):
         client.time = Still()
     if name := job.get("host"):
