@@ -14,7 +14,7 @@ from typing import Any
 from datacards.certified import sentences
 from datacards.site import evaluation
 from datacards.site.evaluation import EvaluationTables
-from datacards.site.language import inline, page_environment
+from datacards.site.language import single_page
 from datacards.site.shards import packed
 
 
@@ -35,9 +35,10 @@ def report(
     """
     shards = {"index-0": packed(lookup["index"])}
     shards |= {f"answers-{k}": packed(part) for k, part in enumerate(lookup["answers"])}
-    page = page_environment().get_template("report.html.jinja")
-    return page.render(
-        **inline("site.js", "questions.js"),
+    return single_page(
+        "report.html.jinja",
+        "site.js",
+        "questions.js",
         title=one.title,
         e=evaluation.content(one, "e0", models),
         certificate=certificate,

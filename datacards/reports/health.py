@@ -12,6 +12,7 @@ from markupsafe import Markup
 from datacards.charts.draw import PAGE
 from datacards.markdown import environment, texts
 from datacards.reports.health_plots import plot_all
+from datacards.site.language import single_page
 from schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
@@ -36,8 +37,6 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
     Names come from outside: they are escaped in both forms, and the page's
     content security policy allows no request and no script but the page's own.
     """
-    from datacards.site.language import inline, page_environment
-
     plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
         _section(one, tables, drawn)
@@ -45,20 +44,9 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
         if one.get("table") in tables or one.get("plot") in plots
     ]
     figures, notes = _figures(facts), _notes(facts)
-    html = (
-        page_environment()
-        .get_template("health.html.jinja")
-        .render(
-            **inline("site.js"),
-            title=f"{title}: health",
-            figures=figures,
-            notes=notes,
-            sections=sections,
-        )
-    )
-    return Report(
-        html + "\n", _markdown(title=title, figures=figures, notes=notes, sections=sections), plots
-    )
+    shown = {"figures": figures, "notes": notes, "sections": sections}
+    html = single_page("health.html.jinja", "site.js", title=f"{title}: health", **shown)
+    return Report(html + "\n", _markdown(title=title, **shown), plots)
 
 
 def _section(

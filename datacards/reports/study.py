@@ -12,6 +12,7 @@ from datacards.charts import bars, lines
 from datacards.charts.draw import PAPER, Look
 from datacards.charts.grids import MOST_CELLS, heatmap
 from datacards.markdown import cell, table
+from datacards.site.language import single_page
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).
 UNITS: Mapping[str, tuple[float, int, str]] = {
@@ -46,21 +47,16 @@ def markdown(about: Row, cells: pa.Table) -> str:
 
 def page(about: Row, cells: pa.Table, figure: str | None) -> str:
     """One HTML page that asks nothing of any server; `figure` stands in it as SVG."""
-    from datacards.site.language import inline, page_environment
-
     head, body = grid(about, cells)
-    return (
-        page_environment()
-        .get_template("study.html.jinja")
-        .render(
-            **inline("site.js"),
-            title=about["title"],
-            about=about,
-            head=head,
-            body=body,
-            notes=[*about["notes"], *_remarks(cells)],
-            figure=None if figure is None else Markup(figure),  # noqa: S704  escaped by `draw`
-        )
+    return single_page(
+        "study.html.jinja",
+        "site.js",
+        title=about["title"],
+        about=about,
+        head=head,
+        body=body,
+        notes=[*about["notes"], *_remarks(cells)],
+        figure=None if figure is None else Markup(figure),  # noqa: S704  escaped by `draw`
     )
 
 

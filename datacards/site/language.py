@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -66,12 +67,18 @@ def markdown(text: str) -> Markup:
     return Markup(html)  # noqa: S704  the reader escapes what it is given
 
 
-def inline(*names: str) -> dict[str, Any]:
-    """What a page needs that carries the site's style and scripts inside it.
+def single_page(template: str, *names: str, **content: Any) -> str:
+    """A page that carries the site's style and scripts inside it and requests nothing.
 
-    Returns `policy` (allows them by their hashes and forbids every request), `style` and
-    `scripts`, for a template that extends `single.html.jinja`.
+    Args:
+        template: One that extends `single.html.jinja`.
+        names: Scripts it needs; its policy allows them by their hashes.
     """
+    page = page_environment().get_template(template)
+    return page.render(**_inline(names), **content)
+
+
+def _inline(names: Sequence[str]) -> dict[str, Any]:
     style = _asset("site.css")
     scripts = [_asset(name) for name in names]
     allowed = f"script-src {' '.join(_hash(script) for script in scripts)}; " if scripts else ""
