@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.dedup_vectors import BLOCK, make_file, make_vectors
 from pipelines.curate.dedup import search
 from pipelines.curate.dedup.rule import join
-from pipelines.curate.dedup.search import components, near_duplicate_pairs, row_norms
+from pipelines.curate.dedup.search import Pairs, components, near_duplicate_pairs, row_norms
 
 Array = np.ndarray[Any, Any]
 
@@ -133,7 +133,7 @@ def _brute_force(vectors: Array, rows: Array, threshold: float) -> Array:
 
 def _touching(pairs: Any, rows: Array, n: int) -> Array:
     """Our pairs that the brute force over `rows` had a chance to see, as codes."""
-    every = pairs.expand()
+    every = every_pair(pairs)
     if len(rows) == n:
         found: Array = every[:, 0] * n + every[:, 1]
         return found
@@ -245,3 +245,23 @@ def _peak_mb(*, reset: bool = False) -> float:
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
+
+
+def every_pair(pairs: Pairs) -> Any:
+    """(count, 2) every pair of rows, smaller row first, in lexicographic order.
+
+    c copies of a vector make c(c−1)/2 pairs: for small sets only.
+    """
+    order = np.argsort(pairs.first, kind="stable")
+    values, starts = np.unique(pairs.first[order], return_index=True)
+    members = dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
+    blocks = [
+        np.stack([rows[a] for a in np.triu_indices(len(rows), 1)], axis=1)
+        for rows in members.values()
+    ]
+    for left, right in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True):
+        grid = np.meshgrid(members[left], members[right], indexing="ij")
+        blocks.append(np.stack([part.ravel() for part in grid], axis=1))
+    every = np.concatenate(blocks) if blocks else np.empty((0, 2), dtype=np.int64)
+    every = np.sort(every, axis=1)
+    return every[np.lexsort((every[:, 1], every[:, 0]))]

