@@ -56,32 +56,30 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
     """
     manifest = read_manifest(release)
     with _storage_errors(url):
-        return _copy(release, manifest, url, dry_run)
-
-
-def _copy(release: Path, manifest: Manifest, url: str, dry_run: bool) -> UploadResult:
-    system, root = _filesystem(url)
-    folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
-    if system.exists(f"{folder}/{MANIFEST}"):
-        there = Manifest.model_validate_json(system.cat_file(f"{folder}/{MANIFEST}"))
-        if there.fingerprint != manifest.fingerprint:
-            raise VersionExists(
-                f"{manifest.name} {manifest.version} exists there with other content",
-                where=f"{url}/{manifest.name}/{manifest.version}",
-                next_step="set a new 'version' in the recipe and build again",
-            )
-    else:
-        refuse_yanked(release)
-    sent, kept = [], []
-    for name in names(release, manifest):
-        target = f"{folder}/{name}"
-        if _same(system, target, release / name):
-            kept.append(name)
-            continue
-        sent.append(name)
-        if not dry_run:
-            _put(system, release / name, target, url)
-    return UploadResult(f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,))
+        system, root = _filesystem(url)
+        folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
+        if system.exists(f"{folder}/{MANIFEST}"):
+            there = Manifest.model_validate_json(system.cat_file(f"{folder}/{MANIFEST}"))
+            if there.fingerprint != manifest.fingerprint:
+                raise VersionExists(
+                    f"{manifest.name} {manifest.version} exists there with other content",
+                    where=f"{url}/{manifest.name}/{manifest.version}",
+                    next_step="set a new 'version' in the recipe and build again",
+                )
+        else:
+            refuse_yanked(release)
+        sent, kept = [], []
+        for name in names(release, manifest):
+            target = f"{folder}/{name}"
+            if _same(system, target, release / name):
+                kept.append(name)
+                continue
+            sent.append(name)
+            if not dry_run:
+                _put(system, release / name, target, url)
+        return UploadResult(
+            f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,)
+        )
 
 
 @contextmanager
@@ -158,21 +156,17 @@ def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
         StorageError: the storage refused, or could not be reached.
     """
     with _storage_errors(url):
-        return _fetch(url, target, add_ons)
-
-
-def _fetch(url: str, target: Path, add_ons: bool) -> Manifest:
-    system, root = _filesystem(url)
-    _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
-    manifest = read_manifest(target)
-    left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
-    for name in [*manifest.files, *_database_files(manifest)]:
-        if name not in left:
-            _get(system, f"{root}/{_inside(name, url)}", target / name, url)
-    for name in (MARK, SIGNATURE):
-        if system.exists(f"{root}/{name}"):
-            _get(system, f"{root}/{name}", target / name, url)
-    return manifest
+        system, root = _filesystem(url)
+        _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
+        manifest = read_manifest(target)
+        left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
+        for name in [*manifest.files, *_database_files(manifest)]:
+            if name not in left:
+                _get(system, f"{root}/{_inside(name, url)}", target / name, url)
+        for name in (MARK, SIGNATURE):
+            if system.exists(f"{root}/{name}"):
+                _get(system, f"{root}/{name}", target / name, url)
+        return manifest
 
 
 def _inside(name: str, url: str) -> str:

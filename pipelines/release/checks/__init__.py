@@ -1,5 +1,5 @@
-"""What `verify` looks at, one file per thing; nothing a stranger wrote is believed or run.
+"""Checks of `verify`, one file per subject; nothing in a release is trusted or run.
 
-Start with `../verify.py`, which runs them in order; each gives `Finding`s. Tables are read
-again in parts (`reread`), derived ones are made again (`recount`).
+Start with `verify.py`: its table `CHECKS` lists them in order; each gives `Finding`s. Tables are
+read again in parts (`reread`), derived ones are computed again (`recount`).
 """
