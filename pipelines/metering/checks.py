@@ -18,7 +18,7 @@ Problem = tuple[str, list[Row], list[Row] | None]
 
 
 @dataclass(frozen=True)
-class Check:
+class MeteringCheck:
     """How one check finds problems.
 
     Attributes:
@@ -50,13 +50,13 @@ def run_check(
 
 def _each(
     says: str, is_bad: Callable[[MeteringInput, Row], bool], limit: str | None = None
-) -> Check:
+) -> MeteringCheck:
     """A check that looks at one answer at a time."""
 
     def find(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
         yield says, [row for row in rows if is_bad(known, row)], rows if limit else None
 
-    return Check(find, limit)
+    return MeteringCheck(find, limit)
 
 
 def _lacks_usage(known: MeteringInput, row: Row) -> bool:
@@ -216,18 +216,18 @@ def _price_mismatch(known: MeteringInput, model_id: str, rows: list[Row]) -> Ite
 CHECKS = {
     "usage_missing": _each("answers without usage", _lacks_usage, "usage_missing"),
     "totals": _each("answers whose counts do not add up", _adds_up_wrong),
-    "constant_count": Check(_constant),
+    "constant_count": MeteringCheck(_constant),
     "implausible_count": _each("answers whose text cannot have that many tokens", _implausible),
     "logprob_count": _each(
         "answers with fewer or more log-probabilities than tokens", _other_logprob_count
     ),
-    "served_model": Check(_served),
+    "served_model": MeteringCheck(_served),
     "truncated": _each(
         "truncated answers", lambda known, row: row["status"] == "truncated", "truncated"
     ),
     "refused": _each("refusals", lambda known, row: row["status"] == "refused", "refused"),
-    "latency": Check(_slow, "latency_outliers"),
-    "price_unknown": Check(_price_unknown, "price_unknown"),
-    "price_stale": Check(_price_stale),
-    "price_mismatch": Check(_price_mismatch),
+    "latency": MeteringCheck(_slow, "latency_outliers"),
+    "price_unknown": MeteringCheck(_price_unknown, "price_unknown"),
+    "price_stale": MeteringCheck(_price_stale),
+    "price_mismatch": MeteringCheck(_price_mismatch),
 }

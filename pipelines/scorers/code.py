@@ -125,15 +125,13 @@ def _program(
     output: str, prompt: str, entry: str, *, whole: bool
 ) -> tuple[str, tuple[int, int]] | None:
     """The program, and where in the output its text stands."""
-    blocks = _blocks(output)[-MOST_BLOCKS:]
     defining = re.compile(rf"^[ \t]{{0,8}}(?:async )?def {re.escape(entry)}\b", re.M)
-    if blocks:
-        # The last block that defines what was asked for; a usage example may follow it.
-        good = [span for span in blocks if _parses(prompt + "\n" + output[slice(*span)])]
-        best = [s for s in good if entry and defining.search(output, *s)] or good
-        if best:
-            span = best[-1] if entry else max(best, key=lambda s: s[1] - s[0])
-            return f"{prompt}\n{output[slice(*span)]}", span
+    # The last block that defines what was asked for; a usage example may follow it.
+    blocks = _blocks(output)[-MOST_BLOCKS:]
+    good = [span for span in blocks if _parses(prompt + "\n" + output[slice(*span)])]
+    if best := [s for s in good if entry and defining.search(output, *s)] or good:
+        span = best[-1] if entry else max(best, key=lambda s: s[1] - s[0])
+        return f"{prompt}\n{output[slice(*span)]}", span
     text = output.rstrip()
     if not text:
         return None

@@ -95,16 +95,24 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:
         return ScoreResult("abstain", reason="no option is named")
-    last = _before_summary(found, output) if len(found) > 1 else found[0]
     conflict = _conflicting(found, output)
     if conflict and _circling(found) and breaks_off(output, truncated=asked.truncated):
         return ScoreResult(
             "abstain", reason="runs in circles through several options", conflict=True
         )
+    result = _compared(found, wanted, output, end, conflict=conflict)
+    assert result.span is not None
+    return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
+
+
+def _compared(
+    found: list[NamedOption], wanted: set[str], output: str, end: int, *, conflict: bool
+) -> ScoreResult:
+    """The option that counts among those named, against the reference letters."""
+    last = _before_summary(found, output) if len(found) > 1 else found[0]
     if conflict and last.how == "option" and _TRUE.match(output, last.end, end):
         named = "".join(dict.fromkeys("".join(one.letters for one in found)))
         last = replace(last, letters=named)  # "Option E is true. Option F is true as well."
-    span = (last.start + shift, last.end + shift)
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
     extracted: str | None = last.letters
@@ -117,6 +125,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         listed = ", ".join(dict.fromkeys(one.letters for one in found))
         reason += f"; commits to several options: {listed}"
     outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
+    span = (last.start, last.end)
     return ScoreResult(outcome, score, extracted, span, reason, conflict)  # type: ignore[arg-type]
 
 

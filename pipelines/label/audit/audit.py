@@ -12,8 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.label.audit import noise, questions, stubs
+from pipelines.label.audit import noise, stubs
 from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from pipelines.label.audit.questions import question
 from pipelines.label.audit.thresholds import by_policy
 from pipelines.label.verdict_matrix import newest
 from schemas.recipe.label import Label
@@ -81,30 +82,24 @@ def audit(
         columns = ["query_id", "model_id", "sample", "graded_against"]
         connection.register("responses", responses.select(columns))
 
-        def ask(sql: str, *values: object) -> pa.Table:
-            return connection.sql(sql, params=list(values)).to_arrow_table()
+        def ask(name: str, *values: object) -> pa.Table:
+            return connection.sql(question(name), params=list(values)).to_arrow_table()
 
-        rules = """
-            SELECT v.*, q.task FROM verdicts v JOIN queries q USING (query_id)
-            WHERE v.scorer = q.scorer AND v.scorer <> 'given'
-        """
         tables = {
-            "confusion": ask(questions.CONFUSION),
-            "abstentions": ask(questions.ABSTENTIONS.format(rules=rules)),
-            "conflicts": ask(questions.CONFLICTS.format(rules=rules)),
-            "suspect_gold": ask(
-                questions.SUSPECT.format(rules=rules, same=questions.SAME), strong, agree
-            ),
-            "fill_ins": _beyond_chance(ask(questions.FILL_INS.format(rules=rules), min_answers)),
-            "stored_labels": ask(questions.STORED.format(rules=rules)),
-            "stored_accuracy": ask(questions.STORED_ACCURACY.format(rules=rules)),
+            "confusion": ask("confusion"),
+            "abstentions": ask("abstentions"),
+            "conflicts": ask("conflicts"),
+            "suspect_gold": ask("suspect", strong, agree),
+            "fill_ins": _beyond_chance(ask("fill_ins", min_answers)),
+            "stored_labels": ask("stored"),
+            "stored_accuracy": ask("stored_accuracy"),
         }
         connection.register("texts", responses.select(["query_id", "model_id", "sample", "text"]))
         behind, doubts = stubs.look(connection)
         tables |= behind
         if duplicates is not None:
             connection.register("duplicates", duplicates)
-            tables["duplicate_conflicts"] = ask(questions.DUPLICATES)
+            tables["duplicate_conflicts"] = ask("duplicates")
     tables["agreement"] = _agreement(queries, current)
     tables["accuracy"] = noise.intervals(labels, tables["suspect_gold"])
     found = _findings(tables, unreadable, conflicting, conflict_ratio, min_answers)
@@ -121,16 +116,7 @@ def _agreement(queries: pa.Table, current: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("verdicts", current)
         connection.register("queries", queries.select(["query_id", "task"]))
-        wide = connection.sql(
-            """
-            SELECT task, query_id, model_id, sample,
-                   list(scorer ORDER BY scorer) AS scorers,
-                   list((outcome = 'correct')::INT ORDER BY scorer) AS rights
-            FROM verdicts JOIN queries USING (query_id)
-            WHERE outcome IN ('correct', 'incorrect')
-            GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL
-            """
-        ).to_arrow_table()
+        wide = connection.sql(question("agreement")).to_arrow_table()
     tasks = wide.column("task").to_pylist()
     scorers, rights = wide.column("scorers").to_pylist(), wide.column("rights").to_pylist()
     for task in sorted(set(tasks)):

@@ -1,116 +1,16 @@
-"""The questions that the audit asks of verdicts and labels, in DuckDB's SQL.
-
-The tables `queries`, `responses`, `verdicts` (the newest), `labels` and `duplicates` are
-registered by `audit`; `{rules}` stands for the verdicts of each question's own scorer.
-"""
+"""Questions that the audit asks of verdicts and labels, by name; `questions.sql` holds them."""
 
 from __future__ import annotations
 
-#: An answer as it is compared between models: no case, spaces, currency or separators.
-SAME = """regexp_replace(regexp_replace(lower(trim(extracted)), '[\\s$,*`]+|\\.$', '', 'g'),
-                          '(\\.[0-9]*?)0+$', '\\1')"""
+import re
+from pathlib import Path
+from typing import Any
 
-CONFUSION = """
-    SELECT q.task, a.scorer AS scorer_a, b.scorer AS scorer_b,
-           a.outcome AS outcome_a, b.outcome AS outcome_b, count(*) AS n
-    FROM verdicts a
-    JOIN verdicts b USING (query_id, model_id, sample)
-    JOIN queries q USING (query_id)
-    WHERE a.scorer < b.scorer
-    GROUP BY ALL ORDER BY ALL
-"""
-ABSTENTIONS = """
-    SELECT model_id, count(*) AS answers,
-           count(*) FILTER (outcome = 'abstain') AS abstained,
-           count(*) FILTER (outcome = 'error') AS errors,
-           abstained / answers AS share
-    FROM ({rules}) GROUP BY model_id ORDER BY model_id
-"""
-CONFLICTS = """
-    SELECT model_id, count(*) AS answers, count(*) FILTER (conflict) AS conflicting,
-           conflicting / answers AS share, median(share) OVER () AS median_share
-    FROM ({rules}) GROUP BY model_id ORDER BY model_id
-"""
-SUSPECT = """
-    WITH best AS (
-        SELECT model_id FROM labels GROUP BY model_id HAVING count(score) > 0
-        ORDER BY avg(score) DESC, model_id LIMIT ?
-    ), said AS (
-        SELECT query_id, model_id, outcome, {same} AS answer, extracted
-        FROM ({rules}) SEMI JOIN best USING (model_id)
-        WHERE sample = 0 AND outcome IN ('correct', 'incorrect') AND extracted IS NOT NULL
-    ), counted AS (
-        SELECT query_id, answer, min(extracted) AS consensus, count(*) AS agreeing,
-               bool_and(outcome = 'incorrect') AS against
-        FROM said GROUP BY query_id, answer
-    )
-    SELECT query_id, q.task, c.consensus, q."references", c.agreeing,
-           panel.strong, c.agreeing / panel.strong AS share
-    FROM counted c JOIN queries q USING (query_id)
-    CROSS JOIN (SELECT count(*) AS strong FROM best) panel
-    WHERE c.against AND c.agreeing >= 2 AND c.agreeing / panel.strong >= ?
-    ORDER BY share DESC, query_id, consensus
-"""
-# Where the text holds no answer, stored labels that are right when the reference
-# is one certain letter, and hardly ever otherwise, show what was filled in.
-FILL_INS = """
-    WITH blind AS (
-        SELECT r.model_id, g.outcome = 'correct' AS stored,
-               coalesce(p.graded_against, q."references")[1] AS reference
-        FROM ({rules}) r
-        JOIN verdicts g USING (query_id, model_id, sample)
-        JOIN responses p USING (query_id, model_id, sample)
-        JOIN queries q USING (query_id)
-        WHERE g.scorer = 'given' AND r.outcome = 'abstain'
-    ), tested AS (
-        SELECT b.model_id, c.reference AS fill_in, count(*) AS unreadable,
-               count(*) FILTER (b.reference = c.reference) AS at_fill_in,
-               count(*) FILTER (b.stored) AS right_in_all, any_value(c.letters) AS letters,
-               avg(b.stored::INT) FILTER (b.reference = c.reference) AS right_at_fill_in,
-               coalesce(avg(b.stored::INT) FILTER (b.reference <> c.reference), 0)
-                   AS right_elsewhere
-        FROM blind b JOIN (
-            SELECT model_id, reference, count(*) OVER (PARTITION BY model_id) AS letters
-            FROM blind WHERE stored GROUP BY model_id, reference
-        ) c USING (model_id)
-        GROUP BY b.model_id, c.reference
-    )
-    SELECT * FROM tested
-    WHERE unreadable >= ? AND at_fill_in >= 3 AND right_at_fill_in >= 0.6
-          AND right_elsewhere <= right_at_fill_in / 3
-    QUALIFY row_number() OVER (
-        PARTITION BY model_id ORDER BY right_at_fill_in - right_elsewhere DESC, fill_in
-    ) = 1
-    ORDER BY model_id
-"""
-STORED = """
-    SELECT r.query_id, r.model_id, r.sample, r.task, g.outcome AS stored, r.outcome AS regraded,
-           g.score AS stored_score, r.score AS regraded_score, r.extracted, q."references",
-           r.reason
-    FROM ({rules}) r
-    JOIN verdicts g USING (query_id, model_id, sample)
-    JOIN queries q USING (query_id)
-    WHERE g.scorer = 'given' AND r.outcome <> 'error'
-          AND (g.outcome = 'correct') <> (r.outcome = 'correct')
-    ORDER BY r.query_id, r.model_id, r.sample
-"""
-STORED_ACCURACY = """
-    SELECT r.model_id, count(*) AS answers,
-           avg((g.outcome = 'correct')::INT) AS stored,
-           avg((r.outcome = 'correct')::INT) AS regraded,
-           count(*) FILTER (g.outcome <> 'correct' AND r.outcome = 'correct') AS read_right,
-           count(*) FILTER (g.outcome = 'correct' AND r.outcome <> 'correct') AS read_wrong,
-           count(*) FILTER ((g.outcome = 'correct') <> (r.outcome = 'correct')) AS differ
-    FROM ({rules}) r JOIN verdicts g USING (query_id, model_id, sample)
-    WHERE g.scorer = 'given' AND r.outcome <> 'error'
-    GROUP BY r.model_id ORDER BY r.model_id
-"""
-DUPLICATES = """
-    SELECT d.group_id, count(DISTINCT d.query_id) AS questions,
-           count(DISTINCT q."references") AS different_references,
-           list(DISTINCT d.query_id ORDER BY d.query_id)[:5] AS query_ids
-    FROM duplicates d JOIN queries q USING (query_id)
-    GROUP BY d.group_id, d.encoder, d.threshold
-    HAVING bool_or(d.label_conflict) OR different_references > 1
-    ORDER BY d.group_id
-"""
+_PARTS = re.split(r"^-- name: (\w+)\n", Path(__file__).with_suffix(".sql").read_text(), flags=re.M)
+_SQL = dict(zip(_PARTS[1::2], _PARTS[2::2], strict=True))
+
+
+def question(name: str) -> str:
+    """The SQL of that name; `{rules}` and `{same}` in it are filled with those parts."""
+    parts: dict[str, Any] = {part: _SQL[part].strip() for part in ("rules", "same")}
+    return _SQL[name].format(**parts)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from pipelines.label.audit.questions import question
+
 #: A stub is no longer than this; longer texts are answers, good or bad.
 LONGEST = 60
 #: So many words at most, where nothing else gives a stub away.
@@ -80,73 +82,22 @@ def look(
             `share` of its answers.
         constant: Questions from which one text of a model is a finding.
     """
-    connection.execute(_SCORED)
+    connection.execute(question("scored"))
     short = connection.sql(_SHORT).to_arrow_table()
     kept = pa.array([is_stub(text) for text in short.column("text").to_pylist()], pa.bool_())
     connection.register("stub_texts", short.filter(kept))
     plain = pa.array([is_answer(text) for text in short.column("text").to_pylist()], pa.bool_())
     connection.register("answer_texts", short.filter(plain))
     tables = {
-        "stubs": connection.sql(_STUBS).to_arrow_table(),
-        "readable": connection.sql(_READABLE).to_arrow_table(),
-        "both_ways": connection.sql(_BOTH_WAYS).to_arrow_table(),
-        "constant_texts": connection.sql(_CONSTANT, params=[constant]).to_arrow_table(),
+        "stubs": connection.sql(question("stubs")).to_arrow_table(),
+        "readable": connection.sql(question("readable")).to_arrow_table(),
+        "both_ways": connection.sql(question("both_ways")).to_arrow_table(),
+        "constant_texts": connection.sql(question("constant"), params=[constant]).to_arrow_table(),
     }
     return tables, _findings(tables, least, share)
 
 
-_SCORED = """
-    CREATE OR REPLACE TEMP TABLE scored AS
-    SELECT t.query_id, t.model_id, t.sample, trim(coalesce(t.text, '')) AS text,
-           coalesce(g.outcome = 'correct', l.correct) AS is_right,
-           g.outcome IS NOT NULL AS stored
-    FROM texts t
-    LEFT JOIN (SELECT * FROM verdicts WHERE scorer = 'given') g
-           USING (query_id, model_id, sample)
-    LEFT JOIN labels l USING (query_id, model_id)
-    WHERE t.text IS NOT NULL AND coalesce(g.outcome = 'correct', l.correct) IS NOT NULL
-"""
 _SHORT = f"SELECT DISTINCT text FROM scored WHERE length(text) <= {2 * LONGEST} ORDER BY text"
-_STUBS = """
-    SELECT s.model_id, s.text, count(*) AS answers, count(*) FILTER (NOT s.is_right) AS wrong,
-           min(s.query_id) AS example
-    FROM scored s SEMI JOIN stub_texts USING (text)
-    GROUP BY s.model_id, s.text HAVING count(*) FILTER (NOT s.is_right) > 0
-    ORDER BY s.model_id, wrong DESC, s.text
-"""
-_READABLE = """
-    SELECT s.model_id, count(*) AS answers,
-           count(*) FILTER (b.text IS NOT NULL AND NOT s.is_right) AS stubs,
-           avg(s.is_right::INT) AS accuracy,
-           avg(s.is_right::INT) FILTER (b.text IS NULL OR s.is_right) AS accuracy_readable
-    FROM scored s LEFT JOIN stub_texts b USING (text)
-    GROUP BY s.model_id ORDER BY s.model_id
-"""
-# The same words under the same question and references, whoever said them; a duplicate row
-# of a file is the case where the query differs.
-_BOTH_WAYS = """
-    SELECT min(s.query_id) AS query_id, any_value(s.text)[:200] AS text,
-           count(*) AS answers, count(*) FILTER (s.is_right) AS marked_right,
-           count(DISTINCT s.query_id) AS queries,
-           list(DISTINCT s.model_id ORDER BY s.model_id)[:5] AS models
-    FROM scored s JOIN queries q USING (query_id)
-    WHERE s.stored
-    GROUP BY q.question, q."references", md5(s.text)
-    HAVING bool_or(s.is_right) AND NOT bool_and(s.is_right)
-    ORDER BY query_id, text
-"""
-_CONSTANT = """
-    SELECT s.model_id, s.text[:200] AS text, count(*) AS answers,
-           count(DISTINCT q."references") AS different_references,
-           count(*) FILTER (s.is_right) AS marked_right,
-           bool_or(b.text IS NOT NULL) AS stub
-    FROM scored s JOIN queries q USING (query_id) LEFT JOIN stub_texts b USING (text)
-         ANTI JOIN answer_texts a USING (text)
-    WHERE b.text IS NOT NULL OR length(s.text) > 8
-    GROUP BY s.model_id, s.text
-    HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2
-    ORDER BY s.model_id, answers DESC, text
-"""
 
 
 def _findings(tables: dict[str, pa.Table], least: int, share: float) -> list[StubMatch]:

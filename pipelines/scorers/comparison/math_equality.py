@@ -52,6 +52,22 @@ def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool
             return agree(third, said, asked)
     if bases := _bases(asked.question if asked else ""):
         one, other = _without_base(one, bases), _without_base(other, bases)
+    same = _same_quantity(one, other, first, second, asked)
+    return _same(form(one), form(other), asked) if same is None else same
+
+
+def _same_quantity(
+    one: str,
+    other: str,
+    first: Quantity | None,
+    second: Quantity | None,
+    asked: ScoringInput | None,
+) -> bool | None:
+    """Whether two answers are the same quantity; null where one of them is none.
+
+    Args:
+        first: The number that `one` is, if it is one; `second` for `other`.
+    """
     given, wanted = (_measure(text) for text in (one, other))
     if given is not None and wanted is not None:
         return given.same_as(wanted)
@@ -67,7 +83,7 @@ def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool
         second = numeric_answer(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
-    return _same(form(one), form(other), asked)
+    return None
 
 
 def _in_steps(text: str) -> bool:
@@ -150,6 +166,11 @@ def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
         listed, ordered = (one, other) if one.kind == "list" else (other, one)
         tuples = _tuples(listed)
         return len(tuples) == 1 and _same(tuples[0], ordered, asked)
+    return _same_parts(one, other, asked)
+
+
+def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
+    """Whether two forms without equations or names are the same, part by part."""
     kinds = {one.kind, other.kind}
     if kinds == {"list"} and {part.kind for part in (*one.parts, *other.parts)} == {
         "equation", "ordered",

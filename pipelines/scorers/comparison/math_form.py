@@ -71,31 +71,18 @@ def _form(text: str, depth: int) -> Form:
     matrix = _MATRIX.fullmatch(text)
     if matrix:
         return _matrix(matrix, depth)
-    plain = _TEXT.sub(r"\1", text).strip()
-    if re.fullmatch(r"\\emptyset|\\\{\s?\\\}|no (?:real )?solutions?|none", plain, re.IGNORECASE):
-        return Form("set", text)
-    if labelled := _LABELLED.fullmatch(plain):
-        return _form(labelled[1], depth + 1)
-    word = _TEXT.fullmatch(text) and len(plain.strip(" ()")) > 1 and not re.search(r"\d", plain)
-    if word or re.fullmatch(r"[A-Za-z][a-z' -]{2,}", plain):
-        return Form("text", plain.casefold().strip(" .()"))
-    if re.fullmatch(r"\(?[A-Z]\)?", plain) and _TEXT.fullmatch(text):
-        return Form("scalar", plain.strip("()"))
+    worded = _worded(text, depth)
+    if worded is not None:
+        return worded
     unions = _split(text, (r"\cup",))
     if len(unions) > 1:
         return Form("union", text, tuple(_form(one, depth + 1) for one in unions))
     member = _split(text, (r"\in",))
     if len(member) == 2 and _NAME.fullmatch(member[0].strip()):
         return _form(member[1], depth + 1)
-    parts = _split(
-        text,
-        (",", ";", r"\text{ and }", r"\text{ or }", r"\text{and}", r"\text{or}", " and ", " or "),
-    )
-    if len(parts) > 1 and not _one_number(text):
-        return Form("list", text, tuple(_form(one, depth + 1) for one in parts if one.strip()))
-    if r"\pm" in text and text.count(r"\pm") == 1:
-        both = tuple(_form(_signed(text, sign), depth + 1) for sign in ("+", "-"))
-        return Form("list", text, both)
+    listed = _listed(text, depth)
+    if listed is not None:
+        return listed
     relation = _relation(text, depth)
     if relation is not None:
         return relation
@@ -107,6 +94,35 @@ def _form(text: str, depth: int) -> Form:
     if len(ratio) > 1 and all(one.strip() for one in ratio):
         return Form("ratio", text, tuple(_form(one, depth + 1) for one in ratio))
     return bracketed if bracketed is not None else Form("scalar", _without_unit(text))
+
+
+def _worded(text: str, depth: int) -> Form | None:
+    """The form of an answer in words: no solution, a labelled answer, a word, a letter."""
+    plain = _TEXT.sub(r"\1", text).strip()
+    if re.fullmatch(r"\\emptyset|\\\{\s?\\\}|no (?:real )?solutions?|none", plain, re.IGNORECASE):
+        return Form("set", text)
+    if labelled := _LABELLED.fullmatch(plain):
+        return _form(labelled[1], depth + 1)
+    word = _TEXT.fullmatch(text) and len(plain.strip(" ()")) > 1 and not re.search(r"\d", plain)
+    if word or re.fullmatch(r"[A-Za-z][a-z' -]{2,}", plain):
+        return Form("text", plain.casefold().strip(" .()"))
+    if re.fullmatch(r"\(?[A-Z]\)?", plain) and _TEXT.fullmatch(text):
+        return Form("scalar", plain.strip("()"))
+    return None
+
+
+def _listed(text: str, depth: int) -> Form | None:
+    """The form of several answers: separated, or two in one as `±`."""
+    parts = _split(
+        text,
+        (",", ";", r"\text{ and }", r"\text{ or }", r"\text{and}", r"\text{or}", " and ", " or "),
+    )
+    if len(parts) > 1 and not _one_number(text):
+        return Form("list", text, tuple(_form(one, depth + 1) for one in parts if one.strip()))
+    if r"\pm" in text and text.count(r"\pm") == 1:
+        both = tuple(_form(_signed(text, sign), depth + 1) for sign in ("+", "-"))
+        return Form("list", text, both)
+    return None
 
 
 def _unwrapped(text: str) -> str:

@@ -90,6 +90,16 @@ def _narrow(text: str) -> Quantity | None:
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
         return None  # a range, or alternatives
+    for clause in _clauses(numbers, sentence):
+        if len({one.quantity for one in clause}) == 1:
+            return clause[0].quantity
+    return None
+
+
+def _clauses(
+    numbers: list[QuantityMatch], sentence: str
+) -> tuple[list[QuantityMatch], list[QuantityMatch]]:
+    """Numbers of the main clause that nothing governs ("for 5 apples"), and all of them."""
     main: list[QuantityMatch] = []
     free: list[QuantityMatch] = []
     governed = False
@@ -102,10 +112,7 @@ def _narrow(text: str) -> Quantity | None:
                 free.append(one)
         elif main:
             break  # "…, when it cools by 65 and she adds 15": circumstances to the end
-    for clause in (free, main):
-        if len({one.quantity for one in clause}) == 1:
-            return clause[0].quantity
-    return None
+    return free, main
 
 
 def in_main_clause(sentence: str) -> list[QuantityMatch]:

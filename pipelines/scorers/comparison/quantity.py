@@ -181,6 +181,35 @@ def scan(text: str) -> list[QuantityMatch]:
     return found
 
 
+def _with_power(
+    text: str, end: int, digits: str, decimals: int | None
+) -> tuple[Fraction | None, int | None, int]:
+    """(value, decimals, end) with an exponent, a power or a fraction after the digits.
+
+    The value is null where it has no bound or no meaning.
+    """
+    value = Fraction(digits)
+    if exponent := _EXPONENT.match(text, end):
+        power = int(exponent[1] or exponent[2])
+        if abs(power) > MOST_EXPONENT:
+            return None, None, exponent.end()
+        return value * Fraction(10) ** power, None, exponent.end()
+    if raised := _POWER.match(text, end):
+        power = int(raised[1])
+        if abs(power) > MOST_EXPONENT or len(digits) > 9 or (value == 0 > power):
+            return None, None, raised.end()
+        return value**power, None, raised.end()
+    if decimals is None and (mixed := _MIXED.match(text, end)) and int(mixed[2]):
+        return value + Fraction(int(mixed[1]), int(mixed[2])), None, mixed.end()
+    if over := _OVER.match(text, end):
+        below = _decimal(over[1].lstrip("-"))
+        if below is None or len(below) > MOST_DIGITS or Fraction(below) == 0:
+            return None, None, over.end()
+        value /= Fraction(below) * (-1 if over[1].startswith("-") else 1)
+        return value, None, over.end()
+    return value, decimals, end
+
+
 def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
     if clock := _CLOCK.match(text, start):
         return QuantityMatch(start, clock.end(), _time(clock))
@@ -201,27 +230,9 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
     if len(digits) > MOST_DIGITS:
         canonical = ("-" if negative else "") + _canonical(digits)
         return QuantityMatch(first, end, Quantity(canonical, decimals=decimals), currency)
-    value = Fraction(digits)
-    if exponent := _EXPONENT.match(text, end):
-        power = int(exponent[1] or exponent[2])
-        end = exponent.end()
-        if abs(power) > MOST_EXPONENT:
-            return QuantityMatch(first, end, None, currency)
-        value, decimals = value * Fraction(10) ** power, None
-    elif raised := _POWER.match(text, end):
-        end = raised.end()
-        if abs(int(raised[1])) > MOST_EXPONENT or len(digits) > 9 or (value == 0 > int(raised[1])):
-            return QuantityMatch(first, end, None, currency)
-        value, decimals = value ** int(raised[1]), None
-    elif decimals is None and (mixed := _MIXED.match(text, end)) and int(mixed[2]):
-        value += Fraction(int(mixed[1]), int(mixed[2]))
-        end = mixed.end()
-    elif over := _OVER.match(text, end):
-        below = _decimal(over[1].lstrip("-"))
-        if below is None or len(below) > MOST_DIGITS or Fraction(below) == 0:
-            return QuantityMatch(first, over.end(), None, currency)
-        value /= Fraction(below) * (-1 if over[1].startswith("-") else 1)
-        end, decimals = over.end(), None
+    value, decimals, end = _with_power(text, end, digits, decimals)
+    if value is None:
+        return QuantityMatch(first, end, None, currency)
     if magnitude := _MAGNITUDE.match(text, end):
         word = (magnitude[1] or magnitude[2]).lower()
         if magnitude[1] or word == "k" or currency:

@@ -173,6 +173,15 @@ def _items(text: str, start: int, end: int, allowed: str, how: str) -> NamedOpti
     return NamedOption(letters, first, stop, how, True) if letters else None
 
 
+def _is_part_of_prose(raw: str, rest: str, content: str) -> bool:
+    """Whether a word follows the bare letter: "is a matter of …", "is I think", "is C major"."""
+    if not rest or not rest[0].isalnum():
+        return False
+    follows = normalise(rest)
+    names_it = content and (follows.startswith(content[:12]) or content.startswith(follows[:12]))
+    return not names_it and (raw in "aAiI" or raw.islower() or not _CONNECTS.match(rest))
+
+
 def _lettered(
     text: str,
     option: re.Match[str],
@@ -192,15 +201,8 @@ def _lettered(
         return None
     bracketed = bool(option["open"].strip()) or option["close"][:1] in tuple(")）]}*")
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
-    if not bracketed and rest and rest[0].isalnum():
-        # "answer is a matter of …", "is I think", "is C major": a word follows the bare letter.
-        content = dict(options).get(letters[0], "")
-        follows = normalise(rest)
-        names_it = content and (
-            follows.startswith(content[:12]) or content.startswith(follows[:12])
-        )
-        if not names_it and (raw in "aAiI" or raw.islower() or not _CONNECTS.match(rest)):
-            return None
+    if not bracketed and _is_part_of_prose(raw, rest, dict(options).get(letters[0], "")):
+        return None
     marked = bracketed or how in ("field", "boxed", "tag")
     if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
         return None

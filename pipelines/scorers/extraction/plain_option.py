@@ -88,9 +88,10 @@ def _only_one(body: str, offset: int, allowed: str) -> tuple[str, int, int] | No
     return one["letter"], offset + one.start("letter"), offset + one.end("letter")
 
 
-def _named(
-    body: str, offset: int, allowed: str, *, chosen_only: bool
-) -> tuple[str, int, int] | None:
+def _mentions(
+    body: str, allowed: str, *, chosen_only: bool
+) -> tuple[list[re.Match[str]], list[re.Match[str]], set[str]]:
+    """Mentions of options that are chosen, those that are bare, and the rejected letters."""
     chosen: list[re.Match[str]] = []
     bare: list[re.Match[str]] = []
     rejected: set[str] = set()
@@ -113,7 +114,13 @@ def _named(
             chosen.append(one)
         else:
             bare.append(one)
-    chosen = [one for one in chosen if _letter(one) not in rejected]
+    return [one for one in chosen if _letter(one) not in rejected], bare, rejected
+
+
+def _named(
+    body: str, offset: int, allowed: str, *, chosen_only: bool
+) -> tuple[str, int, int] | None:
+    chosen, bare, rejected = _mentions(body, allowed, chosen_only=chosen_only)
     either = _EITHER.search(body)
     if chosen and either and either[1] != either[2] and {either[1], either[2]} <= set(allowed):
         # "A or C" leaves both open unless a choice follows.

@@ -1,0 +1,176 @@
+-- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
+-- `labels`, `texts` and `duplicates` are registered by `audit.py`; `stub_texts` and `answer_texts` by `stubs.py`.
+
+-- name: same
+-- An answer as it is compared between models: no case, spaces, currency or separators.
+regexp_replace(regexp_replace(lower(trim(extracted)), '[\s$,*`]+|\.$', '', 'g'),
+                          '(\.[0-9]*?)0+$', '\1')
+
+-- name: rules
+-- Verdicts of each question's own scorer; `{rules}` in other questions.
+SELECT v.*, q.task FROM verdicts v JOIN queries q USING (query_id)
+WHERE v.scorer = q.scorer AND v.scorer <> 'given'
+
+-- name: agreement
+SELECT task, query_id, model_id, sample,
+       list(scorer ORDER BY scorer) AS scorers,
+       list((outcome = 'correct')::INT ORDER BY scorer) AS rights
+FROM verdicts JOIN queries USING (query_id)
+WHERE outcome IN ('correct', 'incorrect')
+GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL
+
+-- name: confusion
+SELECT q.task, a.scorer AS scorer_a, b.scorer AS scorer_b,
+       a.outcome AS outcome_a, b.outcome AS outcome_b, count(*) AS n
+FROM verdicts a
+JOIN verdicts b USING (query_id, model_id, sample)
+JOIN queries q USING (query_id)
+WHERE a.scorer < b.scorer
+GROUP BY ALL ORDER BY ALL
+
+-- name: abstentions
+SELECT model_id, count(*) AS answers,
+       count(*) FILTER (outcome = 'abstain') AS abstained,
+       count(*) FILTER (outcome = 'error') AS errors,
+       abstained / answers AS share
+FROM ({rules}) GROUP BY model_id ORDER BY model_id
+
+-- name: conflicts
+SELECT model_id, count(*) AS answers, count(*) FILTER (conflict) AS conflicting,
+       conflicting / answers AS share, median(share) OVER () AS median_share
+FROM ({rules}) GROUP BY model_id ORDER BY model_id
+
+-- name: suspect
+WITH best AS (
+    SELECT model_id FROM labels GROUP BY model_id HAVING count(score) > 0
+    ORDER BY avg(score) DESC, model_id LIMIT ?
+), said AS (
+    SELECT query_id, model_id, outcome, {same} AS answer, extracted
+    FROM ({rules}) SEMI JOIN best USING (model_id)
+    WHERE sample = 0 AND outcome IN ('correct', 'incorrect') AND extracted IS NOT NULL
+), counted AS (
+    SELECT query_id, answer, min(extracted) AS consensus, count(*) AS agreeing,
+           bool_and(outcome = 'incorrect') AS against
+    FROM said GROUP BY query_id, answer
+)
+SELECT query_id, q.task, c.consensus, q."references", c.agreeing,
+       panel.strong, c.agreeing / panel.strong AS share
+FROM counted c JOIN queries q USING (query_id)
+CROSS JOIN (SELECT count(*) AS strong FROM best) panel
+WHERE c.against AND c.agreeing >= 2 AND c.agreeing / panel.strong >= ?
+ORDER BY share DESC, query_id, consensus
+
+-- name: fill_ins
+-- Where the text holds no answer, stored labels that are right when the reference
+-- is one certain letter, and hardly ever otherwise, show what was filled in.
+WITH blind AS (
+    SELECT r.model_id, g.outcome = 'correct' AS stored,
+           coalesce(p.graded_against, q."references")[1] AS reference
+    FROM ({rules}) r
+    JOIN verdicts g USING (query_id, model_id, sample)
+    JOIN responses p USING (query_id, model_id, sample)
+    JOIN queries q USING (query_id)
+    WHERE g.scorer = 'given' AND r.outcome = 'abstain'
+), tested AS (
+    SELECT b.model_id, c.reference AS fill_in, count(*) AS unreadable,
+           count(*) FILTER (b.reference = c.reference) AS at_fill_in,
+           count(*) FILTER (b.stored) AS right_in_all, any_value(c.letters) AS letters,
+           avg(b.stored::INT) FILTER (b.reference = c.reference) AS right_at_fill_in,
+           coalesce(avg(b.stored::INT) FILTER (b.reference <> c.reference), 0)
+               AS right_elsewhere
+    FROM blind b JOIN (
+        SELECT model_id, reference, count(*) OVER (PARTITION BY model_id) AS letters
+        FROM blind WHERE stored GROUP BY model_id, reference
+    ) c USING (model_id)
+    GROUP BY b.model_id, c.reference
+)
+SELECT * FROM tested
+WHERE unreadable >= ? AND at_fill_in >= 3 AND right_at_fill_in >= 0.6
+      AND right_elsewhere <= right_at_fill_in / 3
+QUALIFY row_number() OVER (
+    PARTITION BY model_id ORDER BY right_at_fill_in - right_elsewhere DESC, fill_in
+) = 1
+ORDER BY model_id
+
+-- name: stored
+SELECT r.query_id, r.model_id, r.sample, r.task, g.outcome AS stored, r.outcome AS regraded,
+       g.score AS stored_score, r.score AS regraded_score, r.extracted, q."references",
+       r.reason
+FROM ({rules}) r
+JOIN verdicts g USING (query_id, model_id, sample)
+JOIN queries q USING (query_id)
+WHERE g.scorer = 'given' AND r.outcome <> 'error'
+      AND (g.outcome = 'correct') <> (r.outcome = 'correct')
+ORDER BY r.query_id, r.model_id, r.sample
+
+-- name: stored_accuracy
+SELECT r.model_id, count(*) AS answers,
+       avg((g.outcome = 'correct')::INT) AS stored,
+       avg((r.outcome = 'correct')::INT) AS regraded,
+       count(*) FILTER (g.outcome <> 'correct' AND r.outcome = 'correct') AS read_right,
+       count(*) FILTER (g.outcome = 'correct' AND r.outcome <> 'correct') AS read_wrong,
+       count(*) FILTER ((g.outcome = 'correct') <> (r.outcome = 'correct')) AS differ
+FROM ({rules}) r JOIN verdicts g USING (query_id, model_id, sample)
+WHERE g.scorer = 'given' AND r.outcome <> 'error'
+GROUP BY r.model_id ORDER BY r.model_id
+
+-- name: duplicates
+SELECT d.group_id, count(DISTINCT d.query_id) AS questions,
+       count(DISTINCT q."references") AS different_references,
+       list(DISTINCT d.query_id ORDER BY d.query_id)[:5] AS query_ids
+FROM duplicates d JOIN queries q USING (query_id)
+GROUP BY d.group_id, d.encoder, d.threshold
+HAVING bool_or(d.label_conflict) OR different_references > 1
+ORDER BY d.group_id
+
+-- name: scored
+-- Stored texts with whether they were scored as right.
+CREATE OR REPLACE TEMP TABLE scored AS
+SELECT t.query_id, t.model_id, t.sample, trim(coalesce(t.text, '')) AS text,
+       coalesce(g.outcome = 'correct', l.correct) AS is_right,
+       g.outcome IS NOT NULL AS stored
+FROM texts t
+LEFT JOIN (SELECT * FROM verdicts WHERE scorer = 'given') g
+       USING (query_id, model_id, sample)
+LEFT JOIN labels l USING (query_id, model_id)
+WHERE t.text IS NOT NULL AND coalesce(g.outcome = 'correct', l.correct) IS NOT NULL
+
+-- name: stubs
+SELECT s.model_id, s.text, count(*) AS answers, count(*) FILTER (NOT s.is_right) AS wrong,
+       min(s.query_id) AS example
+FROM scored s SEMI JOIN stub_texts USING (text)
+GROUP BY s.model_id, s.text HAVING count(*) FILTER (NOT s.is_right) > 0
+ORDER BY s.model_id, wrong DESC, s.text
+
+-- name: readable
+SELECT s.model_id, count(*) AS answers,
+       count(*) FILTER (b.text IS NOT NULL AND NOT s.is_right) AS stubs,
+       avg(s.is_right::INT) AS accuracy,
+       avg(s.is_right::INT) FILTER (b.text IS NULL OR s.is_right) AS accuracy_readable
+FROM scored s LEFT JOIN stub_texts b USING (text)
+GROUP BY s.model_id ORDER BY s.model_id
+
+-- name: both_ways
+-- The same words under the same question and references, whoever said them; a duplicate row
+-- of a file is the case where the query differs.
+SELECT min(s.query_id) AS query_id, any_value(s.text)[:200] AS text,
+       count(*) AS answers, count(*) FILTER (s.is_right) AS marked_right,
+       count(DISTINCT s.query_id) AS queries,
+       list(DISTINCT s.model_id ORDER BY s.model_id)[:5] AS models
+FROM scored s JOIN queries q USING (query_id)
+WHERE s.stored
+GROUP BY q.question, q."references", md5(s.text)
+HAVING bool_or(s.is_right) AND NOT bool_and(s.is_right)
+ORDER BY query_id, text
+
+-- name: constant
+SELECT s.model_id, s.text[:200] AS text, count(*) AS answers,
+       count(DISTINCT q."references") AS different_references,
+       count(*) FILTER (s.is_right) AS marked_right,
+       bool_or(b.text IS NOT NULL) AS stub
+FROM scored s JOIN queries q USING (query_id) LEFT JOIN stub_texts b USING (text)
+     ANTI JOIN answer_texts a USING (text)
+WHERE b.text IS NOT NULL OR length(s.text) > 8
+GROUP BY s.model_id, s.text
+HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2
+ORDER BY s.model_id, answers DESC, text
