@@ -144,18 +144,15 @@ def _compare(
     for name, count in stored_rows(path, rows, views=manifest.format >= 3).items():
         if count != rows[name]:
             clean = False
-            says = f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
-            yield says
+            yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
     if not clean:
         return  # sorting rows without end would take memory without end
     whole, each = database_content(path, held)
     for name, content in each.items():
         if name in manifest.tables and content != manifest.tables[name].content:
-            says = f"its table {name} differs from the Parquet file's"
-            yield says
+            yield f"its table {name} differs from the Parquet file's"
     if whole != manifest.database.content:
-        says = "its content has another fingerprint than the manifest says"
-        yield says
+        yield "its content has another fingerprint than the manifest says"
 
 
 def _empty(folder: Path, written: int) -> Path:
