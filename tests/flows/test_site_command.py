@@ -6,7 +6,6 @@ import base64
 import gzip
 import html.parser
 import http.client
-import importlib.util
 import json
 import os
 import re
@@ -25,22 +24,15 @@ from flows.web.site_server import SiteServer
 from pipelines.errors import BadInput
 from pipelines.evaluate.rows import METRICS_SCHEMA
 from schemas import CONTRACTS
+from tests.support import small_release
 
-_SPEC = importlib.util.spec_from_file_location(
-    "tiny_release", Path(__file__).parents[1] / "release" / "conftest.py"
-)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_MODULE)
-write = _MODULE.write
-
+write = small_release.write
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{7*7}}"
 
 
 def hostile() -> dict[str, pa.Table]:
     """The tiny release whose names and texts all try to become markup."""
-    tables = dict(_MODULE.tiny_tables())
+    tables = dict(small_release.tiny_tables())
     for name, table in tables.items():
         rows = table.to_pylist()
         for row in rows:
@@ -124,7 +116,9 @@ def test_the_same_release_gives_the_same_bytes(write: Any, tmp_path: Path) -> No
 
 
 def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path: Path) -> None:
-    tables = {k: v for k, v in _MODULE.tiny_tables().items() if k not in ("responses", "verdicts")}
+    tables = {
+        k: v for k, v in small_release.tiny_tables().items() if k not in ("responses", "verdicts")
+    }
     release = write(tables).path
     index = write_site([release], tmp_path / "site")
     page = next(index.parent.glob("*/*/index.html")).read_text(encoding="utf-8")
@@ -134,7 +128,7 @@ def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path
 def test_where_a_cost_is_not_known_specialists_are_told_over_all_models(
     write: Any, tmp_path: Path
 ) -> None:
-    tables = dict(_MODULE.tiny_tables())
+    tables = dict(small_release.tiny_tables())
     responses = tables["responses"].to_pylist()
     for row in responses:
         # Only m1 and m2 have a cost; m0, right everywhere, must still be who is compared with.
@@ -163,7 +157,7 @@ def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
 ) -> None:
     release = write().path
     fingerprint = json.loads((release / "manifest.json").read_text())["fingerprint"]
-    ids = [row["query_id"] for row in _MODULE.tiny_tables()["queries"].to_pylist()]
+    ids = [row["query_id"] for row in small_release.tiny_tables()["queries"].to_pylist()]
     beside = tmp_path / "results"
     beside.mkdir()
     row = {"router": "my-own-router", "metric": "accuracy", "split": "test", "value": 0.9}
