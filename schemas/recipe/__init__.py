@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field, model_validator
 
 from schemas.recipe.base import Name, Strict
-from schemas.recipe.collect import Collect, Recorded, RecordedFields
+from schemas.recipe.collect import Collect
 from schemas.recipe.label import Label, Policy
 from schemas.recipe.pool import Model, Pool, Provider
+from schemas.recipe.recorded import Recorded, RecordedFields
 from schemas.recipe.release import Parts, Release, ReproducedPaper, Split, Waiver
 from schemas.recipe.secrets import refuse_secrets
 from schemas.recipe.source import Fields, Source

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from schemas.recipe.agent import Agent
 from schemas.recipe.base import Strict
+from schemas.recipe.recorded import Recorded
 
 #: What a request may carry beside model and messages; `null` takes a default away.
 Parameter = (
@@ -19,65 +20,6 @@ Parameter = (
     | dict[str, str | int | float | bool | list[str] | None]
     | None
 )
-
-
-class RecordedFields(Strict):
-    """Which column of the recorded file says what. `query` matches `source_id`."""
-
-    query: str
-    """Column that names the question by its source id."""
-    model: str
-    """Column of the model, in the pool's names; or an expression that translates the file's own, as
-    in "{{ {'Llama 3.1': 'llama-70b'}.get(model, model) }}"."""
-    text: str | None = None
-    """Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not
-    wrong."""
-    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
-    """Column of what the model was asked, as text or messages: compared with the recipe's question,
-    and not kept."""
-    sample: str | None = None
-    """Column of the sample's number, from 0."""
-    score: str | None = None
-    """Column of the score that the source gave, in [0, 1]."""
-    graded_against: str | None = None
-    """Column of the references the answer was graded against."""
-    finish_reason: str | None = None
-    """Column of the reason why the answer ended."""
-    served_model: str | None = None
-    """Column of the model name that the endpoint reported."""
-    prompt_tokens: str | None = None
-    """Column of metered prompt tokens."""
-    completion_tokens: str | None = None
-    """Column of metered completion tokens."""
-    cost_usd: str | None = None
-    """Column of the cost in USD."""
-    latency_s: str | None = None
-    """Column of the latency in seconds."""
-
-
-class Recorded(Strict):
-    """Files of responses that someone already has."""
-
-    path: str
-    """File or glob of answers, relative to the recipe."""
-    format: Literal["parquet", "csv", "jsonl"] | None = None
-    """Format of the files, where their names do not say it."""
-    source: str | None = None
-    """Source whose `source_id`s the file names; needed when a recipe has several sources."""
-    other_models: Literal["error", "ignore"] = "error"
-    """What to do with rows of a model that is not in the pool."""
-    other_questions: Literal["error", "ignore", "keep"] = Field(
-        default="error", exclude_if=lambda given: given == "error"
-    )
-    """What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
-    question: stop, leave them out, or take them. The card says how many."""
-    duplicates: Literal["error", "first", "last", "missing"] = Field(
-        default="error", exclude_if=lambda given: given == "error"
-    )
-    """What to do with rows that answer what another row has answered: stop, take the first or the
-    last of them, or leave pairs with different answers without one. The card says how many."""
-    fields: RecordedFields
-    """Which column is what."""
 
 
 class RateLimits(Strict):
