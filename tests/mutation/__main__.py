@@ -116,8 +116,18 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "curate": (
         [
-            f"pipelines/curate/{name}.py"
-            for name in ("prune", "pseudo", "split", "tasks", "apply", "matrix", "dedup/rule")
+            "pipelines/matrix/labels.py",
+            *(
+                f"pipelines/curate/{name}.py"
+                for name in (
+                    "prune",
+                    "pseudo_specialists",
+                    "split",
+                    "task_analysis",
+                    "apply",
+                    "dedup/rule",
+                )
+            ),
         ],
         [
             f"tests/curate/test_{name}.py"
