@@ -59,7 +59,7 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
         ]
         rows += [
             column_metric(called, f"mean_cost[{name}]", split, cost[:, k], paid[:, k], why)
-            for called, k in [*of, ("best single", data.single)]
+            for called, k in of
         ]
     return rows
 
