@@ -5,9 +5,8 @@ from __future__ import annotations
 from schemas.contract import Column, Contract, RowRule
 from schemas.descriptors import DESCRIPTORS
 from schemas.duplicates import DUPLICATES
-from schemas.embeddings import EMBEDDINGS
+from schemas.embeddings import EMBEDDINGS, HIDDEN_STATES
 from schemas.entropies import ENTROPIES
-from schemas.hidden_states import HIDDEN_STATES
 from schemas.labels import LABELS
 from schemas.models import MODELS
 from schemas.outcomes import OUTCOMES

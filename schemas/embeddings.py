@@ -1,4 +1,4 @@
-"""Contract of `embeddings`: A sentence embedding of a question."""
+"""Contracts of `embeddings` and `hidden_states`: vectors of questions."""
 
 from __future__ import annotations
 
@@ -17,5 +17,20 @@ EMBEDDINGS = Contract(
     ),
     rules=rules(
         unit_norm="abs(list_dot_product(vector::DOUBLE[], vector::DOUBLE[]) - 1) < 1e-3",
+    ),
+)
+
+HIDDEN_STATES = Contract(
+    "hidden_states",
+    "Mean-pooled hidden state of one layer for one query.",
+    key=("query_id", "model_id", "layer"),
+    columns=columns(
+        query_id="string: question",
+        model_id="string: local causal language model",
+        layer="int32: 0 is the embedding layer",
+        vector="list<float32>: mean over the prompt's tokens",
+    ),
+    rules=rules(
+        layer_not_negative="layer >= 0",
     ),
 )
