@@ -48,7 +48,7 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
 
 
 def references(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
-    """The references of a row; null ones are left out: which of them an answer meets is no matter.
+    """The references of a row; null ones are left out: an answer may meet any of them.
 
     Raises:
         SourceError: one is no text.
@@ -87,31 +87,22 @@ def _refuse_object(
 def _refuse_entry(
     item: Any, items: Sequence[Any], at: int, mapped: str | Sequence[str], field: str, place: str
 ) -> NoReturn:
-    kind = "a list"
+    kind, taken, through = "a list", "[-1]", "map('last')"
     if isinstance(item, Mapping):
         kind, taken = f"an object (with {keys(item)})", f"[{text_key(item)!r}]"
         through = f"map(attribute={text_key(item)!r})"
-    elif isinstance(item, bytes):
-        _refuse_bytes(items, at, field, place)
-    else:
-        taken, through = "[-1]", "map('last')"
     if isinstance(mapped, str):
         written = f'"{{{{ {expression(mapped)} | {through} | list }}}}"'
     else:
         # Each entry of a list of mappings gives one text.
         written = f'["{{{{ {expression(mapped[at])}{taken} }}}}", …]'
+    step = f"write {field}: {written}, or another expression that gives texts"
+    if isinstance(item, bytes):
+        kind, step = "bytes", BYTES
     raise SourceError(
         f"entry {at + 1} of the {len(items)} that fields.{field} gives is {kind}, no text",
         where=place,
-        next_step=f"write {field}: {written}, or another expression that gives texts",
-    )
-
-
-def _refuse_bytes(items: Sequence[Any], at: int, field: str, place: str) -> NoReturn:
-    raise SourceError(
-        f"entry {at + 1} of the {len(items)} that fields.{field} gives is bytes, no text",
-        where=place,
-        next_step=BYTES,
+        next_step=step,
     )
 
 
