@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flows.cli import run
 from flows.status import status
+from flows.workspace.reviews import keep_review
+from schemas import VERDICTS
 from tests.support.small_recorded import write
 
 
@@ -41,3 +45,19 @@ def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
     record.write_text("{")
     assert run(["build", recipe, "-w", yard, "--until", "ingest"]) == 0
     assert set(json.loads(record.read_text())["stages"]) == {"ingest", "pool"}
+
+
+def test_a_review_makes_the_labels_stale(tmp_path: Path) -> None:
+    # `status` called every stage fresh, and the release waiting.
+    recipe, yard = str(write(tmp_path)), tmp_path / "yard"
+    assert run(["build", recipe, "-w", str(yard)]) == 0
+    rows = {row["stage"]: row["state"] for row in status(recipe, str(yard))}
+    assert set(rows.values()) == {"fresh"}
+    (verdicts,) = yard.glob("stages/label/*/verdicts.parquet")
+    one = pq.read_table(verdicts).slice(0, 1)
+    at = one.schema.get_field_index("scorer")
+    decided = one.set_column(at, "scorer", pa.array(["human:ada"]))
+    keep_review(yard, "small", VERDICTS.conform(decided), at="2026-11-01T00:00:00Z")
+    states = {row["stage"]: row["state"] for row in status(recipe, str(yard))}
+    waiting = dict.fromkeys(("embed", "curate", "audit", "certify", "release"), "waiting")
+    assert states == {**rows, "label": "stale", **waiting}
