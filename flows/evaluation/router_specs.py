@@ -79,6 +79,7 @@ def from_code(target: str) -> tuple[str, Maker]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     spec = own(target)
+    _made(spec, 0)  # a constructor that fails is reported before anything is computed
     return spec.name, partial(_made, spec)
 
 

@@ -192,6 +192,7 @@ def test_frames_of_an_environment_that_is_reached_into_are_not_theirs(tmp_path: 
 def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "class Mine:\n    def __init__(self):\n        self.x = {}['k']\n"
+        "    def fit(self, train): ...\n    def scores(self, queries): ...\n"
     )
     done = subprocess.run(
         [sys.executable, "-c",
