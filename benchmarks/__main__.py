@@ -42,6 +42,9 @@ BENCHMARKS: dict[str, str] = {
 }
 #: Benchmarks whose module lies in a folder of its own.
 ELSEWHERE = {
+    "agreement": "benchmarks.answers.agreement",
+    "judged": "benchmarks.answers.judged",
+    "weak": "benchmarks.answers.weak",
     "informative": "benchmarks.studies.informative",
     "injections": "benchmarks.methods.injections",
     "routerbench_plus": "benchmarks.studies.routerbench_plus",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.metrics.bootstrap import Draws, to_nano
-from pipelines.metrics.deferral import audc
+from routeyard.pipelines.metrics.bootstrap import Draws, to_nano
+from routeyard.pipelines.metrics.deferral import audc
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -118,8 +118,8 @@ def _bare(url: str, calls: int, concurrency: int) -> tuple[float, float]:
 
 def _collect(url: str, calls: int, concurrency: int) -> tuple[float, float]:
     """The same through plan, limits and ledger; done when the last answer is durable."""
-    from pipelines.collect.collect import collect
-    from pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.collect import collect
+    from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -135,9 +135,9 @@ def _collect(url: str, calls: int, concurrency: int) -> tuple[float, float]:
 def _plan(url: str, queries: int, models: int, concurrency: int, ledger: Any) -> Any:
     import pyarrow as pa
 
-    from pipelines.collect.plan import plan
-    from schemas.recipe.collect import Collect, RateLimits
-    from schemas.recipe.pool import Model, Pool, Provider
+    from routeyard.pipelines.collect.plan import plan
+    from routeyard.schemas.recipe.collect import Collect, RateLimits
+    from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
     table = pa.table(
         {
@@ -166,8 +166,8 @@ def _memory(url: str, calls: int) -> float:
 
 
 def _collect_and_weigh(url: str, calls: int) -> None:
-    from pipelines.collect.collect import collect
-    from pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.collect import collect
+    from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,

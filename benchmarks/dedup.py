@@ -22,9 +22,14 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.dedup_vectors import BLOCK, make_file, make_vectors
-from pipelines.curate.dedup import search
-from pipelines.curate.dedup.rule import join
-from pipelines.curate.dedup.search import Pairs, components, near_duplicate_pairs, row_norms
+from routeyard.pipelines.curate.dedup import search
+from routeyard.pipelines.curate.dedup.rule import join
+from routeyard.pipelines.curate.dedup.search import (
+    Pairs,
+    components,
+    near_duplicate_pairs,
+    row_norms,
+)
 
 Array = np.ndarray[Any, Any]
 

@@ -48,7 +48,7 @@ def _plain(rows: list[tuple[str, list[str]]], encoder: str) -> float:
     """CPU-seconds a question of sentence-transformers with its defaults, model loaded."""
     from sentence_transformers import SentenceTransformer
 
-    from pipelines.encoders import location
+    from routeyard.pipelines.encoders import location
 
     model = SentenceTransformer(location(encoder), device="cpu")
     texts = ["\n".join([question, *choices]) for question, choices in rows]
@@ -60,7 +60,7 @@ def _plain(rows: list[tuple[str, list[str]]], encoder: str) -> float:
 
 def _embedded(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[Any, float]:
     from benchmarks.dedup_vectors import as_queries
-    from pipelines.embed import embed
+    from routeyard.pipelines.embed import embed
 
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()

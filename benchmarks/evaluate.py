@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.reading import from_tables
-from pipelines.routers import REFERENCE, ROUTERS, Router
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.routers import REFERENCE, ROUTERS, Router
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

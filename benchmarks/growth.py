@@ -107,16 +107,16 @@ def _release(folder: Path) -> Path:
 
 def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
     from benchmarks.release import stream
-    from datacards.card import render
-    from pipelines.release import write_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import write_release
 
     recipe = {"name": "bench", "version": "1.0.0"}
     write_release(stream(labels, models, text=text), recipe=recipe, root=folder, render_card=render)
 
 
 def _verify(folder: Path, labels: int, models: int) -> None:
-    from datacards.card import render
-    from pipelines.release import verify_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import verify_release
 
     findings = verify_release(_release(folder), render_card=render)
     if findings:
@@ -124,15 +124,15 @@ def _verify(folder: Path, labels: int, models: int) -> None:
 
 
 def _diff(folder: Path, labels: int, models: int) -> None:
-    from pipelines.release.diff import diff_releases
+    from routeyard.pipelines.release.diff import diff_releases
 
     if not diff_releases(_release(folder), _release(folder)).empty:
         raise AssertionError("a release differs from itself")
 
 
 def _read(folder: Path, labels: int, models: int) -> None:
-    from flows.evaluation.released import read_release
-    from pipelines.matrix.reading import core_of
+    from routeyard.flows.evaluation.released import read_release
+    from routeyard.pipelines.matrix.reading import core_of
 
     core = core_of(read_release(_release(folder)))
     if core.labels.shape != (labels // models, models):
@@ -140,7 +140,7 @@ def _read(folder: Path, labels: int, models: int) -> None:
 
 
 def _evaluate(folder: Path, labels: int, models: int) -> None:
-    from flows.evaluation.evaluate import evaluate
+    from routeyard.flows.evaluation.evaluate import evaluate
 
     made = evaluate(_release(folder), ["best-generalist", "random"], resamples=200)
     if not made.metrics.num_rows:
@@ -148,14 +148,14 @@ def _evaluate(folder: Path, labels: int, models: int) -> None:
 
 
 def _certify(folder: Path, labels: int, models: int) -> None:
-    from flows.evaluation.evaluate import certify
+    from routeyard.flows.evaluation.evaluate import certify
 
     if certify(_release(folder), resamples=200).n_queries != labels // models:
         raise AssertionError("a certificate about other questions")
 
 
 def _site(folder: Path, labels: int, models: int) -> None:
-    from flows.site import write
+    from routeyard.flows.site import write
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
         write([_release(folder)], Path(out) / "site")

@@ -127,9 +127,9 @@ def _cpu() -> float:
 
 def _ours(name: str, rows: list[Row]) -> tuple[float, int, int]:
     """(CPU seconds, responses that needed the worker, agreements with upstream)."""
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.comparison import symbolic
-    from pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.comparison import symbolic
+    from routeyard.pipelines.scorers.scorer import ScoringInput
 
     read = SCORERS.get(name).read
     symbolic.close()

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.ledger import Ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _sqlite(n: int, path: Path) -> dict[str, Any]:
-    from pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
     with SqliteLedger(path) as ledger:
         taken = _append(ledger, n)
@@ -47,7 +47,7 @@ def _sqlite(n: int, path: Path) -> dict[str, Any]:
 def _postgres(n: int, server: str) -> dict[str, Any]:
     import psycopg
 
-    from pipelines.ledger.postgres import PostgresLedger
+    from routeyard.pipelines.ledger.postgres import PostgresLedger
 
     name = f"bench{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:

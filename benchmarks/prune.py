@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.curate.prune import greedy_order, jaccard_fixed
+from routeyard.pipelines.curate.prune import greedy_order, jaccard_fixed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

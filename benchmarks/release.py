@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    from datacards.card import render
-    from pipelines.release import open_release, write_release
-    from pipelines.release.query.saved import SAVED
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import open_release, write_release
+    from routeyard.pipelines.release.query.saved import SAVED
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
     try:
@@ -116,8 +116,8 @@ def stream(labels: int, models: int, missing: float = 0.0, text: int = 0) -> dic
         missing: share of labels that are missing.
         text: letters in a question, at least.
     """
-    from pipelines.release.write_table import Streamed
-    from schemas import MODELS, QUERIES, SPLITS
+    from routeyard.pipelines.release.write_table import Streamed
+    from routeyard.schemas import MODELS, QUERIES, SPLITS
 
     n = max(labels // models, 1)
     ids = pa.array([f"q{i:020x}" for i in range(n)])
@@ -153,7 +153,7 @@ def stream(labels: int, models: int, missing: float = 0.0, text: int = 0) -> dic
 
 
 def _labels(ids: pa.Array, name: pa.Scalar, number: int, chance: Any, missing: float) -> pa.Table:
-    from schemas import LABELS
+    from routeyard.schemas import LABELS
 
     random = np.random.default_rng((1, number))
     right = random.random(len(ids)) < chance
@@ -164,7 +164,7 @@ def _labels(ids: pa.Array, name: pa.Scalar, number: int, chance: Any, missing: f
 
 
 def _responses(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.Table:
-    from schemas import RESPONSES
+    from routeyard.schemas import RESPONSES
 
     random, size = np.random.default_rng((2, number)), len(ids)
     columns = {

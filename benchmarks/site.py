@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Build and write in this process; prints the figures as the last line."""
-    from flows.site import write
+    from routeyard.flows.site import write
 
     folder, labels, models = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     write([_built(folder / "small", 300, 3)], folder / "small.site")
@@ -68,8 +68,8 @@ def main() -> None:
 
 def _built(folder: Path, labels: int, models: int) -> Path:
     from benchmarks.release import stream
-    from datacards.card import render
-    from pipelines.release import write_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import write_release
 
     recipe = {"name": "bench", "version": "1.0.0"}
     tables = stream(labels, models)

@@ -115,6 +115,8 @@ def _package(name: str) -> str:
 
 
 def _file(module: str, known: Any) -> str | None:
+    """The file of a module; `routeyard.flows` is the folder `flows`."""
+    module = module.removeprefix("routeyard.")
     return next((one for one in (module, f"{module}.__init__") if one in known), None)
 
 

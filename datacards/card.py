@@ -8,17 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.certified import sentences
-from datacards.cite import bibtex
-from datacards.front_matter import front_matter
-from datacards.losses import causes, sentence
-from datacards.markdown import environment
-from datacards.numbers import card_numbers
-from datacards.sections import informative_section, injected, preference_sections, recorded_words
-from schemas import StoredTable
-from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
-from schemas.manifest import MEASURED_COLUMNS
-from schemas.recipe.release import Release
+from routeyard.datacards.certified import sentences
+from routeyard.datacards.cite import bibtex
+from routeyard.datacards.front_matter import front_matter
+from routeyard.datacards.losses import causes, sentence
+from routeyard.datacards.markdown import environment
+from routeyard.datacards.numbers import card_numbers
+from routeyard.datacards.sections import (
+    informative_section,
+    injected,
+    preference_sections,
+    recorded_words,
+)
+from routeyard.schemas import StoredTable
+from routeyard.schemas.leaks import group_of, leaked_tests, looked_for_duplicates
+from routeyard.schemas.manifest import MEASURED_COLUMNS
+from routeyard.schemas.recipe.release import Release
 
 
 def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
@@ -59,7 +64,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
 def _leaks(
     tables: Mapping[str, pa.Table | StoredTable], recipe: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Rows of `schemas.leaks.LEAKS_SCHEMA`, from the released tables themselves."""
+    """Rows of `routeyard.schemas.leaks.LEAKS_SCHEMA`, from the released tables themselves."""
     if "queries" not in tables or "splits" not in tables:
         return []
     groups = None

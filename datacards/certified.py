@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datacards.markdown import UNKNOWN, texts
+from routeyard.datacards.markdown import UNKNOWN, texts
 
 
 @dataclass(frozen=True, slots=True)

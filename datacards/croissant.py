@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.cite import bibtex
-from datacards.front_matter import hub_license
-from datacards.markdown import texts
-from datacards.responsible import last_answer, responsible
-from schemas import StoredTable
-from schemas.recipe.release import Release
+from routeyard.datacards.cite import bibtex
+from routeyard.datacards.front_matter import hub_license
+from routeyard.datacards.markdown import texts
+from routeyard.datacards.responsible import last_answer, responsible
+from routeyard.schemas import StoredTable
+from routeyard.schemas.recipe.release import Release
 
 CROISSANT = "croissant.json"
 #: The format, and its vocabulary for responsible AI.

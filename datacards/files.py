@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.croissant import CROISSANT, croissant
-from datacards.plots import plots
-from schemas import StoredTable
+from routeyard.datacards.croissant import CROISSANT, croissant
+from routeyard.datacards.plots import plots
+from routeyard.schemas import StoredTable
 
 
 def render(

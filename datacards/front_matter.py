@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from schemas.stored import StoredTable, register
-from schemas.untrusted_text import visible
+from routeyard.schemas.stored import StoredTable, register
+from routeyard.schemas.untrusted_text import visible
 
 #: Upper bound of rows → the hub's size category.
 _SIZES = (

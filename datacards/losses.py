@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.stored import StoredTable, register
+from routeyard.schemas.stored import StoredTable, register
 
 #: One row per cause: cause, scorer, questions, models, pairs, example.
 #: A scorer's error comes before an abstention: it is what there is to mend.

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from schemas.untrusted_text import markdown, prose, visible
+from routeyard.schemas.untrusted_text import markdown, prose, visible
 
 #: What is not known is shown so.
 UNKNOWN = "–"
@@ -16,7 +16,7 @@ UNKNOWN = "–"
 def environment() -> Environment:
     """Templates under `templates/`, with filters that show what is not known as –."""
     made = Environment(
-        loader=PackageLoader("datacards", "templates"),
+        loader=PackageLoader("routeyard.datacards", "templates"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -54,7 +54,7 @@ def texts(name: str) -> Any:
     """A YAML file of texts under `templates/`."""
     import yaml
 
-    folder = files("datacards").joinpath("templates")
+    folder = files("routeyard.datacards").joinpath("templates")
     return yaml.safe_load(folder.joinpath(name).read_text(encoding="utf-8"))
 
 

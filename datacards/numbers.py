@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.stored import StoredTable, register
+from routeyard.schemas.stored import StoredTable, register
 
 _COUNTS = """
 SELECT count(score) AS labelled, count(*) FILTER (score NOT IN (0, 1)) AS graded,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.charts.models import accuracy_bars, cost_accuracy
-from datacards.numbers import card_numbers
-from schemas.stored import StoredTable, register
+from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
+from routeyard.datacards.numbers import card_numbers
+from routeyard.schemas.stored import StoredTable, register
 
 
 def plots(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import BadInput, RouteyardError
+from routeyard.schemas.errors import BadInput, RouteyardError
 
 
 class HubError(RouteyardError):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.numbers import card_numbers
-from schemas.recipe.release import Release
-from schemas.stored import StoredTable, register
+from routeyard.datacards.numbers import card_numbers
+from routeyard.schemas.recipe.release import Release
+from routeyard.schemas.stored import StoredTable, register
 
 
 def responsible(

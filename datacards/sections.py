@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from datacards.markdown import environment
+from routeyard.datacards.markdown import environment
 
 #: Figure of the rule `pseudo_specialists` → its value with a unit.
 _COSTS = {

@@ -24,7 +24,7 @@ def make(yard: Path) -> list[Path]:
     """Write every picture; returns their paths."""
     from playwright.sync_api import sync_playwright
 
-    from flows.site import write
+    from routeyard.flows.site import write
 
     PICTURES.mkdir(exist_ok=True)
     (release,) = yard.glob("releases/demo/1.0.0")

@@ -17,8 +17,8 @@ from mkdocs.structure.files import File, Files
 
 # Prefect reads the flows' docstrings when they are defined, with the library that also
 # renders these pages and would report them as warnings of ours: so they are defined first.
-import flows.build
-import flows.refresh  # noqa: F401
+import routeyard.flows.build
+import routeyard.flows.refresh  # noqa: F401
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -68,8 +68,8 @@ def commands() -> Iterator[str]:
     """Every command with its help and options."""
     import typer
 
-    from flows.cli.registry import COMMANDS
-    from flows.cli.tree import command_of
+    from routeyard.flows.cli.registry import COMMANDS
+    from routeyard.flows.cli.tree import command_of
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"
@@ -92,21 +92,21 @@ def commands() -> Iterator[str]:
 
 def recipe() -> Iterator[str]:
     """Every key of a recipe."""
-    from schemas.recipe.reference import reference
+    from routeyard.schemas.recipe.reference import reference
 
     yield reference()
 
 
 def mappings() -> Iterator[str]:
     """What a mapping of a source may say, with an example each."""
-    from pipelines.ingest.mappings import page
+    from routeyard.pipelines.ingest.mappings import page
 
     yield from page()
 
 
 def tables() -> Iterator[str]:
     """Every table of a release, column by column."""
-    from schemas import CONTRACTS
+    from routeyard.schemas import CONTRACTS
 
     yield "# Tables\n"
     yield "Null never means wrong, zero or free.\n"
@@ -123,7 +123,7 @@ def tables() -> Iterator[str]:
 
 def scorers() -> Iterator[str]:
     """Every scorer with its instruction and reading."""
-    from pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers import SCORERS
 
     yield "# Scorers\n"
     for name in sorted(SCORERS.builtin):
@@ -137,7 +137,7 @@ def scorers() -> Iterator[str]:
 
 def rules() -> Iterator[str]:
     """Every curation rule with its parameters."""
-    from pipelines.curate import RULES
+    from routeyard.pipelines.curate import RULES
 
     yield "# Curation rules\n"
     for name in sorted(RULES.builtin):
@@ -152,7 +152,7 @@ def rules() -> Iterator[str]:
 
 def metrics() -> Iterator[str]:
     """Every metric with direction, unit and source."""
-    from pipelines.metrics import METRICS
+    from routeyard.pipelines.metrics import METRICS
 
     yield "# Metrics\n"
     yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"
@@ -164,7 +164,7 @@ def metrics() -> Iterator[str]:
 
 def routers() -> Iterator[str]:
     """Every router with what its class says, and under the first of a file what the file says."""
-    from pipelines.routers import ROUTERS
+    from routeyard.pipelines.routers import ROUTERS
 
     yield "# Routers\n"
     told = set()
@@ -180,7 +180,7 @@ def routers() -> Iterator[str]:
 
 def sources() -> Iterator[str]:
     """Every entry of the catalogue."""
-    from pipelines.ingest.catalog import entry, names
+    from routeyard.pipelines.ingest.catalog import entry, names
 
     yield "# Sources\n"
     yield "| name | domain | dataset | scorer | licence | unconfirmed columns |"

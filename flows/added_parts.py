@@ -5,21 +5,21 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import distributions
 
-from pipelines.errors import RouteyardError
-from pipelines.registry import Registry
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.registry import Registry
 
 #: Where each registry stands.
 REGISTRIES = (
-    "pipelines.scorers:SCORERS",
-    "pipelines.curate:RULES",
-    "pipelines.routers:ROUTERS",
-    "pipelines.routers:PAIR_ROUTERS",
-    "pipelines.metrics:METRICS",
-    "pipelines.studies:STUDIES",
-    "pipelines.ingest.importers:IMPORTERS",
-    "pipelines.release.exporters:EXPORTERS",
-    "pipelines.entailment:BACKENDS",
-    "flows.workspace.fixtures:MAKERS",
+    "routeyard.pipelines.scorers:SCORERS",
+    "routeyard.pipelines.curate:RULES",
+    "routeyard.pipelines.routers:ROUTERS",
+    "routeyard.pipelines.routers:PAIR_ROUTERS",
+    "routeyard.pipelines.metrics:METRICS",
+    "routeyard.pipelines.studies:STUDIES",
+    "routeyard.pipelines.ingest.importers:IMPORTERS",
+    "routeyard.pipelines.release.exporters:EXPORTERS",
+    "routeyard.pipelines.entailment:BACKENDS",
+    "routeyard.flows.workspace.fixtures:MAKERS",
 )
 
 

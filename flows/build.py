@@ -9,18 +9,18 @@ from typing import Any
 
 from prefect import flow, task
 
-from flows import console
-from flows.console.summary import markdown
-from flows.recipe import load, with_collect
-from flows.scaling import scaled
-from flows.stages import RELEASE, Stage, walk
-from flows.tracking.assets import materialising
-from flows.tracking.log import log, stops_in_words
-from flows.tracking.run import call, each, publish_markdown, start, tracked
-from flows.workspace.fixtures import fixtures
-from flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
-from pipelines.io.staging import write_json
-from schemas.recipe import Recipe
+from routeyard.flows import console
+from routeyard.flows.console.summary import markdown
+from routeyard.flows.recipe import load, with_collect
+from routeyard.flows.scaling import scaled
+from routeyard.flows.stages import RELEASE, Stage, walk
+from routeyard.flows.tracking.assets import materialising
+from routeyard.flows.tracking.log import log, stops_in_words
+from routeyard.flows.tracking.run import call, each, publish_markdown, start, tracked
+from routeyard.flows.workspace.fixtures import fixtures
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
+from routeyard.pipelines.io.staging import write_json
+from routeyard.schemas.recipe import Recipe
 
 
 @flow(name="routeyard-build", flow_run_name="build {recipe}")

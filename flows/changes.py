@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput, RecipeError
-from pipelines.io.staging import write_json
-from schemas.recipe import Pool, Recipe
+from routeyard.pipelines.errors import BadInput, RecipeError
+from routeyard.pipelines.io.staging import write_json
+from routeyard.schemas.recipe import Pool, Recipe
 
 #: provider → names it listed.
 Listed = dict[str, list[str]]
@@ -54,7 +54,7 @@ def stop_if_retired(found: Changes, planned: Mapping[str, Any]) -> None:
     A retired model whose answers are all in the ledger stops nothing.
 
     Args:
-        planned: What `flows.plan.plan_build` reports as missing.
+        planned: What `routeyard.flows.plan.plan_build` reports as missing.
 
     Raises:
         RecipeError: answers of a retired model are missing.
@@ -100,7 +100,7 @@ def _file(root: Path, name: str) -> Path:
 
 
 def _revisions(recipe: Recipe) -> list[dict[str, str]]:
-    from pipelines.ingest import revisions
+    from routeyard.pipelines.ingest import revisions
 
     rows = []
     for one in revisions(recipe.sources):
@@ -119,8 +119,8 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
-    from pipelines.calls.model_list import list_models
-    from pipelines.collect.settings import provider_of
+    from routeyard.pipelines.calls.model_list import list_models
+    from routeyard.pipelines.collect.settings import provider_of
 
     rows: list[dict[str, str]] = []
     retired: list[str] = []
@@ -155,8 +155,8 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
     """Where a provider's own price list differs from the pool."""
     from datetime import UTC, datetime
 
-    from pipelines.collect.settings import provider_of
-    from pipelines.metering.price_tables import fetch_prices
+    from routeyard.pipelines.collect.settings import provider_of
+    from routeyard.pipelines.metering.price_tables import fetch_prices
 
     rows = []
     today = datetime.now(UTC).date().isoformat()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from flows.recipe_faults import Finding, Place, finding
-from pipelines.collect.recorded import RecordedImport, import_recorded
-from pipelines.errors import BadInput
-from pipelines.ingest import ingest
-from pipelines.ingest.catalog import from_catalog
-from pipelines.metering.audit import audited
-from pipelines.metering.findings import GATE, MeteringFinding
-from pipelines.pool import models_table
-from schemas.recipe import Recipe
+from routeyard.flows.recipe_faults import Finding, Place, finding
+from routeyard.pipelines.collect.recorded import RecordedImport, import_recorded
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest import ingest
+from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.metering.audit import audited
+from routeyard.pipelines.metering.findings import GATE, MeteringFinding
+from routeyard.pipelines.pool import models_table
+from routeyard.schemas.recipe import Recipe
 
 #: Places that a fault shows.
 _SHOWN = 3

@@ -7,14 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from flows.recipe_faults import Finding, finding
-from pipelines.collect.recorded_file import not_in_the_pool
-from pipelines.collect.recorded_row import NEEDED
-from pipelines.errors import BadInput
-from pipelines.io import files, named_files
-from pipelines.mapping.expressions import Field
-from pipelines.mapping.fields import NoColumn, compile_field
-from schemas.recipe import Recorded
+from routeyard.flows.recipe_faults import Finding, finding
+from routeyard.pipelines.collect.recorded_file import not_in_the_pool
+from routeyard.pipelines.collect.recorded_row import NEEDED
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.mapping.expressions import Field
+from routeyard.pipelines.mapping.fields import NoColumn, compile_field
+from routeyard.schemas.recipe import Recorded
 
 
 def recording_faults(

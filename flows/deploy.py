@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.publish import check_target
-from flows.recipe import load
-from flows.tracking.limits import set_limits
-from flows.tracking.notify import check_blocks
-from flows.tracking.run import api_configured
-from flows.tracking.runners import Runner
-from pipelines.errors import BadInput
+from routeyard.flows.publish import check_target
+from routeyard.flows.recipe import load
+from routeyard.flows.tracking.limits import set_limits
+from routeyard.flows.tracking.notify import check_blocks
+from routeyard.flows.tracking.run import api_configured
+from routeyard.flows.tracking.runners import Runner
+from routeyard.pipelines.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def deploy(
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
             publish_to = str(Path(publish_to).absolute())
-    from flows.refresh import refresh, refresh_inline
+    from routeyard.flows.refresh import refresh, refresh_inline
 
     place = str(workspace.absolute())
     common: dict[str, Any] = {"workspace": place, "notify": notify or []}

@@ -78,7 +78,7 @@ def _packages(workspace: Path) -> list[DoctorRow]:
 
 def _parts(workspace: Path) -> list[DoctorRow]:
     """What other packages add; no row where none does."""
-    from flows.added_parts import added
+    from routeyard.flows.added_parts import added
 
     works, wrong = added()
     rows = [_row("parts", "ok", ", ".join(works))] if works else []
@@ -138,7 +138,7 @@ def _workspace(workspace: Path) -> list[DoctorRow]:
 
 
 def _ledger(workspace: Path) -> list[DoctorRow]:
-    from flows.workspace.ledgers import existing_ledger, ledger_exists
+    from routeyard.flows.workspace.ledgers import existing_ledger, ledger_exists
 
     if not ledger_exists(workspace):
         return [_row("ledger", "ok", "none yet: nothing was asked")]
@@ -156,7 +156,7 @@ def _disk(workspace: Path) -> list[DoctorRow]:
 
 
 def _sandbox(workspace: Path) -> list[DoctorRow]:
-    from pipelines.isolation.jail import host
+    from routeyard.pipelines.isolation.jail import host
 
     job: dict[str, object] = {"kind": "asserts", "program": "def f():\n    return 1\n"}
     job |= {"tests": ["assert f() == 1"], "entry_point": "f", "setup": ""}

@@ -8,19 +8,19 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from flows.build import Completing
-from flows.plan_offline import is_stated, most_asked, stated_plan, summary
-from flows.recipe import load, with_collect
-from flows.scaling import scaled
-from flows.stages import walk
-from flows.workspace.fixtures import fixtures
-from flows.workspace.ledgers import ledger_exists
-from flows.workspace.shares import open_ledger
-from flows.workspace.stage_folders import BuildContext
-from flows.workspace.tables import read
-from pipelines.collect.plan import plan
-from schemas.leaks import looked_for_duplicates
-from schemas.recipe import Recipe
+from routeyard.flows.build import Completing
+from routeyard.flows.plan_offline import is_stated, most_asked, stated_plan, summary
+from routeyard.flows.recipe import load, with_collect
+from routeyard.flows.scaling import scaled
+from routeyard.flows.stages import walk
+from routeyard.flows.workspace.fixtures import fixtures
+from routeyard.flows.workspace.ledgers import ledger_exists
+from routeyard.flows.workspace.shares import open_ledger
+from routeyard.flows.workspace.stage_folders import BuildContext
+from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.collect.plan import plan
+from routeyard.schemas.leaks import looked_for_duplicates
+from routeyard.schemas.recipe import Recipe
 
 
 def plan_build(
@@ -80,7 +80,7 @@ def plan_build(
 
 def power_of(recipe: Recipe, questions: int) -> list[str]:
     """Which difference between routers the test questions can show, and what smaller ones need."""
-    from pipelines.evaluate.certificate.power import difference_shown, questions_needed
+    from routeyard.pipelines.evaluate.certificate.power import difference_shown, questions_needed
 
     counts = recipe.split.counts
     if recipe.split.sources:
@@ -128,7 +128,7 @@ def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
 
 def _released(recipe: str, checked: Recipe, root: Path) -> list[str]:
     """Whether a build would collide with the version that is there."""
-    from flows.status import status
+    from routeyard.flows.status import status
 
     version = f"{checked.name} {checked.version}"
     stale = [row for row in status(recipe, str(root)) if row["state"] == "stale"]
@@ -153,7 +153,7 @@ def show(figures: dict[str, Any]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from flows.console import printer
+    from routeyard.flows.console import printer
 
     console = printer()
     console.print(

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.fixtures import MAKERS
-from pipelines.curate import RULES
-from pipelines.curate.split_counts import apportion
-from pipelines.io.environment import expanded
-from schemas.recipe import Model, Parts, Recipe, Source
+from routeyard.flows.workspace.fixtures import MAKERS
+from routeyard.pipelines.curate import RULES
+from routeyard.pipelines.curate.split_counts import apportion
+from routeyard.pipelines.io.environment import expanded
+from routeyard.schemas.recipe import Model, Parts, Recipe, Source
 
 #: Tokens a prompt is taken to have where no question can be read.
 ASSUMED_PROMPT_TOKENS = 400
@@ -207,7 +207,7 @@ def _steps(model: Model, recipe: Recipe) -> int:
 
 
 def _at_hand(source: Source, base: Path) -> bool:
-    from pipelines.ingest.catalog import from_catalog
+    from routeyard.pipelines.ingest.catalog import from_catalog
 
     whole = from_catalog(source)
     if whole.kind == "hub" or whole.path is None:

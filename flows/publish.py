@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipelines.errors import BadInput, GateFailed
-from pipelines.io.staging import write_json
+from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.pipelines.io.staging import write_json
 
 if TYPE_CHECKING:
-    from pipelines.release.finding import Finding
-    from pipelines.release.yank import Yanked
+    from routeyard.pipelines.release.finding import Finding
+    from routeyard.pipelines.release.yank import Yanked
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ def check_release(release: str | Path, *, signer: str | None = None) -> ReleaseC
     Args:
         signer: Ed25519 public key, as a file or text, that must have signed it.
     """
-    from datacards.card import render
-    from pipelines.release.checks.leaks import leaks_of
-    from pipelines.release.checks.verify import verify_release
-    from pipelines.release.manifest import read_manifest
-    from pipelines.release.storage import local_copy
-    from pipelines.release.yank import yanked
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release.checks.leaks import leaks_of
+    from routeyard.pipelines.release.checks.verify import verify_release
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.storage import local_copy
+    from routeyard.pipelines.release.yank import yanked
 
     with local_copy(str(release)) as folder:
         if findings := verify_release(folder, render_card=render, signer=signer):
@@ -107,11 +107,11 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         GateFailed: the release is damaged, or yanked.
         BadInput: the target holds that version with other content.
     """
-    from datacards.card import render
-    from pipelines.release.checks.verify import verify_release
-    from pipelines.release.manifest import read_manifest
-    from pipelines.release.sealed_files import outside_releases
-    from pipelines.release.storage import is_url, names, put
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release.checks.verify import verify_release
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.sealed_files import outside_releases
+    from routeyard.pipelines.release.storage import is_url, names, put
 
     check_target(to)
     if findings := verify_release(release, render_card=render):
@@ -124,8 +124,8 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     files = names(release, manifest)
     size = sum((release / name).stat().st_size for name in files)
     if to.startswith("hub:"):
-        from datacards.publish import publish_hub
-        from pipelines.release.yank import refuse_yanked
+        from routeyard.datacards.publish import publish_hub
+        from routeyard.pipelines.release.yank import refuse_yanked
 
         refuse_yanked(release)
         done = publish_hub(
@@ -151,8 +151,8 @@ def publish_once(release: Path, to: str, root: Path) -> Delivery | None:
     What is noted before sending tells a version that an earlier run sent, and died
     before it could say so, from one that somebody else published.
     """
-    from datacards.publish import VersionPublished
-    from pipelines.release.manifest import read_manifest
+    from routeyard.datacards.publish import VersionPublished
+    from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     path = root / "runs" / f"{manifest.name}.published.json"

@@ -9,17 +9,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.errors import RecipeError, did_you_mean
-from pipelines.io.environment import expanded
-from pipelines.io.plain_yaml import read_text
-from schemas.recipe import Collect, Pool, Recipe
+from routeyard.pipelines.errors import RecipeError, did_you_mean
+from routeyard.pipelines.io.environment import expanded
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.schemas.recipe import Collect, Pool, Recipe
 
 _MAX_BYTES = 5_000_000
 
 
 def shipped() -> list[str]:
     """Names of the recipes that come with the package."""
-    folder = files("flows").joinpath("recipes")
+    folder = files("routeyard.flows").joinpath("recipes")
     names = [f.name for f in folder.iterdir() if f.name.endswith(".yaml")]
     return sorted(name[:-5] for name in names if not name.endswith(".pool.yaml"))
 
@@ -30,7 +30,7 @@ def find(recipe: str) -> Path:
     if path.is_file():
         return path
     if recipe in shipped():
-        return Path(str(files("flows").joinpath("recipes", f"{recipe}.yaml")))
+        return Path(str(files("routeyard.flows").joinpath("recipes", f"{recipe}.yaml")))
     raise RecipeError(
         f"there is no recipe {recipe!r}",
         where=str(path.absolute()) if path.suffix else None,
@@ -89,7 +89,7 @@ def _with_prices(recipe: Recipe, path: Path) -> Recipe:
     """Prices from the pool's price file, where a model states none."""
     if recipe.pool.prices is None:
         return recipe
-    from pipelines.metering.price_tables import priced, read_prices
+    from routeyard.pipelines.metering.price_tables import priced, read_prices
 
     table = read_prices(path.parent / recipe.pool.prices)
     return recipe.model_copy(update={"pool": priced(recipe.pool, {None: table})})
@@ -103,7 +103,7 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
     served = [*recipe.label.verifiers, *recipe.label.judges]
     if all(one.template is None for one in served):
         return recipe
-    from pipelines.label.templates import read_template, shipped
+    from routeyard.pipelines.label.templates import read_template, shipped
 
     def text(template: str | None) -> str | None:
         if template is None or template in shipped() or "{{" in template:
@@ -126,14 +126,14 @@ def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
     """The zoo's results from their file beside the recipe, as the text it holds."""
     if recipe.release.zoo is None:
         return recipe
-    from pipelines.zoo.report import checked_results
+    from routeyard.pipelines.zoo.report import checked_results
 
     text = checked_results(recipe.release.zoo, path.parent)
     return recipe.model_copy(update={"release": recipe.release.model_copy(update={"zoo": text})})
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """One YAML mapping, read as a stranger's (`pipelines.io.plain_yaml`)."""
+    """One YAML mapping, read as a stranger's (`routeyard.pipelines.io.plain_yaml`)."""
     if path.stat().st_size > _MAX_BYTES:
         raise RecipeError("the file is larger than a recipe can be", where=str(path))
     try:
@@ -154,7 +154,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def explain(error: ValidationError, path: Path, content: object = None) -> RecipeError:
     """A pydantic error in plain words: first fault, line and name, how many more."""
-    from flows.recipe_faults import of_validation
+    from routeyard.flows.recipe_faults import of_validation
 
     found = of_validation(error, path, content)
     first = found[0]
@@ -171,7 +171,7 @@ def merged_pool(pool: dict[str, Any], recipe: Path) -> dict[str, Any]:
     """Pool file first, then what the recipe itself says.
 
     A file named through the environment may not be there yet: the pool then keeps its
-    `file`, is empty, and only what needs the models refuses (`pipelines.pool`).
+    `file`, is empty, and only what needs the models refuses (`routeyard.pipelines.pool`).
     """
     named = expanded(str(pool["file"]))
     if "$" in named:
@@ -200,7 +200,7 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
     Raises:
         RecipeError: the first that does not, with its line.
     """
-    from flows.recipe_faults import finding, names, of_findings
+    from routeyard.flows.recipe_faults import finding, names, of_findings
 
     for place, error in names(content):
         (fault,) = of_findings([finding(place, error)], path, content)
@@ -210,8 +210,8 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
 
 def with_defaults(recipe: Recipe) -> dict[str, Any]:
     """A recipe with every default: parameters of rules and sources of the catalog written out."""
-    from pipelines.curate import RULES
-    from pipelines.ingest.catalog import from_catalog
+    from routeyard.pipelines.curate import RULES
+    from routeyard.pipelines.ingest.catalog import from_catalog
 
     shown = recipe.model_dump(mode="json")
     shown["sources"] = [from_catalog(one).model_dump(mode="json") for one in recipe.sources]

@@ -10,12 +10,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flows.recipe import find, load, merged_pool, read_yaml
-from flows.recipe_faults import Fault, Finding, entries, finding, names, of_findings, of_validation
-from pipelines.collect.settings import provider_of
-from pipelines.errors import BadInput
-from pipelines.io.environment import expanded
-from schemas.recipe import Pool, Recipe, Recorded, Source
+from routeyard.flows.recipe import find, load, merged_pool, read_yaml
+from routeyard.flows.recipe_faults import (
+    Fault,
+    Finding,
+    entries,
+    finding,
+    names,
+    of_findings,
+    of_validation,
+)
+from routeyard.pipelines.collect.settings import provider_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.environment import expanded
+from routeyard.schemas.recipe import Pool, Recipe, Recorded, Source
 
 
 def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
@@ -84,7 +92,7 @@ def _fixtures(content: Mapping[str, Any]) -> Iterator[None]:
     """The files that a shipped recipe leaves to the environment, made for as long as needed."""
     from tempfile import TemporaryDirectory
 
-    from flows.workspace.fixtures import fixtures
+    from routeyard.flows.workspace.fixtures import fixtures
 
     try:
         checked = Recipe.model_validate(content)
@@ -118,10 +126,10 @@ def _pool_file(content: Mapping[str, Any], path: Path) -> Iterator[Fault]:
 
 def _sources(content: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[Finding]:
     """Local sources are read as a build would read them."""
-    from pipelines.ingest import ingest
-    from pipelines.ingest.catalog import from_catalog
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import NO_RULE
+    from routeyard.pipelines.ingest import ingest
+    from routeyard.pipelines.ingest.catalog import from_catalog
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.scorer import NO_RULE
 
     for number, listed in enumerate(entries(content, "sources")):
         try:
@@ -149,8 +157,8 @@ def _recorded(
     Args:
         sources: Whether the questions can be read, which the import needs.
     """
-    from flows.check_recorded_answers import recorded_faults
-    from flows.check_recording import recording_faults
+    from routeyard.flows.check_recorded_answers import recorded_faults
+    from routeyard.flows.check_recording import recording_faults
 
     try:
         checked, base = load(path)

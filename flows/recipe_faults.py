@@ -3,7 +3,7 @@
     for fault in faults("my.yaml"):    # all of them at once
         print(fault)
 
-`flows.recipe.load` stops at the first fault and words it in the same way.
+`routeyard.flows.recipe.load` stops at the first fault and words it in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from schemas.errors import BadInput, did_you_mean
+from routeyard.schemas.errors import BadInput, did_you_mean
 
 #: Regular expressions of the schema, in words.
 _IN_WORDS = {
@@ -98,9 +98,9 @@ def of_validation(error: ValidationError, path: Path, content: Any) -> list[Faul
 
 def names(content: Mapping[str, Any]) -> Iterator[tuple[Place, BadInput]]:
     """Rules, scorers and gates that do not exist, and parameters that a rule does not have."""
-    from pipelines.curate import RULES
-    from pipelines.metering.audit import check_gate
-    from pipelines.scorers import SCORERS
+    from routeyard.pipelines.curate import RULES
+    from routeyard.pipelines.metering.audit import check_gate
+    from routeyard.pipelines.scorers import SCORERS
 
     def rule(entry: dict[str, Any]) -> None:
         parameters = entry.get("parameters")

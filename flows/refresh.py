@@ -8,20 +8,20 @@ from typing import Any
 
 from prefect import flow
 
-from flows.build import build
-from flows.changes import changes, remember, stop_if_retired
-from flows.plan import plan_build
-from flows.publish import check_target, publish_once
-from flows.recipe import load
-from flows.status import last_run, status
-from flows.tracking import artifacts, events
-from flows.tracking.log import log, stops_in_words
-from flows.tracking.notify import notify as tell
-from flows.tracking.run import publish_markdown, start
-from flows.tracking.runners import Runner, on
-from pipelines.errors import GateFailed, RouteyardError, VersionExists
-from schemas.recipe import Recipe
-from schemas.untrusted_text import fenced
+from routeyard.flows.build import build
+from routeyard.flows.changes import changes, remember, stop_if_retired
+from routeyard.flows.plan import plan_build
+from routeyard.flows.publish import check_target, publish_once
+from routeyard.flows.recipe import load
+from routeyard.flows.status import last_run, status
+from routeyard.flows.tracking import artifacts, events
+from routeyard.flows.tracking.log import log, stops_in_words
+from routeyard.flows.tracking.notify import notify as tell
+from routeyard.flows.tracking.run import publish_markdown, start
+from routeyard.flows.tracking.runners import Runner, on
+from routeyard.pipelines.errors import GateFailed, RouteyardError, VersionExists
+from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.untrusted_text import fenced
 
 _HOUR = 3600.0
 
@@ -59,7 +59,7 @@ def refresh(
         the stages that came out differently as `"rebuilt"`; with both what changed outside
         (`"changes"`) and where the release was sent in this run (`"published"`, or null).
     """
-    from flows.workspace.fixtures import fixtures
+    from routeyard.flows.workspace.fixtures import fixtures
 
     stops_in_words()
     checked, _ = load(recipe)
@@ -126,7 +126,7 @@ def _refresh(
     publish_to: str | None,
 ) -> dict[str, Any]:
     """The refresh with `building`, the build on its task runner, and the parameters it gets."""
-    from pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.manifest import read_manifest
 
     recipe, root = given["recipe"], Path(given["workspace"])
     rows = status(recipe, str(root))
@@ -219,7 +219,7 @@ def _show(recipe: str, name: str, root: Path, before: Path | None, after: Path) 
 
 def latest(root: Path, name: str) -> Path | None:
     """Folder of the newest release of a benchmark, or None."""
-    from pipelines.release.versions import existing
+    from routeyard.pipelines.release.versions import existing
 
     folder = root / "releases" / name
     versions = existing(folder)

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows.build import run_build
-from flows.recipe import load
-from flows.scaling import resized, scaled
-from pipelines.errors import BadInput
-from pipelines.ingest.catalog import entry, from_catalog
-from pipelines.ingest.queries import to_queries
-from pipelines.ingest.row import each_item
-from schemas.recipe import Recipe, Source
+from routeyard.flows.build import run_build
+from routeyard.flows.recipe import load
+from routeyard.flows.scaling import resized, scaled
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.catalog import entry, from_catalog
+from routeyard.pipelines.ingest.queries import to_queries
+from routeyard.pipelines.ingest.row import each_item
+from routeyard.schemas.recipe import Recipe, Source
 
 URL = "ROUTEYARD_REHEARSAL_URL"
 EMBEDLLM = "ROUTEYARD_EMBEDLLM"
@@ -55,7 +55,7 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> 
             small = scaled(checked, min(1.0, PLANTED / max(limit, 1)))
             path = _written(small, folder)
             return run_build(str(path), workspace, jobs=jobs, until="release")
-        from flows.demo.server import running
+        from routeyard.flows.demo.server import running
 
         sources, bank = _fixtures(checked, folder, copies)
         with running("rehearsed", bank=str(bank)) as url, _environment({URL: url}):
@@ -137,8 +137,8 @@ def _solution(row: Mapping[str, Any]) -> str:
 
 def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     """The recipe over the fixture sources, every model played by the local server."""
-    from flows.demo.rehearsed import prices
-    from schemas.recipe import Pool, Provider
+    from routeyard.flows.demo.rehearsed import prices
+    from routeyard.schemas.recipe import Pool, Provider
 
     stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
     models = []
@@ -192,9 +192,9 @@ def _embedllm(recipe: str, folder: Path) -> Iterator[None]:
     if not any(EMBEDLLM in (source.path or "") for source in checked.sources):
         yield
         return
-    from flows.demo.planted import plant, write_embedllm
-    from pipelines.ingest.importers import IMPORTERS
-    from pipelines.ingest.importers.write import run_import
+    from routeyard.flows.demo.planted import plant, write_embedllm
+    from routeyard.pipelines.ingest.importers import IMPORTERS
+    from routeyard.pipelines.ingest.importers.write import run_import
 
     raw = write_embedllm(plant(questions=PLANTED, tasks=TASKS, twin_tasks=3), folder / "embedllm")
     done = run_import(IMPORTERS.get("embedllm"), raw, folder / "import")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.curate import RULES
-from pipelines.curate.split_counts import apportion
-from pipelines.errors import BadInput
-from schemas.recipe import CurationRule, Parts, Recipe, Source, Split
+from routeyard.pipelines.curate import RULES
+from routeyard.pipelines.curate.split_counts import apportion
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.recipe import CurationRule, Parts, Recipe, Source, Split
 
 #: Parameters of rules that count questions.
 COUNTS_OF_RULES: Mapping[str, tuple[str, ...]] = {

@@ -9,13 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.evaluation import EvaluationTables
-from datacards.site.release import SiteRelease
-from flows.console import line
-from pipelines.errors import BadInput
-from pipelines.evaluate.rows import COMPARISONS_SCHEMA, CURVES_SCHEMA, OOD_SCHEMA, PROFILES_SCHEMA
-from pipelines.evaluate.run.written import metrics_table, results_table, told
-from pipelines.release.sealed_files import outside_releases
+from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.site.release import SiteRelease
+from routeyard.flows.console import line
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rows import (
+    COMPARISONS_SCHEMA,
+    CURVES_SCHEMA,
+    OOD_SCHEMA,
+    PROFILES_SCHEMA,
+)
+from routeyard.pipelines.evaluate.run.written import metrics_table, results_table, told
+from routeyard.pipelines.release.sealed_files import outside_releases
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
@@ -42,8 +47,8 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
     Raises:
         BadInput: no release there, two that share a folder, or `out` holds something else.
     """
-    from datacards.site.write import write_site
-    from pipelines.release import open_release
+    from routeyard.datacards.site.write import write_site
+    from routeyard.pipelines.release import open_release
 
     found = releases(places)
     _check_out(out)
@@ -128,8 +133,8 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
-    from pipelines.release.query.saved import SAVED
-    from pipelines.release.yank import yanked
+    from routeyard.pipelines.release.query.saved import SAVED
+    from routeyard.pipelines.release.yank import yanked
 
     manifest = release.manifest
     note = yanked(release.path)
@@ -156,10 +161,10 @@ def _health(release: Any) -> dict[str, pa.Table]:
 
     Labels and responses stay on disk and are read in parts.
     """
-    from pipelines.curate.health import health
-    from pipelines.curate.task_analysis import model_costs
-    from pipelines.release.sealed_files import sealed
-    from schemas import MODELS, StoredTable
+    from routeyard.pipelines.curate.health import health
+    from routeyard.pipelines.curate.task_analysis import model_costs
+    from routeyard.pipelines.release.sealed_files import sealed
+    from routeyard.schemas import MODELS, StoredTable
 
     wanted = {
         "queries": "SELECT query_id, source, task, domain FROM queries ORDER BY query_id",
@@ -278,10 +283,10 @@ def _study(name: str, text: str) -> tuple[str, str]:
 
 def _changes(release: Path) -> list[str]:
     """What differs from the version before, where that lies beside the release."""
-    from pipelines.errors import RouteyardError
-    from pipelines.release.changelog import described
-    from pipelines.release.diff import diff_releases
-    from pipelines.release.versions import existing, parse
+    from routeyard.pipelines.errors import RouteyardError
+    from routeyard.pipelines.release.changelog import described
+    from routeyard.pipelines.release.diff import diff_releases
+    from routeyard.pipelines.release.versions import existing, parse
 
     own = parse(release.name)
     before = [v for v in existing(release.parent) if own is not None and v < own]

@@ -1,7 +1,7 @@
 """The stages of a build: the one list of what is made, of what, by which function, in which order.
 
-`build`, `plan`, `status` and `refresh` walk this list. `python -m flows.stages` prints it as the
-table of ARCHITECTURE.md.
+`build`, `plan`, `status` and `refresh` walk this list. `python -m routeyard.flows.stages` prints
+it as the table of ARCHITECTURE.md.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from flows.tasks.agent import walk_trajectories
-from flows.tasks.collect import ask_models
-from flows.tasks.collect_shards import ask_in_shards
-from flows.tasks.curate import apply_rules
-from flows.tasks.embed import embed_in_shards, embed_queries
-from flows.tasks.informative import ask_in_rounds
-from flows.tasks.ingest import list_models, read_sources
-from flows.tasks.label import ask_judges, decide_labels, lines_of_judges
-from flows.tasks.recorded import import_answers
-from flows.tasks.release import (
+from routeyard.flows.tasks.agent import walk_trajectories
+from routeyard.flows.tasks.collect import ask_models
+from routeyard.flows.tasks.collect_shards import ask_in_shards
+from routeyard.flows.tasks.curate import apply_rules
+from routeyard.flows.tasks.embed import embed_in_shards, embed_queries
+from routeyard.flows.tasks.informative import ask_in_rounds
+from routeyard.flows.tasks.ingest import list_models, read_sources
+from routeyard.flows.tasks.label import ask_judges, decide_labels, lines_of_judges
+from routeyard.flows.tasks.recorded import import_answers
+from routeyard.flows.tasks.release import (
     audit_metering,
     certify_routability,
     check_metering,
     write_benchmark,
 )
-from flows.tasks.verdicts import read_reviews, score_responses
-from flows.tracking.retries import AFTER_CALLS, ATTEMPTS, ON_THIS_MACHINE
-from flows.workspace.reviews import review_files
-from flows.workspace.stage_folders import BuildContext, StageResult
-from schemas.recipe import Recipe
+from routeyard.flows.tasks.verdicts import read_reviews, score_responses
+from routeyard.flows.tracking.retries import AFTER_CALLS, ATTEMPTS, ON_THIS_MACHINE
+from routeyard.flows.workspace.reviews import review_files
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult
+from routeyard.schemas.recipe import Recipe
 
 _HOUR_S = 3600.0
 _ASKING = {"timeout_seconds": 24 * _HOUR_S, **AFTER_CALLS}
@@ -40,7 +40,7 @@ _SMALL = 20_000
 
 def needs_embeddings(recipe: Recipe) -> bool:
     """True when a curation rule reads the `embeddings` table, or the release is to hold it."""
-    from pipelines.curate import RULES
+    from routeyard.pipelines.curate import RULES
 
     return recipe.release.include_embeddings or any(
         "embeddings" in RULES.get(rule.rule).reads for rule in recipe.curate

@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.recipe import load
-from flows.stages import STAGES, Stage, walk
-from flows.workspace.fixtures import fixtures
-from flows.workspace.seal import intact
-from flows.workspace.stage_folders import BuildContext, PendingAnswers, StageResult, find_stage
-from pipelines.errors import BadInput
-from schemas.recipe import Recipe
+from routeyard.flows.recipe import load
+from routeyard.flows.stages import STAGES, Stage, walk
+from routeyard.flows.workspace.fixtures import fixtures
+from routeyard.flows.workspace.seal import intact
+from routeyard.flows.workspace.stage_folders import (
+    BuildContext,
+    PendingAnswers,
+    StageResult,
+    find_stage,
+)
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.recipe import Recipe
 
 #: Earlier outputs of a stage that are compared, newest first.
 _COMPARED = 500

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import encoders
-from pipelines.io.files import sha256
-from pipelines.io.staging import replacing
-from schemas import EMBEDDINGS
+from routeyard.pipelines import encoders
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.staging import replacing
+from routeyard.schemas import EMBEDDINGS
 
 #: Texts per cache file: what an interrupted run embeds again at most.
 CHUNK = 512

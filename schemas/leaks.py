@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.stored import StoredTable
+from routeyard.schemas.stored import StoredTable
 
 #: What Python's `\\s` and `str.strip` take as space in ASCII text.
 _ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"

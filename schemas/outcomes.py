@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.contract import Contract, columns, rules
-from schemas.labels import LABELS
+from routeyard.schemas.contract import Contract, columns, rules
+from routeyard.schemas.labels import LABELS
 
 _OF_THIS = "of this release only: another release numbers anew"
 

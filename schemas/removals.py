@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contract import Contract, columns, rules
+from routeyard.schemas.contract import Contract, columns, rules
 
 REMOVALS = Contract(
     "removals",

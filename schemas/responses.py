@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contract import Contract, columns, rules
+from routeyard.schemas.contract import Contract, columns, rules
 
 #: Statuses of pairs without an answer: not reached, or (`unanswered`) given up after it
 #: was billed as often as the recipe allows. Neither is wrong.

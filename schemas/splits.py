@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.contract import Contract, columns
+from routeyard.schemas.contract import Contract, columns
 
 SPLITS = Contract(
     "splits",

@@ -35,7 +35,7 @@ def routeyard(
 ) -> subprocess.CompletedProcess[str]:
     """Run a `routeyard` command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "flows", *map(str, words)],
+        [sys.executable, "-m", "routeyard", *map(str, words)],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
@@ -93,7 +93,7 @@ def as_a_user(demo_yard: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
     (folder / "yard").symlink_to(demo_yard)
     programs = folder / "bin"
     programs.mkdir()
-    for name, module in (("routeyard", "-m flows"), ("python", "")):
+    for name, module in (("routeyard", "-m routeyard"), ("python", "")):
         script = programs / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
         script.chmod(script.stat().st_mode | stat.S_IEXEC)

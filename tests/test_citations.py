@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.studies import STUDIES
+from routeyard.pipelines.studies import STUDIES
 from tests.citations import PAPERS, Paper
 
 ROOT = Path(__file__).parent.parent

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines import embed as module
-from pipelines.embed import embed
+from routeyard.pipelines import embed as module
+from routeyard.pipelines.embed import embed
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_file_without_a_checksum_is_read(tmp_path: Path, asked: list[str]) -> 
 def test_what_a_killed_process_left_is_swept(tmp_path: Path, asked: list[str]) -> None:
     run(tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
-    from pipelines.io.staging import beside
+    from routeyard.pipelines.io.staging import beside
 
     left = beside(path)
     left = left.with_name(left.name.rpartition(".")[0] + f".{2**22 - 3}")

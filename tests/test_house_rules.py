@@ -29,15 +29,13 @@ def test_the_tools_read_every_file_of_ours() -> None:
 def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
     # The rules must be able to fail: a stage that imports its sibling.
     for package in PACKAGES:
-        (tmp_path / package).symlink_to(ROOT / package)
-    (tmp_path / "pipelines").unlink()
-    subprocess.run(["cp", "-r", str(ROOT / "pipelines"), str(tmp_path)], check=True)
+        subprocess.run(["cp", "-r", str(ROOT / package), str(tmp_path)], check=True)
     wrong = tmp_path / "pipelines" / "curate" / "wrong.py"
-    wrong.write_text("from pipelines.label.aggregate import decide\n")
+    wrong.write_text("from routeyard.pipelines.label.aggregate import decide\n")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     done = subprocess.run([str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "pipelines.curate.wrong" in done.stdout
+    assert "routeyard.pipelines.curate.wrong" in done.stdout
 
 
 def test_every_dependency_says_what_it_is_for() -> None:
@@ -58,7 +56,9 @@ def test_packages_are_typed_and_tests_have_no_init() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
 
 
-@pytest.mark.parametrize("module", ["flows.cli", "schemas", "pipelines.errors", "routeyard"])
+@pytest.mark.parametrize(
+    "module", ["routeyard.flows.cli", "schemas", "routeyard.pipelines.errors", "routeyard"]
+)
 def test_start_up_imports_nothing_heavy(module: str) -> None:
     code = (
         f"import {module}, sys; heavy = {{'torch', 'prefect', 'duckdb', 'pandas', 'datasets', "

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from schemas.recipe import Recipe
+from routeyard.schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pipelines.registry import Registry
-from pipelines.routers.base import traits_of
+from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.routers.base import traits_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,14 +52,14 @@ ROUTERS = ("ROUTERS", "PAIR_ROUTERS")
 
 def registry(kind: str) -> Registry:
     module, _, name = PACKAGES[kind].registry.partition(":")
-    found = getattr(import_module(module), name)
+    found = getattr(import_module(f"routeyard.{module}"), name)
     assert isinstance(found, Registry)
     return found
 
 
 def made(kind: str) -> Iterator[str]:
     """`module:attribute` of every part that the modules of a package make."""
-    package = import_module(PACKAGES[kind].registry.partition(":")[0])
+    package = import_module("routeyard." + PACKAGES[kind].registry.partition(":")[0])
     for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if one.ispkg:
             continue

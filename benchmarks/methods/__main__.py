@@ -29,12 +29,12 @@ from benchmarks.methods.math_samples import math_samples
 from benchmarks.methods.mmlu_pro import mmlu_pro
 from benchmarks.methods.planted import planted
 from benchmarks.studies.page import cut
-from flows.console import line
-from flows.evaluation import study as do
-from flows.evaluation.evaluate import ENCODER
-from flows.evaluation.released import read_release, with_beside, with_embeddings
-from pipelines.studies import STUDIES
-from pipelines.tuning.heads import HEADS
+from routeyard.flows.console import line
+from routeyard.flows.evaluation import study as do
+from routeyard.flows.evaluation.evaluate import ENCODER
+from routeyard.flows.evaluation.released import read_release, with_beside, with_embeddings
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.tuning.heads import HEADS
 
 PARTS = ["cscr", "ablations", "confidence", "probes", "tuning", "real", "agents"]
 _CSCR = [n for n in STUDIES.names() if n.startswith("cscr_") or n == "descriptor_similarity"]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.methods.written import write
-from pipelines.curate.preference.semantic import SampleEntropies
+from routeyard.pipelines.curate.preference.semantic import SampleEntropies
 
 #: Split of the questions in turn: the eight disagree on few, so many are tested.
 PART = ("train", "test", "train", "test", "validation")
@@ -26,11 +26,11 @@ PART = ("train", "test", "train", "test", "validation")
 
 def math_samples(data: Path, folder: Path) -> Path:
     """The release of the recorded samples; `folder`."""
-    from flows.tasks.entailment import scorer_equivalence
-    from pipelines.curate.preference.samples import gather
-    from pipelines.curate.preference.semantic import measure
-    from pipelines.label.rules import file_verdicts
-    from schemas import ENTROPIES, LABELS, MODELS, PREFERENCES, SPLITS
+    from routeyard.flows.tasks.entailment import scorer_equivalence
+    from routeyard.pipelines.curate.preference.samples import gather
+    from routeyard.pipelines.curate.preference.semantic import measure
+    from routeyard.pipelines.label.rules import file_verdicts
+    from routeyard.schemas import ENTROPIES, LABELS, MODELS, PREFERENCES, SPLITS
 
     queries, responses, reward = recorded(data / "math_samples")
     verdicts = file_verdicts(queries, responses)
@@ -97,7 +97,7 @@ def recorded(
     folder: Path, model: str = "small"
 ) -> tuple[pa.Table, pa.Table, dict[tuple[str, int], float]]:
     """Queries, responses of `model` and the reward model's scores by (query, sample)."""
-    from schemas import QUERIES, RESPONSES
+    from routeyard.schemas import QUERIES, RESPONSES
 
     questions = pq.read_table(folder / "queries.parquet").to_pylist()
     samples = pq.read_table(folder / "samples.parquet").to_pylist()
@@ -133,7 +133,7 @@ def _preferred(
     reward: np.ndarray[Any, Any],
 ) -> list[dict[str, Any]]:
     """One record for each basis."""
-    from pipelines.curate.preference.record import winner_by_entropy, winner_by_score
+    from routeyard.pipelines.curate.preference.record import winner_by_entropy, winner_by_score
 
     same = clusters == clusters[majority]
     judged = winner_by_score(float(reward[same].mean()), float(reward.mean()))

@@ -11,7 +11,7 @@ from benchmarks.methods.written import PART, write
 
 def planted(folder: Path, seed: int) -> Path:
     """Six layers, of which the fourth knows whether `small` is right."""
-    from schemas import HIDDEN_STATES, LABELS, MODELS, QUERIES, SPLITS
+    from routeyard.schemas import HIDDEN_STATES, LABELS, MODELS, QUERIES, SPLITS
 
     rng = np.random.default_rng(seed)
     n, layers, width, knows = 600, 6, 16, 3

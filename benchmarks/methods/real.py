@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flows.evaluation.released import Tables, read_release, with_beside
+from routeyard.flows.evaluation.released import Tables, read_release, with_beside
 
 SMALL, LARGE = "smollm2-q8-brief", "smollm2-q8-steps"
 PAIR = (SMALL, LARGE)
@@ -27,20 +27,20 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     Made in `out` where they are not there yet: states by the fetched safetensors, footprints by
     asking the served model through the workspace's ledger.
     """
-    from flows.evaluation.fingerprint import (
+    from routeyard.flows.evaluation.fingerprint import (
         Described,
         Probing,
         footprint_table,
         probe_queries,
         text_table,
     )
-    from flows.recipe import load
-    from flows.workspace.fixtures import fixtures
-    from flows.workspace.stage_folders import write_table
-    from pipelines.fetch_weights import fetch
-    from pipelines.signals.hidden_states import write_hidden_states
-    from pipelines.signals.local_model import fingerprint
-    from pipelines.signals.local_model import load as load_model
+    from routeyard.flows.recipe import load
+    from routeyard.flows.workspace.fixtures import fixtures
+    from routeyard.flows.workspace.stage_folders import write_table
+    from routeyard.pipelines.fetch_weights import fetch
+    from routeyard.pipelines.signals.hidden_states import write_hidden_states
+    from routeyard.pipelines.signals.local_model import fingerprint
+    from routeyard.pipelines.signals.local_model import load as load_model
 
     states, footprints = out / "states", out / "descriptors.parquet"
     weights = str(fetch("smollm2"))
@@ -63,8 +63,8 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
 
 def told(tables: Mapping[str, Any]) -> str:
     """What the release holds, and what a difference or a larger model would need."""
-    from pipelines.evaluate.certificate.power import difference_shown, questions_needed
-    from pipelines.matrix.reading import core_of
+    from routeyard.pipelines.evaluate.certificate.power import difference_shown, questions_needed
+    from routeyard.pipelines.matrix.reading import core_of
 
     core = core_of(tables)
     rows = core.rows(next(iter(core.splits)), "test")
@@ -110,6 +110,6 @@ def _row(core: Any, responses: pa.Table, k: int) -> str:
 
 def agents(out: Path) -> Path:
     """A release of `agent_demo`, built where it is not there yet."""
-    from flows.build import run_build
+    from routeyard.flows.build import run_build
 
     return Path(run_build("agent_demo", str(out / "yard"))["release"]["path"])

@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.methods.written import write
 from benchmarks.zoo.matrices import mmlu_pro, routerdc
-from flows.evaluation import tune as do
-from flows.evaluation.released import read_release
-from flows.evaluation.tuning_grid import Grid
-from pipelines.matrix.core import Core
-from pipelines.tuning.settings import TuningSettings
+from routeyard.flows.evaluation import tune as do
+from routeyard.flows.evaluation.released import read_release
+from routeyard.flows.evaluation.tuning_grid import Grid
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.tuning.settings import TuningSettings
 
 MATRICES = {"routerdc": routerdc, "mmlu_pro": mmlu_pro}
 #: Questions of each split, and passes over the train questions: half a minute of one core a cell.
@@ -31,7 +31,7 @@ SETTINGS = TuningSettings(epochs=2, batch=16, micro=16, tokens=32, head_first=Tr
 
 def release(name: str, data: Path, folder: Path, few: dict[str, int] | None = None) -> Path:
     """A small release of a recorded matrix; `few` questions of each split, all without."""
-    from schemas import LABELS, MODELS, QUERIES, SPLITS
+    from routeyard.schemas import LABELS, MODELS, QUERIES, SPLITS
 
     core, asked = MATRICES[name](data, 42)
     split = core.splits["dense"]

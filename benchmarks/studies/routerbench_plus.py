@@ -33,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
-    from flows.build import run_build
-    from flows.cli import run as command
-    from flows.demo.planted import plant, write_embedllm
-    from flows.recipe import load
-    from flows.rehearse import EMBEDLLM
-    from pipelines.ingest.importers import IMPORTERS
-    from pipelines.ingest.importers.write import run_import
+    from routeyard.flows.build import run_build
+    from routeyard.flows.cli import run as command
+    from routeyard.flows.demo.planted import plant, write_embedllm
+    from routeyard.flows.recipe import load
+    from routeyard.flows.rehearse import EMBEDLLM
+    from routeyard.pipelines.ingest.importers import IMPORTERS
+    from routeyard.pipelines.ingest.importers.write import run_import
 
     began = time.perf_counter()
     root = given.workspace.absolute() / "routerbench_plus" / given.matrix
@@ -124,7 +124,7 @@ def figures(release: Path, planted: Any) -> dict[str, Any]:
 def write_mmlu_pro(data: Path, folder: Path) -> Path:
     """MMLU-Pro's outcomes as EmbedLLM's `train.csv`, `val.csv` and `test.csv`."""
     from benchmarks.zoo.matrices import mmlu_pro
-    from pipelines.embed import text_of
+    from routeyard.pipelines.embed import text_of
 
     core, table = mmlu_pro(data, 42)
     asked = {row["query_id"]: row for row in table.to_pylist()}

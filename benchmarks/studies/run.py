@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.studies.page import HEAD, cut, parts_of
-from flows.cli import run
-from flows.evaluation import study as do
-from pipelines.studies import STUDIES
-from pipelines.studies.needs import lacking
+from routeyard.flows.cli import run
+from routeyard.flows.evaluation import study as do
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.needs import lacking
 
 #: Recipes over recorded outcomes; True where the questions' texts are part of them.
 RECORDED = {
@@ -76,8 +76,8 @@ def built(name: str, workspace: Path) -> Path:
 
 def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     """Run all studies that apply to a release; the text of its index."""
-    from flows.evaluation.evaluate import ENCODER
-    from flows.evaluation.released import out_folder, read_release, with_embeddings
+    from routeyard.flows.evaluation.evaluate import ENCODER
+    from routeyard.flows.evaluation.released import out_folder, read_release, with_embeddings
 
     name = release.resolve().parent.name
     folder, texts = out_folder(release, out), RECORDED.get(name, True)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.core import Core
 
 #: Size of the packaged encoder's vectors.
 DIMENSIONS = 384
@@ -76,8 +76,8 @@ def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
     """Seconds of processor and clock, and peak memory in MB, of one cell."""
     from threadpoolctl import threadpool_limits
 
-    from pipelines.zoo import cell
-    from pipelines.zoo.router_specs import made, registered
+    from routeyard.pipelines.zoo import cell
+    from routeyard.pipelines.zoo.router_specs import made, registered
 
     entrant = registered([router])[0]
     # The peak is that of the process: the benchmark runs big cells in fresh ones.
@@ -104,7 +104,7 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
     >>> cells_in_first_settings([1.0, 2.0], True)
     15.0
     """
-    from pipelines.zoo.protocol import FINALISTS, MORE_SEEDS
+    from routeyard.pipelines.zoo.protocol import FINALISTS, MORE_SEEDS
 
     more = len(MORE_SEEDS) * sum(sorted(small)[-FINALISTS:]) if stochastic else 0.0
     return (sum(small) + more) / small[0]
@@ -132,8 +132,8 @@ def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) 
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
-    from pipelines.errors import BadInput
-    from pipelines.zoo.router_specs import architectures, registered, traits
+    from routeyard.pipelines.errors import BadInput
+    from routeyard.pipelines.zoo.router_specs import architectures, registered, traits
 
     names = None if given.routers == "all" else given.routers.split(",")
     little = planted(given.small, given.models)

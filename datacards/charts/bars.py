@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from datacards.charts.colours import SIGNS, colours
-from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.words import name_axis, name_legend
+from routeyard.datacards.charts.colours import SIGNS, colours
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
 

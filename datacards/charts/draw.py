@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from datacards.charts.words import clean
+from routeyard.datacards.charts.words import clean
 
 _SVG = "http://www.w3.org/2000/svg"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.words import name_axis, room
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.words import name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
 MOST_CELLS = 20_000

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from datacards.charts.colours import GREY, REFERENCES, colours
-from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.words import named
+from routeyard.datacards.charts.colours import GREY, REFERENCES, colours
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.words import named
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
 _WIDTH, _HEIGHT = 560, 360

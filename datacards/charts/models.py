@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from datacards.charts.colours import colours
-from datacards.charts.draw import PAPER, Look, draw
-from datacards.charts.labels import SIDES, Box, place
-from datacards.charts.words import name_axis, short
+from routeyard.datacards.charts.colours import colours
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.labels import SIDES, Box, place
+from routeyard.datacards.charts.words import name_axis, short
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 560, 380

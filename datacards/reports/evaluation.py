@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from datacards.certified import sentences
-from datacards.site import evaluation
-from datacards.site.evaluation import EvaluationTables
-from datacards.site.language import single_page
-from datacards.site.shards import packed
+from routeyard.datacards.certified import sentences
+from routeyard.datacards.site import evaluation
+from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.site.language import single_page
+from routeyard.datacards.site.shards import packed
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
         one: The evaluation.
         models: All models of the release, so that colours agree with its other pages.
         certificate: the certificate as JSON, or None.
-        lookup: from `datacards.reports.lookup.lookup`.
+        lookup: from `routeyard.datacards.reports.lookup.lookup`.
     """
     shards = {"index-0": packed(lookup["index"])}
     shards |= {f"answers-{k}": packed(part) for k, part in enumerate(lookup["answers"])}

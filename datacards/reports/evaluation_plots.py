@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from datacards.charts.bars import changes, shares
-from datacards.charts.draw import png
-from datacards.site.evaluation import (
+from routeyard.datacards.charts.bars import changes, shares
+from routeyard.datacards.charts.draw import png
+from routeyard.datacards.site.evaluation import (
     MEASURES,
     EvaluationTables,
     over_call_rate,

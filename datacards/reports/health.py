@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from datacards.charts.draw import PAGE
-from datacards.markdown import environment, texts
-from datacards.reports.health_plots import plot_all
-from datacards.site.language import single_page
-from schemas.untrusted_text import one_line
+from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.markdown import environment, texts
+from routeyard.datacards.reports.health_plots import plot_all
+from routeyard.datacards.site.language import single_page
+from routeyard.schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; all of them stand in the Parquet file.
 MOST_ROWS = 200
@@ -32,7 +32,7 @@ class Report:
 
 
 def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> Report:
-    """Render the figures of `pipelines.curate.health`.
+    """Render the figures of `routeyard.pipelines.curate.health`.
 
     Names come from outside: they are escaped in both forms, and the page's
     content security policy allows no request and no script but the page's own.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.charts.bars import bars, histogram
-from datacards.charts.draw import PAPER, Look
-from datacards.charts.grids import MOST_CELLS, agreement, heatmap
+from routeyard.datacards.charts.bars import bars, histogram
+from routeyard.datacards.charts.draw import PAPER, Look
+from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
 
 #: Bars beyond which only both ends are drawn: they tell the story.
 MOST_BARS = 60

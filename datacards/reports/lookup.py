@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datacards.site.shards import EXCERPT, index_columns, pieces
+from routeyard.datacards.site.shards import EXCERPT, index_columns, pieces
 
 #: Characters of text a report holds at most; excerpts shrink to fit.
 BUDGET = 32_000_000

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from datacards.charts import bars, lines
-from datacards.charts.draw import PAPER, Look
-from datacards.charts.grids import MOST_CELLS, heatmap
-from datacards.markdown import cell, table
-from datacards.site.language import single_page
+from routeyard.datacards.charts import bars, lines
+from routeyard.datacards.charts.draw import PAPER, Look
+from routeyard.datacards.charts.grids import MOST_CELLS, heatmap
+from routeyard.datacards.markdown import cell, table
+from routeyard.datacards.site.language import single_page
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).
 UNITS: Mapping[str, tuple[float, int, str]] = {
@@ -30,7 +30,7 @@ def markdown(about: Row, cells: pa.Table) -> str:
 
     Args:
         about: name, paper, item, title, rows, notes, release, version.
-        cells: The study's cells (`pipelines.studies.study.CELLS`).
+        cells: The study's cells (`routeyard.pipelines.studies.study.CELLS`).
     """
     head, body = grid(about, cells)
     lines = [

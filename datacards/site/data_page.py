@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from datacards.cite import bibtex
-from datacards.sections import recorded_words
-from datacards.site.release import SiteRelease
-from schemas import CONTRACTS
+from routeyard.datacards.cite import bibtex
+from routeyard.datacards.sections import recorded_words
+from routeyard.datacards.site.release import SiteRelease
+from routeyard.schemas import CONTRACTS
 
 
 def content(book: SiteRelease) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
-from datacards.charts.bars import changes, shares
-from datacards.charts.colours import REFERENCES
-from datacards.charts.draw import PAGE
-from datacards.charts.lines import Zone, curves, series
-from datacards.site.cheapest import cheapest
+from routeyard.datacards.charts.bars import changes, shares
+from routeyard.datacards.charts.colours import REFERENCES
+from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.charts.lines import Zone, curves, series
+from routeyard.datacards.site.cheapest import cheapest
 
 Row = dict[str, Any]
 
@@ -47,7 +47,7 @@ class EvaluationTables:
     Attributes:
         metrics, curves, profiles, comparisons, ood: Its tables; all but the first may be missing.
         ranking: router, value, best_place, worst_place.
-        facts: What was done, in the words of `pipelines.evaluate`.
+        facts: What was done, in the words of `routeyard.pipelines.evaluate`.
     """
 
     title: str

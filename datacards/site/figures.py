@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from datacards.charts.models import frontier
-from datacards.numbers import DUPLICATES, REMOVALS
-from datacards.site.release import SiteRelease
+from routeyard.datacards.charts.models import frontier
+from routeyard.datacards.numbers import DUPLICATES, REMOVALS
+from routeyard.datacards.site.release import SiteRelease
 
 _MODELS = """
 WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (

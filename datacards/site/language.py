@@ -16,7 +16,7 @@ from markupsafe import Markup
 def page_environment() -> Environment:
     """Templates of the pages, with autoescape and filters that show what is not known as –."""
     environment = Environment(
-        loader=PackageLoader("datacards", "templates/site"),
+        loader=PackageLoader("routeyard.datacards", "templates/site"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -95,7 +95,7 @@ def _inline(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _asset(name: str) -> str:
-    folder = files("datacards").joinpath("templates", "site")
+    folder = files("routeyard.datacards").joinpath("templates", "site")
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from datacards.site.evaluation import EvaluationTables
-from schemas.manifest import Manifest
+from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.schemas.manifest import Manifest
 
 #: Answers one SQL statement over the release's tables.
 Ask = Callable[[str], pa.Table]

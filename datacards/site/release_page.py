@@ -6,13 +6,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from datacards.certified import sentences
-from datacards.charts.bars import bars
-from datacards.charts.draw import PAGE
-from datacards.charts.grids import MOST_CELLS, agreement, heatmap
-from datacards.charts.models import accuracy_bars, cost_accuracy
-from datacards.site import figures
-from datacards.site.release import SiteRelease
+from routeyard.datacards.certified import sentences
+from routeyard.datacards.charts.bars import bars
+from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
+from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
+from routeyard.datacards.site import figures
+from routeyard.datacards.site.release import SiteRelease
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 

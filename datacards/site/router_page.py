@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from datacards.site import evaluation
-from datacards.site.release import SiteRelease
+from routeyard.datacards.site import evaluation
+from routeyard.datacards.site.release import SiteRelease
 
 
 def content(book: SiteRelease) -> dict[str, Any]:

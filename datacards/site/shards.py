@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datacards.site.release import SiteRelease
+from routeyard.datacards.site.release import SiteRelease
 
 #: Questions per index shard and per answers shard; questions put together at once.
 INDEXED, ANSWERED, AT_ONCE = 5_000, 40, 2_000

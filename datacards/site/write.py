@@ -10,12 +10,12 @@ from typing import Any
 
 from jinja2 import Environment
 
-from datacards.sections import recorded_words
-from datacards.site import data_page, release_page, router_page
-from datacards.site.figures import contested
-from datacards.site.language import page_environment
-from datacards.site.release import SiteRelease
-from datacards.site.shards import write_shards
+from routeyard.datacards.sections import recorded_words
+from routeyard.datacards.site import data_page, release_page, router_page
+from routeyard.datacards.site.figures import contested
+from routeyard.datacards.site.language import page_environment
+from routeyard.datacards.site.release import SiteRelease
+from routeyard.datacards.site.shards import write_shards
 
 #: Pages of a release: file → (title, template).
 PAGES = {
@@ -33,7 +33,7 @@ def write_site(books: Sequence[SiteRelease], out: Path) -> Path:
     The same releases give the same bytes. Other files in `out` are left alone.
     """
     out.mkdir(parents=True, exist_ok=True)
-    assets = files("datacards").joinpath("templates", "site")
+    assets = files("routeyard.datacards").joinpath("templates", "site")
     for name in _ASSETS:
         (out / name).write_text(assets.joinpath(name).read_text(encoding="utf-8"), "utf-8")
     environment = page_environment()

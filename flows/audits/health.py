@@ -8,10 +8,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from flows.audits.judged import LastBuild
-from flows.workspace.stage_folders import write_table
-from flows.workspace.tables import read_all
-from schemas.leaks import looked_for_duplicates
+from routeyard.flows.audits.judged import LastBuild
+from routeyard.flows.workspace.stage_folders import write_table
+from routeyard.flows.workspace.tables import read_all
+from routeyard.schemas.leaks import looked_for_duplicates
 
 #: Tables the report reads.
 READ = ("queries", "models", "labels", "embeddings", "duplicates", "splits", "responses")
@@ -33,9 +33,9 @@ def write_health(
         BadInput: the folder is neither a workspace nor a release, or `out` lies in
             a release.
     """
-    from datacards.reports.health import health_report
-    from pipelines.curate.health import health
-    from pipelines.release.sealed_files import outside_releases
+    from routeyard.datacards.reports.health import health_report
+    from routeyard.pipelines.curate.health import health
+    from routeyard.pipelines.release.sealed_files import outside_releases
 
     outside_releases(out)
     title, tables, found_encoder = _read(place, benchmark)
@@ -64,7 +64,7 @@ def write_health(
 
 def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
     if (place / "manifest.json").is_file():
-        from pipelines.release import open_release
+        from routeyard.pipelines.release import open_release
 
         with open_release(place) as release:
             tables = {name: release.arrow(name) for name in READ if name in release.tables}

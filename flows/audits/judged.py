@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from flows.workspace.tables import read_shards
-from pipelines.errors import BadInput, did_you_mean
-from schemas.recipe import Recipe
+from routeyard.flows.workspace.tables import read_shards
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.schemas.recipe import Recipe
 
 
 class Judged(ABC):
@@ -115,8 +115,8 @@ def sealed(release: Path) -> Sealed:
         BadInput: it lacks a table, or its manifest cannot be read.
         ContractError: a table breaks its contract.
     """
-    from flows.evaluation.released import read_release
-    from pipelines.release.manifest import read_manifest
+    from routeyard.flows.evaluation.released import read_release
+    from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     try:
@@ -132,7 +132,7 @@ def built(benchmark: str, workspace: Path) -> Built:
     Raises:
         BadInput: it was never built up to its labels in this workspace.
     """
-    from flows.recipe import load
+    from routeyard.flows.recipe import load
 
     name = benchmark
     known = (workspace / "runs" / f"{name}.json").is_file()

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.audits.judged import Judged, built, sealed
-from flows.workspace.reviews import keep_review, reviews
-from pipelines.errors import BadInput
-from schemas import VERDICTS
+from routeyard.flows.audits.judged import Judged, built, sealed
+from routeyard.flows.workspace.reviews import keep_review, reviews
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas import VERDICTS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.label.audit.audit import Audit
-    from pipelines.label.relabel import LabelChanges
+    from routeyard.pipelines.label.audit.audit import Audit
+    from routeyard.pipelines.label.relabel import LabelChanges
 
 #: Bytes of a filled-in queue.
 _MOST = 100_000_000
@@ -28,7 +28,7 @@ class LabelAudit:
     """Findings on the labels of a benchmark.
 
     Attributes:
-        losses: Why pairs have no label, as `datacards.losses.causes` counts them.
+        losses: Why pairs have no label, as `routeyard.datacards.losses.causes` counts them.
         duplicates_looked_for: Whether a rule looked for near-duplicates.
     """
 
@@ -43,8 +43,8 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
     Raises:
         BadInput: there is neither a build up to its labels nor a whole release.
     """
-    from datacards.losses import causes
-    from schemas.leaks import looked_for_duplicates
+    from routeyard.datacards.losses import causes
+    from routeyard.schemas.leaks import looked_for_duplicates
 
     found: Judged
     if (Path(benchmark) / "manifest.json").is_file():
@@ -60,8 +60,8 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
 
 
 def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
-    from pipelines.label.audit.audit import audit
-    from pipelines.label.escalate import add
+    from routeyard.pipelines.label.audit.audit import audit
+    from routeyard.pipelines.label.escalate import add
 
     return audit(
         found.queries,
@@ -86,12 +86,12 @@ def relabel(
     Raises:
         BadInput: there is no build up to its labels.
     """
-    from flows.workspace.stage_folders import write_table
-    from pipelines.label.aggregate import decide
-    from pipelines.label.escalate import add
-    from pipelines.label.relabel import changes, keep_others
-    from pipelines.label.rules import file_verdicts
-    from schemas.recipe import Label
+    from routeyard.flows.workspace.stage_folders import write_table
+    from routeyard.pipelines.label.aggregate import decide
+    from routeyard.pipelines.label.escalate import add
+    from routeyard.pipelines.label.relabel import changes, keep_others
+    from routeyard.pipelines.label.rules import file_verdicts
+    from routeyard.schemas.recipe import Label
 
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
@@ -123,8 +123,8 @@ class Review:
 
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
-        from pipelines.label.audit.review import review_queue
-        from pipelines.label.escalate import add
+        from routeyard.pipelines.label.audit.review import review_queue
+        from routeyard.pipelines.label.escalate import add
 
         found, decided = self.found, reviews(self._workspace, self.name)
         suspects = _audited(found, decided).tables["suspect_gold"]
@@ -140,8 +140,8 @@ class Review:
         Raises:
             BadInput: the file is not text, or holds no decision.
         """
-        from pipelines.io.untrusted import short_text
-        from pipelines.label.audit.review import from_csv
+        from routeyard.pipelines.io.untrusted import short_text
+        from routeyard.pipelines.label.audit.review import from_csv
 
         at = _now("milliseconds")
         try:
@@ -156,7 +156,7 @@ class Review:
 
     def keep(self, key: tuple[str, str, int], decision: str, note: str) -> None:
         """Keep one decision on (query_id, model_id, sample)."""
-        from pipelines.label.audit.review import decisions
+        from routeyard.pipelines.label.audit.review import decisions
 
         at = _now("microseconds")
         one = decisions([(key, decision, note, "")], by=self._by, at=at)

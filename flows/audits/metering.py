@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipelines.metering.findings import MeteringFinding
-    from schemas.recipe import Recipe, Waiver
+    from routeyard.pipelines.metering.findings import MeteringFinding
+    from routeyard.schemas.recipe import Recipe, Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
     Raises:
         BadInput: there is neither ledger nor recording nor a build.
     """
-    from flows.recipe import load
-    from flows.workspace.ledgers import ledger_exists
+    from routeyard.flows.recipe import load
+    from routeyard.flows.workspace.ledgers import ledger_exists
 
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
@@ -55,10 +55,10 @@ def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
 
 def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     """The audit over a recipe's recorded answers, which are read as a build reads them."""
-    from pipelines.collect.recorded import import_recorded
-    from pipelines.ingest import ingest
-    from pipelines.metering.audit import audited
-    from pipelines.pool import models_table
+    from routeyard.pipelines.collect.recorded import import_recorded
+    from routeyard.pipelines.ingest import ingest
+    from routeyard.pipelines.metering.audit import audited
+    from routeyard.pipelines.pool import models_table
 
     queries, models = ingest(recipe.sources, base=base).queries, models_table(recipe.pool)
     imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
@@ -70,10 +70,10 @@ def _last_build(workspace: Path) -> MeteringAudit | None:
     """What the audit of the newest build found; None where nothing was audited yet."""
     import duckdb
 
-    from flows.workspace.seal import intact
-    from pipelines.metering.audit import apply_waivers
-    from pipelines.metering.findings import MeteringFinding
-    from schemas.recipe import Waiver
+    from routeyard.flows.workspace.seal import intact
+    from routeyard.pipelines.metering.audit import apply_waivers
+    from routeyard.pipelines.metering.findings import MeteringFinding
+    from routeyard.schemas.recipe import Waiver
 
     whole = [at for at in workspace.glob("stages/audit/[!.]*") if intact(at, thoroughly=True)]
     if not whole:
@@ -105,13 +105,13 @@ def audit_ledger(
     workspace: Path, checked: Recipe | None
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings the recipe waives) over all answers of a ledger."""
-    from flows.workspace.ledgers import existing_ledger, prompts
-    from pipelines.calls.canary import canary_answers
-    from pipelines.ledger.answers_table import answers_table, asked_models
-    from pipelines.metering.audit import apply_waivers, audit, known_of
-    from pipelines.pool import models_table
-    from schemas.recipe import Pool
-    from schemas.recipe.collect import Metering
+    from routeyard.flows.workspace.ledgers import existing_ledger, prompts
+    from routeyard.pipelines.calls.canary import canary_answers
+    from routeyard.pipelines.ledger.answers_table import answers_table, asked_models
+    from routeyard.pipelines.metering.audit import apply_waivers, audit, known_of
+    from routeyard.pipelines.pool import models_table
+    from routeyard.schemas.recipe import Pool
+    from routeyard.schemas.recipe.collect import Metering
 
     with existing_ledger(workspace) as ledger:
         pool = checked.pool if checked else Pool(models=asked_models(ledger))

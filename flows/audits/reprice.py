@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.stage_folders import write_table
-from pipelines.errors import BadInput, VersionExists
-from pipelines.io.staging import place, staging, write_json
+from routeyard.flows.workspace.stage_folders import write_table
+from routeyard.pipelines.errors import BadInput, VersionExists
+from routeyard.pipelines.io.staging import place, staging, write_json
 
 
 def reprice_target(
@@ -20,8 +20,8 @@ def reprice_target(
             the table cannot be read.
         VersionExists: the folder to write is already there.
     """
-    from pipelines.metering.price_tables import read_prices
-    from pipelines.metering.reprice import reprice
+    from routeyard.pipelines.metering.price_tables import read_prices
+    from routeyard.pipelines.metering.reprice import reprice
 
     table = read_prices(prices, read_on=read_on)
     responses, models, names = _tables(target)
@@ -52,8 +52,8 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
     """(responses, models, model_id → endpoint name) of a release or a workspace."""
     import pyarrow.parquet as pq
 
-    from pipelines.io.untrusted import RELEASED, bounded
-    from schemas import MODELS, RESPONSES
+    from routeyard.pipelines.io.untrusted import RELEASED, bounded
+    from routeyard.schemas import MODELS, RESPONSES
 
     data = target / "data"
     if (data / "responses.parquet").is_file() and (data / "models.parquet").is_file():
@@ -66,11 +66,11 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
             where=str(target),
             next_step="name a folder like yard or yard/releases/<name>/<version>",
         )
-    from flows.workspace.ledgers import existing_ledger
-    from pipelines.ledger.answers_table import answers_table, asked_models
-    from pipelines.metering.audit import known_of
-    from pipelines.pool import models_table
-    from schemas.recipe import Pool
+    from routeyard.flows.workspace.ledgers import existing_ledger
+    from routeyard.pipelines.ledger.answers_table import answers_table, asked_models
+    from routeyard.pipelines.metering.audit import known_of
+    from routeyard.pipelines.pool import models_table
+    from routeyard.schemas.recipe import Pool
 
     with existing_ledger(target) as ledger:
         pool = Pool(models=asked_models(ledger))
@@ -90,8 +90,8 @@ def write_prices(recipe: str, out: Path) -> int:
 
     import yaml
 
-    from flows.recipe import load
-    from pipelines.metering.price_tables import fetch_prices
+    from routeyard.flows.recipe import load
+    from routeyard.pipelines.metering.price_tables import fetch_prices
 
     pool = load(recipe)[0].pool
     listing = [p for p in pool.providers if p.price_list]

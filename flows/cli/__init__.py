@@ -1,7 +1,7 @@
 """The `routeyard` command: runs one command line, prints errors for people.
 
 Nothing heavy is imported before the command that needs it is called, so that
-`routeyard --help` answers at once (`flows.cli.tree`).
+`routeyard --help` answers at once (`routeyard.flows.cli.tree`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.console.visible import Visible
-from schemas.errors import RouteyardError
-from schemas.untrusted_text import visible
+from routeyard.flows.console.visible import Visible
+from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.untrusted_text import visible
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,7 +69,7 @@ def _run(words: list[str]) -> int:
 
 def _stopped() -> str:
     """What a person who pressed Ctrl-C keeps."""
-    progress = sys.modules.get("flows.console.progress")
+    progress = sys.modules.get("routeyard.flows.console.progress")
     said = progress.kept() if progress is not None else None
     return (
         f"stopped; {said or 'what was finished is kept'}\n"
@@ -162,8 +162,8 @@ def _silent_server(error: BaseException) -> str | None:
 
 
 def _call(words: list[str]) -> int:
-    from flows.cli.completion import FLAGS, complete
-    from flows.cli.tree import root
+    from routeyard.flows.cli.completion import FLAGS, complete
+    from routeyard.flows.cli.tree import root
 
     if words and words[0] in FLAGS:
         return complete(words)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import YARD, OptionalWrittenPath, Workspace
-from flows.cli.results import Output, write_csv
+from routeyard.flows.cli.options import YARD, OptionalWrittenPath, Workspace
+from routeyard.flows.cli.results import Output, write_csv
 
 if TYPE_CHECKING:
-    from flows.audits.labels import LabelAudit
+    from routeyard.flows.audits.labels import LabelAudit
 
 
 def command(
@@ -43,7 +43,7 @@ def command(
         show: Findings of each kind to print.
         out: Folder for every table behind the findings, as CSV.
     """
-    from flows.audits.labels import audit_labels
+    from routeyard.flows.audits.labels import audit_labels
 
     found = audit_labels(benchmark, workspace)
     if out is not None:
@@ -63,7 +63,7 @@ def command(
 
 def _lines(found: LabelAudit, show: int) -> Iterator[str]:
     """The report for people: losses, findings by kind, agreement, accuracies."""
-    from datacards.losses import sentence
+    from routeyard.datacards.losses import sentence
 
     if found.losses:
         yield f"not labelled ({sum(row['pairs'] for row in found.losses):,} pairs)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from flows.cli.options import YARD, OldPlace, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, OldPlace, Workspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -31,8 +31,8 @@ def command(
     Args:
         recipe: Recipe whose thresholds, prices and waivers count.
     """
-    from flows.audits.metering import audit_workspace
-    from pipelines.metering.findings import SHOWN
+    from routeyard.flows.audits.metering import audit_workspace
+    from routeyard.pipelines.metering.findings import SHOWN
 
     found = audit_workspace(place or workspace, recipe)
     whole = [(f, None) for f in found.unresolved] + [(f, w.reason) for f, w in found.waived]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.cli.options import OptionalWrittenPath, Release, Scheme
-from flows.cli.results import Output
+from routeyard.flows.cli.options import OptionalWrittenPath, Release, Scheme
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -27,7 +27,7 @@ def command(
         arena: Also write RouterArena's layout here, if nothing fails; its score is read
             back off the file.
     """
-    from flows.evaluation.submission import audit_submission
+    from routeyard.flows.evaluation.submission import audit_submission
 
     found = audit_submission(predictions, release, scheme=scheme, arena=arena)
     failed = any(one.level == "fail" for one in found)

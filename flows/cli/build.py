@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.cli.options import (
+from routeyard.flows.cli.options import (
     YARD,
     Jobs,
     Reask,
@@ -14,7 +14,7 @@ from flows.cli.options import (
     Shards,
     WrittenWorkspace,
 )
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -44,10 +44,10 @@ def command(
     Args:
         until: Last stage: ingest, collect, label, curate, certify, release.
     """
-    from flows.build import run_build
-    from flows.console.summary import show_build
-    from flows.stages import UNTIL
-    from pipelines.errors import BadInput, did_you_mean
+    from routeyard.flows.build import run_build
+    from routeyard.flows.console.summary import show_build
+    from routeyard.flows.stages import UNTIL
+    from routeyard.pipelines.errors import BadInput, did_you_mean
 
     if until not in UNTIL:
         raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))

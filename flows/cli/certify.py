@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import (
+from routeyard.flows.cli.options import (
     CACHE,
     ENCODER,
     Cache,
@@ -22,10 +22,10 @@ from flows.cli.options import (
     Scheme,
     Seed,
 )
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
-    from pipelines.evaluate.certificate import Certificate
+    from routeyard.pipelines.evaluate.certificate import Certificate
 
 
 def command(
@@ -58,10 +58,10 @@ def command(
     Args:
         gate: Exit 3 when the verdict is 'not routable'.
     """
-    from flows.evaluation.evaluate import certify
-    from flows.evaluation.released import out_folder
-    from pipelines.errors import GateFailed
-    from pipelines.io.staging import write_json
+    from routeyard.flows.evaluation.evaluate import certify
+    from routeyard.flows.evaluation.released import out_folder
+    from routeyard.pipelines.errors import GateFailed
+    from routeyard.pipelines.io.staging import write_json
 
     file = out_folder(release, out) / "certificate.json"
     found = certify(
@@ -91,7 +91,7 @@ def command(
 
 def tried(found: Certificate) -> Iterator[str]:
     """Which reference routers were tried, which were not, and what that does to the p-values."""
-    from pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
 
     names = [one.router for one in found.routers]
     others = [name for name in REFERENCE if name not in names]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.cli.options import OptionalWrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import OptionalWrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
         benchmark: Folder releases/<name>.
         out: Write it to this file.
     """
-    from pipelines.release.changelog import changelog
+    from routeyard.pipelines.release.changelog import changelog
 
     text = changelog(benchmark)
     if out is not None:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli import build
-from flows.cli.options import YARD, WrittenWorkspace
-from flows.cli.results import Output
+from routeyard.flows.cli import build
+from routeyard.flows.cli.options import YARD, WrittenWorkspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -41,15 +41,15 @@ def command(
     """
     recipe = "demo"
     if real:
-        from flows.console import line
-        from flows.demo.real.recipe import SCALE, recipe_of_what_is_here
+        from routeyard.flows.console import line
+        from routeyard.flows.demo.real.recipe import SCALE, recipe_of_what_is_here
 
         recipe, left = recipe_of_what_is_here(workspace)
         scale = SCALE if scale is None else scale
         if left:
             line("note", left)
     elif scale is not None:
-        from pipelines.errors import BadInput
+        from routeyard.pipelines.errors import BadInput
 
         raise BadInput("--scale belongs to --real", next_step="write `routeyard demo --real`")
     return build.command(recipe, workspace, scale=scale)

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import YARD, Recipe, Shards, WrittenWorkspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Recipe, Shards, WrittenWorkspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -53,7 +53,7 @@ def command(
         name: Name of the deployment; by default the benchmark's.
         replace: Replace one of that name that rebuilds something else.
     """
-    from flows.deploy import deploy
+    from routeyard.flows.deploy import deploy
 
     made = deploy(
         recipe,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import OptionalWrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import OptionalWrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -24,10 +24,10 @@ def command(
         out: Write every row as Parquet there.
         rows: Rows to print per difference.
     """
-    from flows.console import line
-    from pipelines.release.diff import diff_releases, write_diff
-    from pipelines.release.query.answers import to_text
-    from pipelines.release.storage import local_copy
+    from routeyard.flows.console import line
+    from routeyard.pipelines.release.diff import diff_releases, write_diff
+    from routeyard.pipelines.release.query.answers import to_text
+    from routeyard.pipelines.release.storage import local_copy
 
     with local_copy(before) as one, local_copy(after) as two:
         found = diff_releases(one, two)

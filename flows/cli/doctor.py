@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import YARD, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Workspace
+from routeyard.flows.cli.results import Output
 
 
 def command(workspace: Workspace = YARD) -> Output:
@@ -17,7 +17,7 @@ def command(workspace: Workspace = YARD) -> Output:
 
         routeyard doctor --workspace yard
     """
-    from flows.doctor import examine
+    from routeyard.flows.doctor import examine
 
     rows = examine(workspace)
     lines = []

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import (
+from routeyard.flows.cli.options import (
     CACHE,
     ENCODER,
     Also,
@@ -23,7 +23,7 @@ from flows.cli.options import (
     Scheme,
     Seed,
 )
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -95,9 +95,9 @@ def command(
     """
     import time
 
-    from flows.evaluation import options
-    from flows.evaluation.evaluate import evaluate_into
-    from flows.evaluation.router_specs import parse_pair
+    from routeyard.flows.evaluation import options
+    from routeyard.flows.evaluation.evaluate import evaluate_into
+    from routeyard.flows.evaluation.router_specs import parse_pair
 
     done, certified, page = evaluate_into(
         release,

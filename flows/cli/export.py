@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Release, sealed_off
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Release, sealed_off
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -32,9 +32,9 @@ def command(
         strong: Strong model (routellm).
         weak: Weak model (routellm).
     """
-    from pipelines.release.exporters import EXPORTERS
-    from pipelines.release.exporters.bundle import export
-    from pipelines.release.reader import open_release
+    from routeyard.pipelines.release.exporters import EXPORTERS
+    from routeyard.pipelines.release.exporters.bundle import export
+    from routeyard.pipelines.release.reader import open_release
 
     options = {"strong": strong, "weak": weak}
     given = {name: value for name, value in options.items() if value is not None}

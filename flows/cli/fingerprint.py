@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, WrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, WrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -65,10 +65,10 @@ def command(
         tokens: Number of frequent tokens (K).
         seed: Seed of the draw of probes.
     """
-    from flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
-    from flows.evaluation.fingerprint_plan import requirements
-    from flows.recipe import load
-    from flows.workspace.stage_folders import write_table
+    from routeyard.flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
+    from routeyard.flows.evaluation.fingerprint_plan import requirements
+    from routeyard.flows.recipe import load
+    from routeyard.flows.workspace.stage_folders import write_table
 
     probing = Probing(probes, steps, tokens, seed, scheme)
     chosen = probe_queries(release, probing)
@@ -93,7 +93,7 @@ def command(
 
 
 def _named(entry: str) -> tuple[str, str]:
-    from pipelines.errors import BadInput
+    from routeyard.pipelines.errors import BadInput
 
     name, equals, folder = entry.partition("=")
     if not (name and equals and folder):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Out
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Out
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -39,7 +39,7 @@ def command(
         trade_off: λ: also show the pruning order.
         macro: Overall accuracy as the mean over tasks.
     """
-    from flows.audits.health import write_health
+    from routeyard.flows.audits.health import write_health
 
     page = write_health(
         workspace_or_release,

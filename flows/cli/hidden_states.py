@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Device, Plan, Release, Split, WrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Device, Plan, Release, Split, WrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -42,12 +42,12 @@ def command(
         dtype: float32, bfloat16 or float16.
         max_length: Cut prompts at so many tokens.
     """
-    from flows.console import counter
-    from flows.evaluation.local_models import report_size
-    from pipelines.release import open_release
-    from pipelines.release.selected import queries_of
-    from pipelines.signals.hidden_states import write_hidden_states
-    from pipelines.signals.local_model import fingerprint, load
+    from routeyard.flows.console import counter
+    from routeyard.flows.evaluation.local_models import report_size
+    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.selected import queries_of
+    from routeyard.pipelines.signals.hidden_states import write_hidden_states
+    from routeyard.pipelines.signals.local_model import fingerprint, load
 
     with open_release(release) as opened:
         queries = queries_of(opened, split)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import YARD, WrittenWorkspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, WrittenWorkspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -33,9 +33,9 @@ def command(
         path: File or folder of that format.
         name: Name of the benchmark.
     """
-    from pipelines.errors import BadInput
-    from pipelines.ingest.importers import IMPORTERS
-    from pipelines.ingest.importers.write import run_import
+    from routeyard.pipelines.errors import BadInput
+    from routeyard.pipelines.ingest.importers import IMPORTERS
+    from routeyard.pipelines.ingest.importers.write import run_import
 
     if format == "list":
         known = {n: IMPORTERS.get(n) for n in IMPORTERS.names()}

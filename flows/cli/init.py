@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import Json, sealed_off
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Json, sealed_off
+from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
-    from flows.new_recipe.write import NewRecipe
+    from routeyard.flows.new_recipe.write import NewRecipe
 
 
 def command(
@@ -67,8 +67,8 @@ def command(
     """
     import sys
 
-    from flows.new_recipe.write import start_recipe
-    from pipelines.errors import BadInput
+    from routeyard.flows.new_recipe.write import start_recipe
+    from routeyard.pipelines.errors import BadInput
 
     given = {"question": question, "references": references, "choices": choices}
     if origin is None:

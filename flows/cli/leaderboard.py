@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.cli.options import OptionalWrittenPath
-from flows.cli.results import Output, write_csv
+from routeyard.flows.cli.options import OptionalWrittenPath
+from routeyard.flows.cli.results import Output, write_csv
 
 
 def command(
@@ -29,9 +29,9 @@ def command(
         out: Also write the whole table as CSV.
         metric: Column to show; again for more.
     """
-    from flows.console import line
-    from pipelines.errors import BadInput, did_you_mean
-    from pipelines.evaluate.run.leaderboards import read_leaderboard
+    from routeyard.flows.console import line
+    from routeyard.pipelines.errors import BadInput, did_you_mean
+    from routeyard.pipelines.evaluate.run.leaderboards import read_leaderboard
 
     board, different = read_leaderboard(results)
     if len(different) > 1:

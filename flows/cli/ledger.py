@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.cli.options import YARD, OldPlace, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, OldPlace, Workspace
+from routeyard.flows.cli.results import Output
 
 
 def command(place: OldPlace = None, workspace: Workspace = YARD) -> Output:
@@ -17,7 +17,7 @@ def command(place: OldPlace = None, workspace: Workspace = YARD) -> Output:
 
         routeyard ledger --workspace yard
     """
-    from flows.workspace.ledgers import existing_ledger
+    from routeyard.flows.workspace.ledgers import existing_ledger
 
     with existing_ledger(place or workspace) as ledger:
         rows = ledger.summary()
@@ -27,7 +27,7 @@ def command(place: OldPlace = None, workspace: Workspace = YARD) -> Output:
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from flows.console import printer
+    from routeyard.flows.console import printer
 
     table = Table(box=None, pad_edge=False)
     for heading in ("purpose", "model"):

@@ -22,7 +22,7 @@ def sealed_off(out: Path | None) -> Path | None:
         BadInput: it is a release, or lies in one.
     """
     if out is not None:
-        from pipelines.release.sealed_files import outside_releases
+        from routeyard.pipelines.release.sealed_files import outside_releases
 
         outside_releases(out)
     return out

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.build import collect_changes
-from flows.cli.options import YARD, Reask, ReaskTruncated, Recipe, Scale, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.build import collect_changes
+from routeyard.flows.cli.options import YARD, Reask, ReaskTruncated, Recipe, Scale, Workspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -34,7 +34,7 @@ def command(
     Args:
         read: Read hub sources even where the recipe states counts.
     """
-    from flows.plan import plan_build, show
+    from routeyard.flows.plan import plan_build, show
 
     changes = collect_changes(reask, reask_truncated)
     found = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Release, Split, sealed_off
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Release, Split, sealed_off
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -29,9 +29,9 @@ def command(
         basis: Only pairs decided by this, e.g. semantic_entropy.
         entropies: Also write entropies, δ and what decided each pair.
     """
-    from pipelines.curate.preference.io import export_preferences
-    from pipelines.release.reader import open_release
-    from pipelines.release.selected import preference_pairs
+    from routeyard.pipelines.curate.preference.io import export_preferences
+    from routeyard.pipelines.release.reader import open_release
+    from routeyard.pipelines.release.selected import preference_pairs
 
     with open_release(release) as opened:
         pairs = preference_pairs(opened, basis=basis, split=split)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import sealed_off
-from flows.cli.results import Output
+from routeyard.flows.cli.options import sealed_off
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -26,9 +26,9 @@ def command(
         source: File: .csv, .jsonl or .parquet, plain or .gz.
         out: Parquet file to write.
     """
-    from flows.workspace.stage_folders import write_table
-    from pipelines.curate.preference.io import import_preferences
-    from pipelines.errors import SourceError
+    from routeyard.flows.workspace.stage_folders import write_table
+    from routeyard.pipelines.curate.preference.io import import_preferences
+    from routeyard.pipelines.errors import SourceError
 
     if not source.is_file():
         raise SourceError(f"there is no file {source}", next_step="correct the path")

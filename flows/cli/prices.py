@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import Recipe, WrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Recipe, WrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -22,7 +22,7 @@ def command(
     Args:
         out: File to write (YAML); must be new.
     """
-    from flows.audits.reprice import write_prices
+    from routeyard.flows.audits.reprice import write_prices
 
     count = write_prices(recipe, out)
     text = f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe"

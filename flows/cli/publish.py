@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Release
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Release
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
         dry_run: List what would go; send nothing.
         private: Make a new hub dataset private.
     """
-    from flows.publish import publish
+    from routeyard.flows.publish import publish
 
     done = publish(release, to, private=private, dry_run=dry_run)
     sizes = {name: (release / name).stat().st_size for name in done.files}

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import Json, OptionalWrittenPath, Release, Timeout
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Json, OptionalWrittenPath, Release, Timeout
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -35,10 +35,10 @@ def command(
         out: Write the answer to this .csv, .json, .md or .parquet file instead.
         memory: Most memory of the query, such as 500MB.
     """
-    from flows.evaluation.released import say_if_yanked
-    from pipelines.release.query.answers import ending, to_text, write_answer
-    from pipelines.release.query.process import SqlProcess, query_release
-    from pipelines.release.query.saved import SAVED, saved
+    from routeyard.flows.evaluation.released import say_if_yanked
+    from routeyard.pipelines.release.query.answers import ending, to_text, write_answer
+    from routeyard.pipelines.release.query.process import SqlProcess, query_release
+    from routeyard.pipelines.release.query.saved import SAVED, saved
 
     if not sql:
         lines = (f"  @{name:<{max(map(len, SAVED))}}  {one.asks}" for name, one in SAVED.items())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import Recipe
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Recipe
+from routeyard.flows.cli.results import Output
 
 
 def command(recipe: Recipe) -> Output:
@@ -20,7 +20,7 @@ def command(recipe: Recipe) -> Output:
 
         routeyard recipe check my_benchmark.yaml
     """
-    from flows.recipe_check import faults
+    from routeyard.flows.recipe_check import faults
 
     notes: list[str] = []
     found = faults(recipe, notes)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import OptionalWrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import OptionalWrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -34,8 +34,8 @@ def command(
     """
     import json
 
-    from pipelines.ingest.mappings import page as mappings
-    from schemas.recipe.reference import json_schema, pool_schema, reference
+    from routeyard.pipelines.ingest.mappings import page as mappings
+    from routeyard.schemas.recipe.reference import json_schema, pool_schema, reference
 
     schema = pool_schema() if pool else json_schema()
     text = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import Recipe
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Recipe
+from routeyard.flows.cli.results import Output
 
 
 def command(recipe: Recipe) -> Output:
@@ -18,7 +18,7 @@ def command(recipe: Recipe) -> Output:
     """
     import yaml
 
-    from flows.recipe import load, with_defaults
+    from routeyard.flows.recipe import load, with_defaults
 
     shown = with_defaults(load(recipe)[0])
     text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)

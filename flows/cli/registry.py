@@ -91,7 +91,9 @@ GROUPS: dict[str, str] = {
 def module_of(name: str) -> str:
     """Module that holds the command `name`."""
     stem = name.replace(" ", "_").replace("-", "_")
-    return f"flows.cli.{stem}_" if keyword.iskeyword(stem) else f"flows.cli.{stem}"
+    return (
+        f"routeyard.flows.cli.{stem}_" if keyword.iskeyword(stem) else f"routeyard.flows.cli.{stem}"
+    )
 
 
 def sections(group: str = "") -> dict[str, dict[str, str]]:

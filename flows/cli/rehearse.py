@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import YARD, Recipe, WrittenWorkspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Recipe, WrittenWorkspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -28,8 +28,8 @@ def command(
     Args:
         copies: Variants asked of each fixture row.
     """
-    from flows.console.summary import show_build
-    from flows.rehearse import rehearse
+    from routeyard.flows.console.summary import show_build
+    from routeyard.flows.rehearse import rehearse
 
     summary = rehearse(recipe, str(workspace), copies=copies)
     return Output(summary, lambda: show_build(summary))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.audit_labels import percent
-from flows.cli.options import YARD, Benchmark, Jobs, OptionalWrittenPath, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.audit_labels import percent
+from routeyard.flows.cli.options import YARD, Benchmark, Jobs, OptionalWrittenPath, Workspace
+from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
-    from flows.audits.judged import Judged
-    from pipelines.label.relabel import LabelChanges
+    from routeyard.flows.audits.judged import Judged
+    from routeyard.pipelines.label.relabel import LabelChanges
 
 
 def command(
@@ -40,7 +40,7 @@ def command(
         show: Changed labels to print.
         out: Folder for the new verdicts, labels and changes.
     """
-    from flows.audits.labels import relabel
+    from routeyard.flows.audits.labels import relabel
 
     changed, found = relabel(benchmark, workspace, jobs=jobs, out=out)
     data = {**changed.figures, "responses": found.responses.num_rows}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import OptionalWrittenPath
-from flows.cli.results import Output
+from routeyard.flows.cli.options import OptionalWrittenPath
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -40,7 +40,7 @@ def command(
         date: Day the prices were read, where the table gives none.
         out: Folder to write (must be new).
     """
-    from flows.audits.reprice import reprice_target
+    from routeyard.flows.audits.reprice import reprice_target
 
     done = reprice_target(target, prices, date, out)
     lines = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from schemas.errors import RouteyardError
+    from routeyard.schemas.errors import RouteyardError
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def write_csv(table: pa.Table, path: Path) -> None:
     """Write a table as CSV whose cells no spreadsheet program takes for a formula."""
     import csv
 
-    from schemas.untrusted_text import spreadsheet
+    from routeyard.schemas.untrusted_text import spreadsheet
 
     def cell(value: object) -> object:
         return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)

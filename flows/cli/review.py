@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import YARD, Benchmark, Json, OptionalWrittenPath, WrittenWorkspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Benchmark, Json, OptionalWrittenPath, WrittenWorkspace
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -45,10 +45,10 @@ def command(
         limit: Answers in the queue at most.
         port: Port of the page; 0: any.
     """
-    from flows.audits.labels import Review
-    from flows.console import line
-    from pipelines.errors import BadInput
-    from pipelines.label.audit.review import to_csv
+    from routeyard.flows.audits.labels import Review
+    from routeyard.flows.console import line
+    from routeyard.pipelines.errors import BadInput
+    from routeyard.pipelines.label.audit.review import to_csv
 
     if csv is None and by is None:
         raise BadInput(
@@ -66,7 +66,7 @@ def command(
         csv.write_text(to_csv(rows), encoding="utf-8")
         data = {"answers": len(rows), "path": csv}
         return Output(data, f"{len(rows)} answers to decide in {csv}")
-    from flows.web.review_page import ReviewPage
+    from routeyard.flows.web.review_page import ReviewPage
 
     page = ReviewPage(rows, review.keep, port=port)
     if as_json:

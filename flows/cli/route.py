@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.cli.options import CACHE, Cache, OptionalWrittenPath, Scheme
-from flows.cli.results import Output
+from routeyard.flows.cli.options import CACHE, Cache, OptionalWrittenPath, Scheme
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -39,7 +39,7 @@ def command(
         task: Task of the question, where a router reads it.
         save: Keep the fitted router here (safetensors and JSON).
     """
-    from flows.evaluation.route import route
+    from routeyard.flows.evaluation.route import route
 
     found = route(
         place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,

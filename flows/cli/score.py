@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -46,7 +46,7 @@ def command(
     """
     import json
 
-    from pipelines.scorers.score_answers import one_answer, rows, score_row
+    from routeyard.pipelines.scorers.score_answers import one_answer, rows, score_row
 
     if output is not None:
         answers = iter([one_answer(output, reference or [], choice or [], question)])

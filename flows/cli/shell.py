@@ -6,10 +6,10 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from flows.cli.options import Release, Timeout
+from routeyard.flows.cli.options import Release, Timeout
 
 if TYPE_CHECKING:
-    from pipelines.release.reader import OpenRelease
+    from routeyard.pipelines.release.reader import OpenRelease
 
 _HELP = """\
 End a query with a semicolon. Also:
@@ -23,7 +23,7 @@ def command(release: Release, timeout: Timeout = 60.0) -> None:
 
     routeyard shell yard/releases/demo/1.0.0
     """
-    from pipelines.release.reader import open_release
+    from routeyard.pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         prompts = sys.stdin.isatty()
@@ -51,10 +51,10 @@ def command(release: Release, timeout: Timeout = 60.0) -> None:
 
 
 def _run(opened: OpenRelease, text: str, timeout: float) -> None:
-    from pipelines.release.query.answers import to_text
-    from pipelines.release.query.saved import SAVED, saved
-    from schemas.errors import RouteyardError
-    from schemas.untrusted_text import visible
+    from routeyard.pipelines.release.query.answers import to_text
+    from routeyard.pipelines.release.query.saved import SAVED, saved
+    from routeyard.schemas.errors import RouteyardError
+    from routeyard.schemas.untrusted_text import visible
 
     if text == ".tables":
         for name in opened.tables:

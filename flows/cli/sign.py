@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Release
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Release
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
     """
     import os
 
-    from pipelines.release.signature import sign_release
+    from routeyard.pipelines.release.signature import sign_release
 
     path = sign_release(release, key, password=os.environ.get("ROUTEYARD_KEY_PASSWORD"))
     return Output({"path": path}, f"signed: {path}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Results, WrittenPath
+from routeyard.flows.cli.options import Results, WrittenPath
 
 
 def command(
@@ -30,6 +30,6 @@ def command(
         places: Release folders or workspaces.
         out: Folder for the site, which begins at its `index.html`.
     """
-    from flows.site import write
+    from routeyard.flows.site import write
 
     print(write(places, out, results=results or ()))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -29,9 +29,9 @@ def command(
         file: CSV, JSONL or Parquet, or a glob, instead of the hub.
         rows: Rows to read.
     """
-    from pipelines.errors import SourceError
-    from pipelines.ingest.catalog import entry
-    from pipelines.ingest.check import check, sample
+    from routeyard.pipelines.errors import SourceError
+    from routeyard.pipelines.ingest.catalog import entry
+    from routeyard.pipelines.ingest.check import check, sample
 
     found = entry(name)
     read = sample(found.source, file, rows=rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -22,8 +22,8 @@ def command(
     Args:
         domain: Only this domain.
     """
-    from pipelines.errors import BadInput, did_you_mean
-    from pipelines.ingest.catalog import domains, entry
+    from routeyard.pipelines.errors import BadInput, did_you_mean
+    from routeyard.pipelines.ingest.catalog import domains, entry
 
     known = domains()
     if domain is not None and domain not in known:

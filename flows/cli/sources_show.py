@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -21,7 +21,7 @@ def command(
     """
     import yaml
 
-    from pipelines.ingest.catalog import entry
+    from routeyard.pipelines.ingest.catalog import entry
 
     found = entry(name)
     source = found.source.model_dump(mode="json", exclude_unset=True)

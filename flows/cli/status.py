@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flows.cli.options import YARD, Recipe, Workspace
-from flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Recipe, Workspace
+from routeyard.flows.cli.results import Output
 
 
 def command(recipe: Recipe, workspace: Workspace = YARD) -> Output:
@@ -13,7 +13,7 @@ def command(recipe: Recipe, workspace: Workspace = YARD) -> Output:
 
         routeyard status demo --workspace yard
     """
-    from flows.status import status
+    from routeyard.flows.status import status
 
     rows = status(recipe, str(workspace))
     shown = (f"{row['stage']:<9} {row['state']:<8} {row['why']}".rstrip() for row in rows)

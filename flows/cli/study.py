@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli.options import (
+from routeyard.flows.cli.options import (
     CACHE,
     ENCODER,
     Also,
@@ -20,7 +20,7 @@ from flows.cli.options import (
     Scheme,
     Seed,
 )
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -64,10 +64,10 @@ def command(
         join: Release to train on as well; again for more.
         test_on: Release to test on alone; again for more.
     """
-    from flows.evaluation import study as studies
-    from flows.evaluation.released import out_folder, with_embeddings
-    from flows.evaluation.released import read_with as read
-    from flows.evaluation.router_specs import parse_pair
+    from routeyard.flows.evaluation import study as studies
+    from routeyard.flows.evaluation.released import out_folder, with_embeddings
+    from routeyard.flows.evaluation.released import read_with as read
+    from routeyard.flows.evaluation.router_specs import parse_pair
 
     if name == "list":
         rows = studies.listed()

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from flows.cli.options import Json
-from flows.cli.registry import COMMANDS, GROUPS, module_of, sections
-from flows.cli.results import Output, print_output
-from schemas.errors import UnknownName, did_you_mean
+from routeyard.flows.cli.options import Json
+from routeyard.flows.cli.registry import COMMANDS, GROUPS, module_of, sections
+from routeyard.flows.cli.results import Output, print_output
+from routeyard.schemas.errors import UnknownName, did_you_mean
 
 _INTRODUCTION = """Builds LLM-routing benchmarks: questions and a model pool in, a release out.
 
@@ -105,7 +105,7 @@ def command_of(name: str) -> Any:
 
     def callback(quiet: bool = False, **options: Any) -> None:
         if quiet:
-            from flows.console import silence
+            from routeyard.flows.console import silence
 
             silence()
         as_json = options.get("as_json", False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -26,8 +26,8 @@ def command(
         release: Release folder or URL.
         signer: Require a signature by this Ed25519 public key (file or text).
     """
-    from flows.publish import check_release
-    from pipelines.errors import GateFailed
+    from routeyard.flows.publish import check_release
+    from routeyard.pipelines.errors import GateFailed
 
     found = check_release(release, signer=signer)
     if found.findings:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import YARD, Results
+from routeyard.flows.cli.options import YARD, Results
 
 
 def command(
@@ -34,8 +34,8 @@ def command(
     import tempfile
     import webbrowser
 
-    from flows.site import write
-    from flows.web.site_server import SiteServer
+    from routeyard.flows.site import write
+    from routeyard.flows.web.site_server import SiteServer
 
     given = places or [YARD]
     with tempfile.TemporaryDirectory(prefix="routeyard-site-") as made:

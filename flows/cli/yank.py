@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import Release
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Release
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -23,8 +23,8 @@ def command(
         reason: Why it should not be used.
         use_instead: Version to use instead.
     """
-    from pipelines.release.manifest import read_manifest
-    from pipelines.release.yank import yank
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.yank import yank
 
     yank(release, reason=reason, use_instead=use_instead)
     manifest = read_manifest(release)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -24,8 +24,8 @@ def command(
     Args:
         names: mpnet, smollm2; without any, what there is.
     """
-    from flows.console import line
-    from pipelines.fetch_weights import WEIGHTS, fetch, fetched, home
+    from routeyard.flows.console import line
+    from routeyard.pipelines.fetch_weights import WEIGHTS, fetch, fetched, home
 
     for name in names or []:
         if not fetched(name):

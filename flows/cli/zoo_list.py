@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command() -> Output:
@@ -14,8 +14,8 @@ def command() -> Output:
 
         routeyard zoo list --json
     """
-    from pipelines.routers import ROUTERS
-    from pipelines.routers.described import described
+    from routeyard.pipelines.routers import ROUTERS
+    from routeyard.pipelines.routers.described import described
 
     rows = [described(name) for name in ROUTERS.names()]
     table = [

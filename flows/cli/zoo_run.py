@@ -6,8 +6,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import CACHE, Also, Cache, Out, Release, Resamples, Scheme, comma_list
-from flows.cli.results import Output
+from routeyard.flows.cli.options import (
+    CACHE,
+    Also,
+    Cache,
+    Out,
+    Release,
+    Resamples,
+    Scheme,
+    comma_list,
+)
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -51,7 +60,7 @@ def command(
         dask_address: Scheduler that runs already, tcp://host:8786.
         report: Also evaluate the winners: intervals, tests, curves, HTML.
     """
-    from flows.evaluation.zoo_run import run_zoo
+    from routeyard.flows.evaluation.zoo_run import run_zoo
 
     done = run_zoo(
         release,

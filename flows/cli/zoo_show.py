@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.cli.results import Output
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -19,8 +19,8 @@ def command(
     """
     import inspect
 
-    from pipelines.routers import ROUTERS
-    from pipelines.routers.described import described
+    from routeyard.pipelines.routers import ROUTERS
+    from routeyard.pipelines.routers.described import described
 
     made, row = ROUTERS.get(name), described(name)
     text = inspect.getdoc(made) or ""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CACHE, Cache, Measure, Release
-from flows.cli.results import Output
+from routeyard.flows.cli.options import CACHE, Cache, Measure, Release
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -36,7 +36,7 @@ def command(
         explore: c of min(1, c/t^(1/4)).
         shuffles: Orders of the questions.
     """
-    from flows.evaluation.stream import stream
+    from routeyard.flows.evaluation.stream import stream
 
     found = stream(
         release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,

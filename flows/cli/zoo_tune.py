@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from flows.cli.options import Out, Plan, Release, Scheme, comma_list
-from flows.cli.results import Output
+from routeyard.flows.cli.options import Out, Plan, Release, Scheme, comma_list
+from routeyard.flows.cli.results import Output
 
 
 def command(
@@ -68,12 +68,12 @@ def command(
         device: cpu or cuda.
         threads: CPU threads; 1 repeats exactly.
     """
-    from flows.console import hours
-    from flows.evaluation.released import out_folder, read_release
-    from flows.evaluation.tune import plan as plan_of
-    from flows.evaluation.tune import print_plan, read, tune
-    from flows.evaluation.tuning_grid import grid_of
-    from pipelines.tuning.settings import TuningSettings
+    from routeyard.flows.console import hours
+    from routeyard.flows.evaluation.released import out_folder, read_release
+    from routeyard.flows.evaluation.tune import plan as plan_of
+    from routeyard.flows.evaluation.tune import print_plan, read, tune
+    from routeyard.flows.evaluation.tuning_grid import grid_of
+    from routeyard.pipelines.tuning.settings import TuningSettings
 
     grid = grid_of(
         routers=None if routers == "all" else comma_list(routers),

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
-from flows.console.visible import Visible
-from schemas.untrusted_text import visible
+from routeyard.flows.console.visible import Visible
+from routeyard.schemas.untrusted_text import visible
 
 
 class SafeConsole(Console):

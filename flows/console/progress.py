@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from flows.console import SafeConsole
+from routeyard.flows.console import SafeConsole
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from pipelines.calls.progress import ModelProgress, RunProgress
+    from routeyard.pipelines.calls.progress import ModelProgress, RunProgress
 
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.

@@ -9,12 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
-from datacards.losses import causes, sentence
-from pipelines.matrix.core import few
-from schemas.leaks import looked_for_duplicates
-from schemas.stored import StoredTable
-from schemas.untrusted_text import markdown as cell
-from schemas.untrusted_text import prose
+from routeyard.datacards.losses import causes, sentence
+from routeyard.pipelines.matrix.core import few
+from routeyard.schemas.leaks import looked_for_duplicates
+from routeyard.schemas.stored import StoredTable
+from routeyard.schemas.untrusted_text import markdown as cell
+from routeyard.schemas.untrusted_text import prose
 
 ACCURACY = """
 SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
@@ -47,7 +47,7 @@ def figures(release: Path) -> dict[str, Any]:
     Every figure is counted over labels that exist; `unlabelled` pairs are said
     apart, never counted as wrong.
     """
-    from pipelines.release.query.connection import connect
+    from routeyard.pipelines.release.query.connection import connect
 
     with connect(release) as connection:
 
@@ -149,7 +149,7 @@ def show_build(summary: Mapping[str, Any]) -> None:
 
 def console_summary(release: Path, status: str) -> None:
     """Print the summary for a person: models, then tasks, then what to try."""
-    from flows.console import printer
+    from routeyard.flows.console import printer
 
     console = printer()
     said = figures(release)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from schemas.untrusted_text import visible
+from routeyard.schemas.untrusted_text import visible
 
 
 class Visible:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows.demo.answers import uniform
+from routeyard.flows.demo.answers import uniform
 
 #: Searches after which it answers in any case.
 _MOST = 3

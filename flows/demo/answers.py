@@ -8,8 +8,8 @@ from functools import cache
 from hashlib import blake2b
 from statistics import NormalDist
 
-from flows.demo.bank import LETTERS, BankQuestion, bank
-from flows.demo.models import SimulatedModel
+from routeyard.flows.demo.bank import LETTERS, BankQuestion, bank
+from routeyard.flows.demo.models import SimulatedModel
 
 _NORMAL = NormalDist()
 #: Shares of variance: how hard the question is for everyone, how it lies to this

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipelines.io.staging import replacing
+from routeyard.pipelines.io.staging import replacing
 
 LETTERS = "ABCDEFGH"
 
@@ -82,7 +82,7 @@ def write_hops(folder: Path) -> tuple[Path, Path]:
 
 
 def _rows(name: str) -> Iterable[dict[str, Any]]:
-    text = files("flows.demo").joinpath(name).read_text(encoding="utf-8")
+    text = files("routeyard.flows.demo").joinpath(name).read_text(encoding="utf-8")
     return map(json.loads, text.splitlines())
 
 

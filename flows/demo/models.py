@@ -65,6 +65,6 @@ def planted() -> dict[tuple[str, str], float]:
 def _yaml(*path: str) -> dict[str, Any]:
     import yaml
 
-    text = files("flows").joinpath(*path).read_text(encoding="utf-8")
+    text = files("routeyard.flows").joinpath(*path).read_text(encoding="utf-8")
     loaded: dict[str, Any] = yaml.safe_load(text)
     return loaded

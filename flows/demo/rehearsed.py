@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flows.demo.agents import act, calls
-from flows.demo.answers import SimulatedAnswer, uniform
-from flows.demo.completions import HttpReply, SimulatedPool, _last_user_message, _refuse
-from flows.demo.models import SimulatedModel
+from routeyard.flows.demo.agents import act, calls
+from routeyard.flows.demo.answers import SimulatedAnswer, uniform
+from routeyard.flows.demo.completions import HttpReply, SimulatedPool, _last_user_message, _refuse
+from routeyard.flows.demo.models import SimulatedModel
 
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 @contextmanager
 def bank_file(root: Path) -> Iterator[str]:
     """The demo's questions, written into the workspace."""
-    from flows.demo.bank import write
+    from routeyard.flows.demo.bank import write
 
     yield str(write(root / "demo" / "bank.jsonl"))
 
@@ -18,7 +18,7 @@ def bank_file(root: Path) -> Iterator[str]:
 @contextmanager
 def served_pool(root: Path) -> Iterator[str]:
     """Address of the simulated pool, which is served while it is needed."""
-    from flows.demo.server import running
+    from routeyard.flows.demo.server import running
 
     with running() as base_url:
         yield base_url
@@ -27,7 +27,7 @@ def served_pool(root: Path) -> Iterator[str]:
 @contextmanager
 def hops_file(root: Path) -> Iterator[str]:
     """The questions of `agent_demo`, written into the workspace."""
-    from flows.demo.bank import write_hops
+    from routeyard.flows.demo.bank import write_hops
 
     yield str(write_hops(root / "demo" / "hops")[0])
 
@@ -35,8 +35,8 @@ def hops_file(root: Path) -> Iterator[str]:
 @contextmanager
 def served_agents(root: Path) -> Iterator[str]:
     """Address of the simulated agents, which are served while they are needed."""
-    from flows.demo.bank import write_hops
-    from flows.demo.server import running
+    from routeyard.flows.demo.bank import write_hops
+    from routeyard.flows.demo.server import running
 
     with running("rehearsed", bank=str(write_hops(root / "demo" / "hops")[1])) as base_url:
         yield base_url

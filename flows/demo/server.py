@@ -1,6 +1,6 @@
 """A pool of models behind an OpenAI-compatible HTTP server on loopback.
 
-    python -m flows.demo.server simulated
+    python -m routeyard.flows.demo.server simulated
 
 prints the base URL and serves `/v1/chat/completions` (also streamed), `/v1/models` with
 prices, `/counts` (what was asked and answered, for tests) and `/health`.
@@ -23,15 +23,15 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from flows.demo.answers import tokens
-from flows.demo.completions import HttpReply, nested
-from flows.demo.loopback import Route, in_process, start
+from routeyard.flows.demo.answers import tokens
+from routeyard.flows.demo.completions import HttpReply, nested
+from routeyard.flows.demo.loopback import Route, in_process, start
 
 #: Pools that a process can serve, by name.
 POOLS = {
-    "simulated": "flows.demo.completions:SimulatedPool",
-    "rehearsed": "flows.demo.rehearsed:RehearsedPool",
-    "real": "flows.demo.real.served:RealPool",
+    "simulated": "routeyard.flows.demo.completions:SimulatedPool",
+    "rehearsed": "routeyard.flows.demo.rehearsed:RehearsedPool",
+    "real": "routeyard.flows.demo.real.served:RealPool",
 }
 
 
@@ -126,7 +126,7 @@ def running(pool: str = "simulated", *, port: int = 0, **settings: Any) -> Itera
         settings: Of the pool. Of the simulated one: `seed`; `latency`, a factor on the simulated
             latencies, of which 0 answers at once; `faults`, one on the rate of 429 and 500.
     """
-    command = [sys.executable, "-m", "flows.demo.server", pool, "--port", str(port)]
+    command = [sys.executable, "-m", "routeyard.flows.demo.server", pool, "--port", str(port)]
     with in_process([*command, "--settings", json.dumps(settings), "--with-parent"]) as url:
         yield url
 

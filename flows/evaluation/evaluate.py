@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.console import line
-from flows.evaluation.released import out_folder, read_release, with_beside, with_embeddings
-from flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
-from pipelines.matrix.reading import core_of
+from routeyard.flows.console import line
+from routeyard.flows.evaluation.released import (
+    out_folder,
+    read_release,
+    with_beside,
+    with_embeddings,
+)
+from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
+from routeyard.pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.evaluate.certificate import Certificate
-    from pipelines.evaluate.run import Evaluation
+    from routeyard.pipelines.evaluate.certificate import Certificate
+    from routeyard.pipelines.evaluate.run import Evaluation
 
 #: Where embeddings that a release lacks are kept between runs.
 CACHE = Path("yard/cache/embeddings")
@@ -61,7 +66,7 @@ def evaluate(
         pair_routers: Also train the pair routers.
         basis: Which of the release's preferences they learn from, by what decided them.
         resamples: Bootstrap resamples.
-        settings: `seed`, `seeds`, `cluster`, `ood`, …: see `pipelines.evaluate.run.evaluate`.
+        settings: `seed`, `seeds`, `cluster`, `ood`, …: see `pipelines/evaluate/run`.
 
     Returns:
         An `Evaluation`: Arrow tables `metrics`, `curves`, `comparisons`, `profiles`,
@@ -99,9 +104,9 @@ def evaluate_tables(
     **settings: Any,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already."""
-    from pipelines.evaluate.certificate import default_scheme
-    from pipelines.evaluate.pairs import default_pair
-    from pipelines.evaluate.run import evaluate as run
+    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.evaluate.pairs import default_pair
+    from routeyard.pipelines.evaluate.run import evaluate as run
 
     core = core_of(tables, whole=False)
     chosen = default_scheme(core, scheme)
@@ -145,9 +150,9 @@ def evaluate_into(
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
     """
-    from flows.evaluation.report import write_evaluation
-    from pipelines.evaluate.certificate import certify as run
-    from pipelines.io.staging import write_json
+    from routeyard.flows.evaluation.report import write_evaluation
+    from routeyard.pipelines.evaluate.certificate import certify as run
+    from routeyard.pipelines.io.staging import write_json
 
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
@@ -179,12 +184,12 @@ def certify(
         release: A release directory.
         embeddings, embed, encoder, cache: As for `evaluate`.
         settings: `scheme`, `measure`, `resamples`, `seed`, `cluster`: see
-            `pipelines.evaluate.certificate.certify`.
+            `routeyard.pipelines.evaluate.certificate.certify`.
 
     Returns:
         A `Certificate` with `verdict`, `words` and `to_json()`.
     """
-    from pipelines.evaluate.certificate import certify as run
+    from routeyard.pipelines.evaluate.certificate import certify as run
 
     tables = with_embeddings(read_release(Path(release)), embeddings, embed, cache, encoder)
     return run(core_of(tables, whole=False), **settings)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.ledger.attempt import Attempt
-    from schemas.recipe import Model, Recipe
+    from routeyard.pipelines.ledger.attempt import Attempt
+    from routeyard.schemas.recipe import Model, Recipe
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     Raises:
         BadInput: the release has no validation queries, or withholds their text.
     """
-    from pipelines.release import open_release
-    from pipelines.release.withhold import WITHHELD
-    from pipelines.signals.probes import select_probes
+    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.withhold import WITHHELD
+    from routeyard.pipelines.signals.probes import select_probes
 
     with open_release(release) as opened:
         queries, splits = opened.arrow("queries"), opened.arrow("splits")
@@ -105,10 +105,10 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
 
 def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Logit footprints of pool models (through their APIs) and of local models."""
-    from pipelines.logprobs import tokens
-    from pipelines.signals.footprint import footprints, trace_tokens
-    from pipelines.signals.local_footprint import trace_local
-    from pipelines.signals.local_model import load
+    from routeyard.pipelines.logprobs import tokens
+    from routeyard.pipelines.signals.footprint import footprints, trace_tokens
+    from routeyard.pipelines.signals.local_footprint import trace_local
+    from routeyard.pipelines.signals.local_model import load
 
     prompts = probes.column("prompt").to_pylist()
     traces = {}
@@ -135,8 +135,11 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
     """
     import numpy as np
 
-    from pipelines.signals.local_model import load
-    from pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
+    from routeyard.pipelines.signals.local_model import load
+    from routeyard.pipelines.signals.perplexity import (
+        negative_log_likelihoods,
+        perplexity_fingerprints,
+    )
 
     if of.language_model is None:
         raise BadInput(
@@ -162,7 +165,7 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
 
 def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Text footprints of the released answers; `steps` 0 takes whole answers."""
-    from pipelines.signals.text_footprint import text_footprints
+    from routeyard.pipelines.signals.text_footprint import text_footprints
 
     ids = probes.column("query_id").to_pylist()
     texts = released_answers(of.release, ids, of.models)
@@ -175,7 +178,7 @@ def released_answers(
     """Per model, the text of its first sample to each query; None where there is none."""
     import pyarrow.compute as pc
 
-    from pipelines.release import open_release
+    from routeyard.pipelines.release import open_release
 
     with open_release(release) as opened:
         responses = opened.arrow("responses")
@@ -199,7 +202,7 @@ def released_answers(
 
 def asked_models(of: Described) -> list[Model]:
     """The pool models that are asked; none without a recipe."""
-    from flows.workspace.prompts import model_to_ask
+    from routeyard.flows.workspace.prompts import model_to_ask
 
     if of.recipe is None:
         return []
@@ -217,9 +220,9 @@ def ask_pool(
     """
     if (recipe := of.recipe) is None:
         return {}
-    from flows.workspace.prompts import ask_prompts
-    from flows.workspace.stage_folders import BuildContext
-    from pipelines.collect.model_prompts import ModelPrompts
+    from routeyard.flows.workspace.prompts import ask_prompts
+    from routeyard.flows.workspace.stage_folders import BuildContext
+    from routeyard.pipelines.collect.model_prompts import ModelPrompts
 
     found = {}
     for model in asked_models(of):

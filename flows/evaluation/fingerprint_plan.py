@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.console import line
-from flows.evaluation.fingerprint import Described, Probing, asked_models, released_answers
-from flows.evaluation.local_models import report_size
+from routeyard.flows.console import line
+from routeyard.flows.evaluation.fingerprint import (
+    Described,
+    Probing,
+    asked_models,
+    released_answers,
+)
+from routeyard.flows.evaluation.local_models import report_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from schemas.recipe import Model
+    from routeyard.schemas.recipe import Model
 
 
 def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
@@ -42,9 +47,9 @@ def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[st
     """Calls and most USD of a model, if the ledger has no answer of it."""
     import numpy as np
 
-    from pipelines.calls.request import RequestSettings
-    from pipelines.collect.estimate import estimate
-    from pipelines.collect.model_prompts import ModelPrompts
+    from routeyard.pipelines.calls.request import RequestSettings
+    from routeyard.pipelines.collect.estimate import estimate
+    from routeyard.pipelines.collect.model_prompts import ModelPrompts
 
     assert of.recipe is not None
     worst = estimate(

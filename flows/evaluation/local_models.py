@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flows.console import hours, line
+from routeyard.flows.console import hours, line
 
 #: Prompts that are read at once where a command has no option for it.
 AT_ONCE = 8
@@ -32,8 +32,8 @@ def report_size(
     import torch
     from transformers import AutoTokenizer
 
-    from pipelines.tuning.encoder import tokenised
-    from pipelines.tuning.model_size import memory_of, size_of, speed
+    from routeyard.pipelines.tuning.encoder import tokenised
+    from routeyard.pipelines.tuning.model_size import memory_of, size_of, speed
 
     size = size_of(model, causal=True)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")

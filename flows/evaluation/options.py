@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.run.predictions import read_predictions
-from pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.run.predictions import read_predictions
+from routeyard.pipelines.metrics.tradeoff import Bands
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:
     """`name=pattern,pattern` or the name of a known group (`stem`), again for more groups."""
-    from pipelines.task_groups import OOD_GROUPS
+    from routeyard.pipelines.task_groups import OOD_GROUPS
 
     groups: dict[str, list[str]] = {}
     for text in texts or []:

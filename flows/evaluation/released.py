@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.console import counter, line
-from pipelines.errors import BadInput
-from pipelines.io.untrusted import RELEASED, bounded
-from pipelines.release.manifest import MANIFEST, read_manifest
-from pipelines.release.sealed_files import outside_releases, sealed
-from pipelines.release.yank import yanked
-from pipelines.tuning.choices import TUNED
-from schemas import CONTRACTS, Contract, StoredTable
-from schemas.leaks import looked_for_duplicates
-from schemas.manifest import Manifest
+from routeyard.flows.console import counter, line
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+from routeyard.pipelines.release.sealed_files import outside_releases, sealed
+from routeyard.pipelines.release.yank import yanked
+from routeyard.pipelines.tuning.choices import TUNED
+from routeyard.schemas import CONTRACTS, Contract, StoredTable
+from routeyard.schemas.leaks import looked_for_duplicates
+from routeyard.schemas.manifest import Manifest
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
@@ -246,7 +246,7 @@ def with_embeddings(
         given = given.select(contract.column_names)
         return tables.also("embeddings", contract.conform(given, where=str(file)))
     if "embeddings" not in tables and embed:
-        from pipelines.embed import embed as compute
+        from routeyard.pipelines.embed import embed as compute
 
         outside_releases(cache)
         with counter("embed", "questions") as advance:

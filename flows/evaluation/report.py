@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.evaluate.run import Evaluation
+    from routeyard.pipelines.evaluate.run import Evaluation
 
 _TABLES = ("metrics", "curves", "comparisons", "profiles", "exchanges", "choices", "ood")
 
@@ -22,12 +22,12 @@ def write_evaluation(
     certificate: Mapping[str, Any] | None,
 ) -> Path:
     """Everything of an evaluation into a folder; returns the page."""
-    from datacards.reports.evaluation import report
-    from datacards.reports.evaluation_plots import plot_all
-    from datacards.reports.lookup import lookup
-    from datacards.site.evaluation import EvaluationTables
-    from pipelines.io.staging import write_json
-    from pipelines.release.manifest import MANIFEST, read_manifest
+    from routeyard.datacards.reports.evaluation import report
+    from routeyard.datacards.reports.evaluation_plots import plot_all
+    from routeyard.datacards.reports.lookup import lookup
+    from routeyard.datacards.site.evaluation import EvaluationTables
+    from routeyard.pipelines.io.staging import write_json
+    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
     told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
@@ -61,7 +61,7 @@ def write_evaluation(
 def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
     """Parquet files, written beside and renamed, zstd."""
 
-    from pipelines.io.staging import write_parquet
+    from routeyard.pipelines.io.staging import write_parquet
 
     for name, table in tables.items():
         if table is not None:

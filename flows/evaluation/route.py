@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput, Unsafe
-from pipelines.io.untrusted import regular
-from pipelines.lexical import NAME as TFIDF
-from pipelines.lexical import Lexical
-from pipelines.matrix.core import MEASURES
-from pipelines.routers.base import GIVEN
+from routeyard.pipelines.errors import BadInput, Unsafe
+from routeyard.pipelines.io.untrusted import regular
+from routeyard.pipelines.lexical import NAME as TFIDF
+from routeyard.pipelines.lexical import Lexical
+from routeyard.pipelines.matrix.core import MEASURES
+from routeyard.pipelines.routers.base import GIVEN
 
 
 def route(
@@ -51,8 +51,8 @@ def route(
             router's encoder is not the one installed, or the rule cannot use the scores.
         Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
     """
-    from pipelines.routers import saved
-    from pipelines.routers.base import Queries, traits_of
+    from routeyard.pipelines.routers import saved
+    from routeyard.pipelines.routers.base import Queries, traits_of
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")
@@ -90,8 +90,8 @@ def route(
 
 def _own_encoder(wanted: str, named: str) -> None:
     """A stranger's router does not choose which folder or hub id is loaded on this machine."""
-    from pipelines import encoders
-    from pipelines.routers.saved import TUNED
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.routers.saved import TUNED
 
     known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
     if encoders.unpooled(wanted)[0] not in known and wanted != named:
@@ -104,7 +104,7 @@ def _own_encoder(wanted: str, named: str) -> None:
 
 def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> NDArray[np.float64]:
     """(1, m) scores; of a saved router any array may have any shape."""
-    from pipelines.routers import saved
+    from routeyard.pipelines.routers import saved
 
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
@@ -145,8 +145,8 @@ def _shares(
     fitted: Any, words: dict[str, Any], scores: NDArray[np.float64], rule: str | None, weight: float
 ) -> NDArray[np.float64]:
     """(1, m) share of each model under the rule."""
-    from pipelines.routers.base import traits_of
-    from pipelines.zoo.choose import OF_A_BATCH, asked, shares
+    from routeyard.pipelines.routers.base import traits_of
+    from routeyard.pipelines.zoo.choose import OF_A_BATCH, asked, shares
 
     what = asked(asked_rule(rule, weight))
     if what.rule in OF_A_BATCH:
@@ -161,16 +161,16 @@ def _shares(
 def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
-    from flows.evaluation.released import read_release
-    from flows.evaluation.zoo import vectors
-    from pipelines import encoders
-    from pipelines.embed import text_of
-    from pipelines.evaluate.certificate import default_scheme
-    from pipelines.lexical import fitted as lexical_of
-    from pipelines.matrix.reading import core_of
-    from pipelines.zoo.cell import price, priced_in
-    from pipelines.zoo.cell_inputs import with_validation
-    from pipelines.zoo.router_specs import made, registered, traits
+    from routeyard.flows.evaluation.released import read_release
+    from routeyard.flows.evaluation.zoo import vectors
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.embed import text_of
+    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.lexical import fitted as lexical_of
+    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.zoo.cell import price, priced_in
+    from routeyard.pipelines.zoo.cell_inputs import with_validation
+    from routeyard.pipelines.zoo.router_specs import made, registered, traits
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
@@ -228,7 +228,7 @@ def _with(core: Any, matrix: NDArray[np.float32]) -> Any:
 def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
     from safetensors.numpy import save_file
 
-    from pipelines.routers import saved
+    from routeyard.pipelines.routers import saved
 
     saved.save(
         router,
@@ -253,7 +253,7 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    from pipelines.routers.saved import SURPRISES
+    from routeyard.pipelines.routers.saved import SURPRISES
 
     try:
         for name in LEXICAL:
@@ -273,8 +273,8 @@ def _encoded(
 ) -> NDArray[np.float32]:
     if lexical is not None:
         return lexical.encode([question])
-    from pipelines import encoders
-    from pipelines.routers import saved
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.routers import saved
 
     name = encoders.ALIASES.get(words["encoder"], words["encoder"])
     if name == saved.TUNED:  # it came with the router

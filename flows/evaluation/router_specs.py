@@ -13,11 +13,11 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from flows.console import line
-from pipelines.errors import BadInput
-from pipelines.matrix.core import Core
-from pipelines.routers.base import Queries, Router
-from pipelines.zoo.router_specs import RouterSpec, made, own, registered
+from routeyard.flows.console import line
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.routers.base import Queries, Router
+from routeyard.pipelines.zoo.router_specs import RouterSpec, made, own, registered
 
 Maker = Callable[[int], Router]
 #: Reference routers that read no embeddings.
@@ -30,7 +30,7 @@ def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dic
     A mapping may hold registered names too, so that yours stand beside ours under names
     of your choice. None means the reference routers that the release can feed.
     """
-    from pipelines.routers import REFERENCE
+    from routeyard.pipelines.routers import REFERENCE
 
     if isinstance(routers, Mapping):
         return {
@@ -85,7 +85,7 @@ def from_code(target: str) -> tuple[str, Maker]:
 
 def from_file(path: Path) -> tuple[str, Maker]:
     """(name, maker) of a router that is a CSV or Parquet file of predictions."""
-    from pipelines.evaluate.run.predictions import Predictions, read_predictions
+    from routeyard.pipelines.evaluate.run.predictions import Predictions, read_predictions
 
     table = read_predictions(path)
     return path.stem, lambda seed: Predictions(table, path.stem)
@@ -106,8 +106,8 @@ def pair_scorers(
     Raises:
         BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
-    from pipelines.evaluate.run.duels import LABELS, battles_on, trained
-    from pipelines.routers import PAIR_ROUTERS
+    from routeyard.pipelines.evaluate.run.duels import LABELS, battles_on, trained
+    from routeyard.pipelines.routers import PAIR_ROUTERS
 
     if core.embeddings is None:
         return {}

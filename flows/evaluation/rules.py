@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.matrix.core import MEASURES, first_measure
-from pipelines.metrics.selection import mean_costs
-from pipelines.routers.base import model_means
-from pipelines.zoo import cell as cells
-from pipelines.zoo import run as zoo
-from pipelines.zoo.cell_inputs import CellInputs, read
-from pipelines.zoo.choose import ChoiceRequest, shares
-from pipelines.zoo.router_specs import RouterSpec, traits
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import MEASURES, first_measure
+from routeyard.pipelines.metrics.selection import mean_costs
+from routeyard.pipelines.routers.base import model_means
+from routeyard.pipelines.zoo import cell as cells
+from routeyard.pipelines.zoo import run as zoo
+from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
+from routeyard.pipelines.zoo.choose import ChoiceRequest, shares
+from routeyard.pipelines.zoo.router_specs import RouterSpec, traits
 
 SCHEMA = pa.schema(
     [

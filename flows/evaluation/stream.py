@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 
 def stream(
@@ -26,13 +26,13 @@ def stream(
     Raises:
         BadInput: no cost is known, or no question has all labels and costs.
     """
-    from flows.evaluation.released import read_release
-    from flows.evaluation.zoo import vectors
-    from pipelines.evaluate.certificate import default_scheme
-    from pipelines.matrix.core import MEASURES, first_measure
-    from pipelines.matrix.reading import core_of
-    from pipelines.routers.networks.mess_stream import serve
-    from pipelines.zoo.protocol import FIRST_SEED, MORE_SEEDS
+    from routeyard.flows.evaluation.released import read_release
+    from routeyard.flows.evaluation.zoo import vectors
+    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.matrix.core import MEASURES, first_measure
+    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.routers.networks.mess_stream import serve
+    from routeyard.pipelines.zoo.protocol import FIRST_SEED, MORE_SEEDS
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from flows.evaluation.report import write_tables
-from flows.evaluation.router_specs import reference
-from pipelines.errors import BadInput
-from pipelines.studies import STUDIES
-from pipelines.studies.context import StudyContext
-from pipelines.studies.needs import check, lacking
-from pipelines.studies.study import Study, table_of
+from routeyard.flows.evaluation.report import write_tables
+from routeyard.flows.evaluation.router_specs import reference
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.needs import check, lacking
+from routeyard.pipelines.studies.study import Study, table_of
 
 
 def listed() -> list[dict[str, Any]]:
@@ -56,8 +56,8 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
         UnknownName: there is no such study.
         BadInput: the release lacks what the study needs.
     """
-    from datacards.charts.draw import PAGE
-    from datacards.reports.study import markdown, page, plot
+    from routeyard.datacards.charts.draw import PAGE
+    from routeyard.datacards.reports.study import markdown, page, plot
 
     study: Study = STUDIES.get(name)
     check(study, given)

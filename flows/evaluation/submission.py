@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.evaluation.released import read_release
-from pipelines.evaluate.certificate import default_scheme
-from pipelines.evaluate.run.predictions import read_predictions
-from pipelines.matrix.reading import core_of
-from pipelines.zoo import arena as layout
-from pipelines.zoo.audit import Suspicion, audit, choices
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.evaluate.certificate import default_scheme
+from routeyard.pipelines.evaluate.run.predictions import read_predictions
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.zoo import arena as layout
+from routeyard.pipelines.zoo.audit import Suspicion, audit, choices
 
 
 def audit_submission(

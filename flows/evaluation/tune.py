@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from flows.console import counter, hours, line
-from flows.evaluation.tuning_grid import Grid
-from pipelines.errors import BadInput
-from pipelines.io.staging import replacing, write_parquet, write_text
-from pipelines.matrix.core import Core
-from pipelines.tuning.cell import (
+from routeyard.flows.console import counter, hours, line
+from routeyard.flows.evaluation.tuning_grid import Grid
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import replacing, write_parquet, write_text
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.tuning.cell import (
     TuningInputs,
     choices,
     drawn,
@@ -25,15 +25,15 @@ from pipelines.tuning.cell import (
     run,
     whole,
 )
-from pipelines.tuning.settings import TuningSettings
+from routeyard.pipelines.tuning.settings import TuningSettings
 
 
 def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
     """The release with validation questions, `prompts` being the texts that encoders read."""
-    from pipelines.embed import text_of
-    from pipelines.evaluate.certificate import default_scheme
-    from pipelines.matrix.reading import core_of
-    from pipelines.zoo.cell_inputs import with_validation
+    from routeyard.pipelines.embed import text_of
+    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.zoo.cell_inputs import with_validation
 
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)
@@ -52,9 +52,9 @@ def plan(
         BadInput: weights, gradients and moments alone do not fit into the machine, or two
             encoders have one name.
     """
-    from pipelines.tuning.encoder import tokenised
-    from pipelines.tuning.model_size import memory_of, speed
-    from pipelines.tuning.size import TRAINED, memory, size_of, tokenizer_of
+    from routeyard.pipelines.tuning.encoder import tokenised
+    from routeyard.pipelines.tuning.model_size import memory_of, speed
+    from routeyard.pipelines.tuning.size import TRAINED, memory, size_of, tokenizer_of
 
     shared = [Path(encoder).name for encoder in grid.encoders]
     if len(set(shared)) < len(shared):
@@ -124,8 +124,8 @@ def tune(
     core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
 ) -> dict[str, Any]:
     """Run every cell; write tuned.parquet, runs.parquet and table.md of all that are done."""
-    from pipelines import encoders
-    from pipelines.tuning.size import size_of
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.tuning.size import size_of
 
     for encoder in grid.encoders:
         weights = encoders.weights_hash(encoder)
@@ -151,7 +151,7 @@ def frozen(
     import torch
     from safetensors.numpy import load_file, save_file
 
-    from pipelines.tuning.encoder import Encoder
+    from routeyard.pipelines.tuning.encoder import Encoder
 
     name = f"{whole(core, scheme)}-{weights}-{settings.tokens}"
     path = out / "vectors" / f"{name}.safetensors"
@@ -173,7 +173,7 @@ def frozen(
 
 def written(core: Core, scheme: str, out: Path) -> dict[str, Any]:
     """Choices, runs and a table of every cell that is done on this release."""
-    from pipelines.tuning.choices import TUNED
+    from routeyard.pipelines.tuning.choices import TUNED
 
     data = identity(core, scheme)
     records = [(p, recorded(p)) for p in sorted(out.iterdir()) if p.is_dir()]

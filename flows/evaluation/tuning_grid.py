@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.errors import BadInput
-from pipelines.tuning.cell import REFERENCE, TuningCell
-from pipelines.tuning.heads import HEADS, head_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.tuning.cell import REFERENCE, TuningCell
+from routeyard.pipelines.tuning.heads import HEADS, head_of
 
 
 @dataclass(frozen=True)

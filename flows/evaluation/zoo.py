@@ -13,22 +13,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from flows.console import counter, line
-from flows.evaluation import rules as by_rules
-from flows.tracking.runners import Runner
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.io.staging import write_parquet, write_text
-from pipelines.lexical import NAME as TFIDF
-from pipelines.matrix.core import Core
-from pipelines.matrix.embeddings import encoder_vectors
-from pipelines.release.sealed_files import outside_releases
-from pipelines.zoo import cell as cells
-from pipelines.zoo import run as zoo
-from pipelines.zoo.cell_inputs import CellInputs, read, write
-from pipelines.zoo.choose import ChoiceRequest
-from pipelines.zoo.protocol import CellResult
-from pipelines.zoo.report import cells_table, markdown, results_json, standings_json
-from pipelines.zoo.router_specs import RouterSpec
+from routeyard.flows.console import counter, line
+from routeyard.flows.evaluation import rules as by_rules
+from routeyard.flows.tracking.runners import Runner
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.io.staging import write_parquet, write_text
+from routeyard.pipelines.lexical import NAME as TFIDF
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.embeddings import encoder_vectors
+from routeyard.pipelines.release.sealed_files import outside_releases
+from routeyard.pipelines.zoo import cell as cells
+from routeyard.pipelines.zoo import run as zoo
+from routeyard.pipelines.zoo.cell_inputs import CellInputs, read, write
+from routeyard.pipelines.zoo.choose import ChoiceRequest
+from routeyard.pipelines.zoo.protocol import CellResult
+from routeyard.pipelines.zoo.report import cells_table, markdown, results_json, standings_json
+from routeyard.pipelines.zoo.router_specs import RouterSpec
 
 
 def vectors(
@@ -42,14 +42,14 @@ def vectors(
     """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
 
     A name is looked for among the release's own embeddings, then `tfidf`, then
-    what `pipelines.encoders` knows: packaged weights, a folder, a hub id.
+    what `routeyard.pipelines.encoders` knows: packaged weights, a folder, a hub id.
 
     Raises:
         BadInput: the name is none of these.
     """
-    from pipelines import encoders
-    from pipelines.embed import embed, text_of
-    from pipelines.lexical import tfidf
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.embed import embed, text_of
+    from routeyard.pipelines.lexical import tfidf
 
     found: dict[str, NDArray[np.float32]] = {}
     shipped: set[str] = set()
@@ -90,19 +90,19 @@ def code_of(specs: Sequence[RouterSpec]) -> dict[str, str]:
     """Router → hash of all code that its figures depend on; of other people's, of their file."""
     import hashlib
 
-    from flows.workspace.code import module_hash, reach
+    from routeyard.flows.workspace.code import module_hash, reach
 
-    shared = frozenset({"pipelines.zoo.cell"})
+    shared = frozenset({"routeyard.pipelines.zoo.cell"})
     found = {}
     for spec in specs:
         module = spec.target.rpartition(":")[0]
         hashed = hashlib.sha256()
         if module.endswith(".py"):
             hashed.update(Path(module).read_bytes())
-        elif not spec.is_table and not module.startswith("pipelines."):
+        elif not spec.is_table and not module.startswith("routeyard.pipelines."):
             # Another package's: its own file, and its version for what that file imports.
             hashed.update(_foreign(module))
-        modules = shared | ({module} if module.startswith("pipelines.") else set())
+        modules = shared | ({module} if module.startswith("routeyard.pipelines.") else set())
         for name in sorted(reach(frozenset(modules))):
             hashed.update(f"{name}={module_hash(name)}\n".encode())
         found[spec.name] = hashed.hexdigest()[:16]
@@ -210,7 +210,7 @@ def run(
 
 def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
     """What the plateau study found, as each encoder's winners have it here."""
-    from pipelines.zoo.facts import facts, lines
+    from routeyard.pipelines.zoo.facts import facts, lines
 
     out = ""
     for encoder in bench.vectors:
@@ -236,7 +236,7 @@ def measured(
     core: Core, bench: CellInputs, done: zoo.Zoo, out: Path, encoder: str, *, resamples: int
 ) -> Any:
     """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
-    from pipelines.evaluate.run import evaluate
+    from routeyard.pipelines.evaluate.run import evaluate
 
     whole = read(bench.folder, bench.data, bench.vectors[encoder])
     kept = zoo.scores(bench, done, out / "cells", encoder)
@@ -272,7 +272,7 @@ def write_report(
     resamples: int,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from flows.evaluation.report import write_evaluation
+    from routeyard.flows.evaluation.report import write_evaluation
 
     found = measured(core, bench, done, out, encoder, resamples=resamples)
     folder = out / encoder.replace("/", "_")

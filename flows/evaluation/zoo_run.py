@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.evaluation.released import out_folder, read_release, with_beside
-from flows.evaluation.zoo import run, vectors, write_report
-from flows.tracking.runners import Runner
-from pipelines.errors import BadInput
-from pipelines.evaluate.certificate import default_scheme
-from pipelines.matrix.reading import core_of
-from pipelines.zoo.choose import asked
-from pipelines.zoo.router_specs import own as theirs
-from pipelines.zoo.router_specs import registered
+from routeyard.flows.evaluation.released import out_folder, read_release, with_beside
+from routeyard.flows.evaluation.zoo import run, vectors, write_report
+from routeyard.flows.tracking.runners import Runner
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import default_scheme
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.zoo.choose import asked
+from routeyard.pipelines.zoo.router_specs import own as theirs
+from routeyard.pipelines.zoo.router_specs import registered
 
 
 def run_zoo(

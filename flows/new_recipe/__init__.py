@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from flows.new_recipe.write import NewRecipe, start_recipe
+from routeyard.flows.new_recipe.write import NewRecipe, start_recipe
 
 __all__ = ["NewRecipe", "start_recipe"]

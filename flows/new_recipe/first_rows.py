@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput, SourceError
-from pipelines.io import files
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.io import files
 
 #: Rows that the guess reads.
 LOOKED_AT = 200
@@ -75,7 +75,7 @@ def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:
 def _of_hub(
     hub_id: str, config: str | None, split: str | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    from pipelines.ingest import hub
+    from routeyard.pipelines.ingest import hub
 
     where, split = f"source {hub_id!r}", split or "test"
     commit = hub.resolve(hub_id, None, where=where)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from flows.new_recipe.recorded import AnswerSource
-from pipelines.errors import BadInput, did_you_mean
+from routeyard.flows.new_recipe.recorded import AnswerSource
+from routeyard.pipelines.errors import BadInput, did_you_mean
 
 #: Models taken from a provider's list when nobody names some.
 MODELS = 5
@@ -49,9 +49,9 @@ def from_provider(address: str | None, key_env: str | None, models: Sequence[str
 
 def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[dict[str, Any], str]:
     """The pool of a provider's models with their prices, and where it comes from."""
-    from pipelines.calls.model_list import list_models
-    from pipelines.metering.price_tables import fetch_prices
-    from schemas.recipe import Provider
+    from routeyard.pipelines.calls.model_list import list_models
+    from routeyard.pipelines.metering.price_tables import fetch_prices
+    from routeyard.schemas.recipe import Provider
 
     provider = Provider(name="provider", base_url=address, api_key_env=key_env)
     today = datetime.now(UTC).date().isoformat()
@@ -105,7 +105,7 @@ def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
 
 
 def _simulated() -> dict[str, Any]:
-    from flows.recipe import load
+    from routeyard.flows.recipe import load
 
     pool = load("demo")[0].pool
     keep = ("model_id", "provider", "family", "price_in", "price_out", "price_date",

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from flows.new_recipe.first_rows import LOOKED_AT, few, relative
-from pipelines.errors import BadInput
-from pipelines.ingest.guessing.guess import Guess, Table, reach
-from pipelines.ingest.guessing.recordings import answers_of, holds_answers
-from pipelines.io import files, named_files
-from pipelines.mapping.fields import compile_field
+from routeyard.flows.new_recipe.first_rows import LOOKED_AT, few, relative
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.guessing.guess import Guess, Table, reach
+from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
+from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.mapping.fields import compile_field
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flows.new_recipe.recorded import AnswerSource
-from pipelines.ingest.guessing.guess import Guess
-from pipelines.ingest.guessing.scorers import ScorerSuggestion
+from routeyard.flows.new_recipe.recorded import AnswerSource
+from routeyard.pipelines.ingest.guessing.guess import Guess
+from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion
 
 _TEXT = """\
 # Written by `routeyard init`. `routeyard recipe schema --page` explains every key.

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.new_recipe.first_rows import first_rows, one_kind
-from flows.new_recipe.pool import from_provider
-from flows.new_recipe.recorded import from_recording, from_scores, refuse_answers
-from flows.new_recipe.text import recipe_text
-from pipelines.errors import BadInput
-from pipelines.ingest.guessing.columns import guess_columns
-from pipelines.ingest.guessing.guess import Guess, Table
-from pipelines.ingest.guessing.recordings import score_columns
-from pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
-from pipelines.scorers import SCORERS
+from routeyard.flows.new_recipe.first_rows import first_rows, one_kind
+from routeyard.flows.new_recipe.pool import from_provider
+from routeyard.flows.new_recipe.recorded import from_recording, from_scores, refuse_answers
+from routeyard.flows.new_recipe.text import recipe_text
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.guessing.columns import guess_columns
+from routeyard.pipelines.ingest.guessing.guess import Guess, Table
+from routeyard.pipelines.ingest.guessing.recordings import score_columns
+from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
+from routeyard.pipelines.scorers import SCORERS
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flows.tasks.responses import (
+from routeyard.flows.tasks.responses import (
     answers_fingerprint,
     check_answered,
     check_complete,
     write_by_model,
 )
-from flows.tracking.log import log
-from flows.workspace.shares import at_server, open_ledger, provider_slots
-from flows.workspace.stage_folders import (
+from routeyard.flows.tracking.log import log
+from routeyard.flows.workspace.shares import at_server, open_ledger, provider_slots
+from routeyard.flows.workspace.stage_folders import (
     BuildContext,
     PendingAnswers,
     StageResult,
     StageWork,
     write_table,
 )
-from flows.workspace.tables import read
-from schemas.recipe import Collect, Pool
+from routeyard.flows.workspace.tables import read
+from routeyard.schemas.recipe import Collect, Pool
 
 
 def walk_trajectories(
@@ -39,10 +39,10 @@ def walk_trajectories(
     Raises:
         BudgetReached, ProviderError: steps are missing.
     """
-    from pipelines.collect.agent.rounds import AgentRun, walk
-    from pipelines.collect.agent.search import corpus_of
-    from pipelines.collect.agent.tables import tables_of
-    from pipelines.io import files, named_files
+    from routeyard.pipelines.collect.agent.rounds import AgentRun, walk
+    from routeyard.pipelines.collect.agent.search import corpus_of
+    from routeyard.pipelines.collect.agent.tables import tables_of
+    from routeyard.pipelines.io import files, named_files
 
     agent = collect.agent
     assert agent is not None
@@ -80,7 +80,7 @@ def walk_trajectories(
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from flows.console.progress import collecting
+        from routeyard.flows.console.progress import collecting
 
         ours, tell = at_server(pool), partial(log, context.benchmark, "collect")
         with provider_slots(ours), collecting(also=tell) as show:

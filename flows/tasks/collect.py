@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flows.tasks.responses import (
+from routeyard.flows.tasks.responses import (
     answers_fingerprint,
     check_answered,
     check_complete,
     write_by_model,
 )
-from flows.tracking.log import log
-from flows.workspace.shares import (
+from routeyard.flows.tracking.log import log
+from routeyard.flows.workspace.shares import (
     at_server,
     collector_slot,
     collectors,
@@ -22,9 +22,14 @@ from flows.workspace.shares import (
     provider_slots,
     share,
 )
-from flows.workspace.stage_folders import BuildContext, PendingAnswers, StageResult, StageWork
-from flows.workspace.tables import read
-from schemas.recipe import Collect, Pool
+from routeyard.flows.workspace.stage_folders import (
+    BuildContext,
+    PendingAnswers,
+    StageResult,
+    StageWork,
+)
+from routeyard.flows.workspace.tables import read
+from routeyard.schemas.recipe import Collect, Pool
 
 
 def ask_models(
@@ -44,9 +49,9 @@ def ask_models(
     """
     import numpy as np
 
-    from pipelines.collect.collect import collect as ask_pool
-    from pipelines.collect.collect import responses_table
-    from pipelines.collect.plan import plan
+    from routeyard.pipelines.collect.collect import collect as ask_pool
+    from routeyard.pipelines.collect.collect import responses_table
+    from routeyard.pipelines.collect.plan import plan
 
     table = read(queries, "queries")
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
@@ -67,7 +72,7 @@ def ask_models(
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from flows.console.progress import collecting
+        from routeyard.flows.console.progress import collecting
 
         ours, asking = share(at_server(pool), collect, count := collectors())
         tell = partial(log, context.benchmark, "collect")

@@ -14,10 +14,10 @@ from typing import Any
 
 from prefect import task
 
-from flows.tracking.log import log
-from flows.tracking.retries import AFTER_CALLS
-from flows.tracking.run import each
-from flows.workspace.shares import (
+from routeyard.flows.tracking.log import log
+from routeyard.flows.tracking.retries import AFTER_CALLS
+from routeyard.flows.tracking.run import each
+from routeyard.flows.workspace.shares import (
     at_server,
     collector_slot,
     collectors,
@@ -26,9 +26,9 @@ from flows.workspace.shares import (
     share,
     sharers,
 )
-from flows.workspace.stage_folders import BuildContext, StageResult
-from flows.workspace.tables import read
-from schemas.recipe import Collect, Pool
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult
+from routeyard.flows.workspace.tables import read
+from routeyard.schemas.recipe import Collect, Pool
 
 
 def ask_in_shards(
@@ -44,11 +44,11 @@ def ask_in_shards(
     `context.jobs` shards work at the same time. What is still missing afterwards is left to
     the collect stage, which runs next and finds nothing to ask when every shard was answered.
     """
-    from flows import console
-    from pipelines.calls.canary import END, START
-    from pipelines.collect.collect import ask_canaries
-    from pipelines.collect.plan import cuts, plan
-    from schemas.recipe.collect import Canary
+    from routeyard.flows import console
+    from routeyard.pipelines.calls.canary import END, START
+    from routeyard.pipelines.collect.collect import ask_canaries
+    from routeyard.pipelines.collect.plan import cuts, plan
+    from routeyard.schemas.recipe.collect import Canary
 
     if collect.transport == "batch":
         why = "not cut into shards: batches are cut by 'collect.batch'"
@@ -104,9 +104,9 @@ def ask_shard(
         rows: First and one past the last, counted among the model's covered queries.
         sharers: Shards among which the provider's limits are divided.
     """
-    from pipelines.collect.collect import collect as ask_planned
-    from pipelines.collect.coverage import covered
-    from pipelines.collect.plan import plan
+    from routeyard.pipelines.collect.collect import collect as ask_planned
+    from routeyard.pipelines.collect.coverage import covered
+    from routeyard.pipelines.collect.plan import plan
 
     table = read(queries, "queries")
     # Coverage is drawn over the whole pool.
@@ -134,7 +134,7 @@ ask_shard_task = task(name="collect shard", timeout_seconds=24 * 3600.0, **AFTER
 
 def _served(pool: Pool, model_id: str) -> Pool:
     """The pool of one model and its provider."""
-    from pipelines.collect.settings import provider_of
+    from routeyard.pipelines.collect.settings import provider_of
 
     model = next(one for one in pool.models if one.model_id == model_id)
     return pool.model_copy(update={"models": [model], "providers": [provider_of(model, pool)]})

@@ -7,9 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.stage_folders import BuildContext, StageResult, StageWork, write_table
-from flows.workspace.tables import read, read_all, read_shards
-from schemas.recipe import Collect, CurationRule, Pool, Split
+from routeyard.flows.workspace.stage_folders import (
+    BuildContext,
+    StageResult,
+    StageWork,
+    write_table,
+)
+from routeyard.flows.workspace.tables import read, read_all, read_shards
+from routeyard.schemas.recipe import Collect, CurationRule, Pool, Split
 
 
 def apply_rules(
@@ -30,10 +35,10 @@ def apply_rules(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from flows.tasks.entailment import inputs_of, made_for, parts_of
-    from pipelines.curate import RULES
-    from pipelines.curate import apply as rules
-    from pipelines.curate.split import split as split_queries
+    from routeyard.flows.tasks.entailment import inputs_of, made_for, parts_of
+    from routeyard.pipelines.curate import RULES
+    from routeyard.pipelines.curate import apply as rules
+    from routeyard.pipelines.curate.split import split as split_queries
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = {
@@ -90,7 +95,7 @@ def apply_rules(
 
 
 def _warn(figures: Sequence[Mapping[str, Any]]) -> None:
-    from flows import console
+    from routeyard.flows import console
 
     for one in figures:
         if "warning" in one["figures"]:

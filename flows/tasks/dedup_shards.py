@@ -1,6 +1,6 @@
 """Near-duplicates over many embedding files, on any task runner and any fsspec storage.
 
-Vectors are scattered into parts (`pipelines.curate.dedup.partitioned`), every part is
+Vectors are scattered into parts (`routeyard.pipelines.curate.dedup.partitioned`), every part is
 searched by one task, and the pairs are joined. Paths cross task borders; no task
 holds more than one shard or one part.
 """
@@ -15,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 from prefect import flow, task
 
-from flows.tracking.run import each, start
-from flows.tracking.runners import Runner, on
-from pipelines.curate.dedup.partitioned import (
+from routeyard.flows.tracking.run import each, start
+from routeyard.flows.tracking.runners import Runner, on
+from routeyard.pipelines.curate.dedup.partitioned import (
     Partition,
     PartPairs,
     join_parts,
     plan_parts,
     search_part,
 )
-from pipelines.curate.dedup.search import Pairs
-from pipelines.errors import BadInput
+from routeyard.pipelines.curate.dedup.search import Pairs
+from routeyard.pipelines.errors import BadInput
 
 #: Rows drawn from all shards together to place the cuts.
 _SAMPLE = 40_000

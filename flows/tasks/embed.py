@@ -8,20 +8,25 @@ from typing import Any
 
 from prefect import task
 
-from flows.tracking.log import log
-from flows.tracking.retries import ON_THIS_MACHINE
-from flows.tracking.run import each
-from flows.workspace.stage_folders import BuildContext, StageResult, StageWork, write_table
-from flows.workspace.tables import read
-from schemas.recipe import Embed
+from routeyard.flows.tracking.log import log
+from routeyard.flows.tracking.retries import ON_THIS_MACHINE
+from routeyard.flows.tracking.run import each
+from routeyard.flows.workspace.stage_folders import (
+    BuildContext,
+    StageResult,
+    StageWork,
+    write_table,
+)
+from routeyard.flows.workspace.tables import read
+from routeyard.schemas.recipe import Embed
 
 
 def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) -> StageWork:
     """Queries → embeddings, through the cache."""
-    from pipelines.embed import embed as embedded
+    from routeyard.pipelines.embed import embed as embedded
 
     def make(folder: Path) -> Mapping[str, Any]:
-        from flows import console
+        from routeyard.flows import console
 
         with console.counter("embed", "questions") as count:
             vectors = embedded(
@@ -43,8 +48,8 @@ def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult
 
     The cache's files are cut before the shards are, so vectors do not depend on them.
     """
-    from flows import console
-    from pipelines.embed import CHUNK, lacking
+    from routeyard.flows import console
+    from routeyard.pipelines.embed import CHUNK, lacking
 
     texts = lacking(read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root))
     shards = min(context.shards, -(-texts.num_rows // CHUNK))
@@ -65,7 +70,7 @@ def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[i
     """Fill the cache with every `of`-th of its files to come; returns texts embedded now."""
     import pyarrow.parquet as pq
 
-    from pipelines.embed import fill
+    from routeyard.pipelines.embed import fill
 
     log(context.benchmark, "embed", "begins", shard=shard)
     done = fill(

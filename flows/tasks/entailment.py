@@ -10,21 +10,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.tasks.verdicts import scorer_modules
-from flows.workspace.stage_folders import BuildContext
-from pipelines.entailment.equivalence import Equivalence
-from pipelines.equivalence_types import Entailment, Pair
-from pipelines.errors import RecipeError
+from routeyard.flows.tasks.verdicts import scorer_modules
+from routeyard.flows.workspace.stage_folders import BuildContext
+from routeyard.pipelines.entailment.equivalence import Equivalence
+from routeyard.pipelines.equivalence_types import Entailment, Pair
+from routeyard.pipelines.errors import RecipeError
 
 if TYPE_CHECKING:
-    from schemas.recipe import Collect, CurationRule, Pool
+    from routeyard.schemas.recipe import Collect, CurationRule, Pool
 
 
 def made_for(
     context: BuildContext, pool: Pool, collect: Collect, rule: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The objects a rule needs and no recipe can write; none for most rules."""
-    from pipelines.curate import RULES
+    from routeyard.pipelines.curate import RULES
 
     if "entailment" not in RULES.get(rule).needs:
         return {}
@@ -37,8 +37,8 @@ def made_for(
 
 def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
     """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
-    from pipelines.curate import RULES
-    from pipelines.entailment import BACKENDS
+    from routeyard.pipelines.curate import RULES
+    from routeyard.pipelines.entailment import BACKENDS
 
     found: list[str] = []
     for rule in rules:
@@ -51,7 +51,7 @@ def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
 
 def inputs_of(rules: Sequence[CurationRule]) -> dict[str, str]:
     """What a curate stage depends on beside tables and code: the files of local encoders."""
-    from pipelines.signals.local_model import fingerprint
+    from routeyard.pipelines.signals.local_model import fingerprint
 
     found = {}
     for number, rule in enumerate(rules):
@@ -78,7 +78,7 @@ def entailment_for(
     if name == "equivalence" and not options:
         return scorer_equivalence()
 
-    from pipelines.entailment import BACKENDS
+    from routeyard.pipelines.entailment import BACKENDS
 
     kind = BACKENDS.get(name, where="rule 'preference'")
     if name == "judge":
@@ -100,7 +100,7 @@ def judge(
     context: BuildContext, pool: Pool, collect: Collect, model: str, provider: str | None
 ) -> Any:
     """Ask function of a judge: greedy, one word, through the ledger."""
-    from flows.workspace.prompts import ask_prompts, model_to_ask
+    from routeyard.flows.workspace.prompts import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model, provider)
 
@@ -115,12 +115,12 @@ def judge(
 
 def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) -> Any:
     """Asks a model of the pool whether its answers are right."""
-    from flows.workspace.prompts import ask_prompts, model_to_ask
+    from routeyard.flows.workspace.prompts import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model)
 
     def assess(items: Sequence[tuple[str, str]]) -> list[float | None]:
-        from pipelines.signals.self_assessment import PARAMETERS, certainty, prompt
+        from routeyard.pipelines.signals.self_assessment import PARAMETERS, certainty, prompt
 
         prompts = [prompt(question, answer) for question, answer in items]
         how: dict[str, Any] = {"purpose": "self_assessment", "parameters": PARAMETERS}
@@ -136,8 +136,8 @@ def scorer_equivalence() -> Equivalence:
     A graded or a reference-free scorer cannot say that two answers are one;
     the pair is then undecided, and its query makes no preference pair.
     """
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.scorer import ScoringInput
 
     scorer_of = cache(SCORERS.get)
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.tracking.log import log
-from flows.workspace.stage_folders import BuildContext, StageResult
-from flows.workspace.tables import read
-from schemas.recipe import Collect, Pool
+from routeyard.flows.tracking.log import log
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult
+from routeyard.flows.workspace.tables import read
+from routeyard.schemas.recipe import Collect, Pool
 
 if TYPE_CHECKING:
-    from pipelines.collect.informative import RankedModels
+    from routeyard.pipelines.collect.informative import RankedModels
 
 
 def ask_in_rounds(
@@ -32,9 +32,9 @@ def ask_in_rounds(
     Args:
         complete: Rows of the questions per model → results of collect and label for them.
     """
-    from pipelines.collect.informative import collect_informatively
-    from pipelines.dense_slice import dense_rows
-    from pipelines.matrix.dense import scatter
+    from routeyard.pipelines.collect.informative import collect_informatively
+    from routeyard.pipelines.dense_slice import dense_rows
+    from routeyard.pipelines.matrix.dense import scatter
 
     table = read(queries, "queries")
     ids = table.column("query_id").to_pylist()
@@ -47,7 +47,7 @@ def ask_in_rounds(
         rows = [np.flatnonzero(asked[:, m]).tolist() for m in range(len(models))]
         responses, labels = complete(rows)
         if not responses.reused:
-            from flows import console
+            from routeyard.flows import console
 
             text = f"{int(asked.sum()):,} of {asked.size:,} pairs asked so far"
             console.line("rounds", text)
@@ -66,7 +66,7 @@ def ask_in_rounds(
 def figures_of(ranking: RankedModels, models: list[str], collect: Collect) -> dict[str, Any]:
     """JSON-ready: per model the plain mean, the weighted estimate and its interval, and
     what each round asked."""
-    from pipelines.collect.informative import Z
+    from routeyard.pipelines.collect.informative import Z
 
     plan = collect.informative
     half = Z * ranking.standard_error

@@ -8,23 +8,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.tasks.verdicts import scorer_modules
-from flows.workspace.shares import open_ledger
-from flows.workspace.stage_folders import (
+from routeyard.flows.tasks.verdicts import scorer_modules
+from routeyard.flows.workspace.shares import open_ledger
+from routeyard.flows.workspace.stage_folders import (
     BuildContext,
     PendingAnswers,
     StageResult,
     StageWork,
     write_table,
 )
-from flows.workspace.tables import read, read_shards
-from pipelines.errors import BadInput
-from schemas.recipe import Label
+from routeyard.flows.workspace.tables import read, read_shards
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.recipe import Label
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.label.verdicts import FiledVerdicts
+    from routeyard.pipelines.label.verdicts import FiledVerdicts
 
 
 def ask_judges(
@@ -37,8 +37,8 @@ def ask_judges(
     reviews: StageResult | None,
 ) -> StageWork | PendingAnswers:
     """All verdicts, with those of verifiers and judges that the policies still want."""
-    from pipelines.label.escalate import ask_verifiers_and_judges
-    from pipelines.release.fingerprint import content
+    from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
+    from routeyard.pipelines.release.fingerprint import content
 
     questions = read(queries, "queries")
     answers = read_shards(responses.parts("responses"), "responses")
@@ -97,7 +97,7 @@ def decide_labels(
     Args:
         judged: All verdicts, where verifiers or judges were asked.
     """
-    from pipelines.label.aggregate import decide
+    from routeyard.pipelines.label.aggregate import decide
 
     made = [judged] if judged is not None else [*verdicts, *([reviews] if reviews else [])]
 

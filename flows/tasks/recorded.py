@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.tasks.responses import write_by_model
-from flows.workspace.stage_folders import BuildContext, StageResult, StageWork
-from flows.workspace.tables import content, read
-from schemas.recipe import Collect, Pool
+from routeyard.flows.tasks.responses import write_by_model
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, StageWork
+from routeyard.flows.workspace.tables import content, read
+from routeyard.schemas.recipe import Collect, Pool
 
 
 def import_answers(
@@ -21,8 +21,8 @@ def import_answers(
     models: StageResult,
 ) -> StageWork:
     """Recorded files → responses."""
-    from pipelines.collect.recorded import import_recorded
-    from pipelines.io import named_files
+    from routeyard.pipelines.collect.recorded import import_recorded
+    from routeyard.pipelines.io import named_files
 
     inputs = {"queries": queries.fingerprint, "pool": models.fingerprint}
     for number, entry in enumerate(collect.recorded):

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flows.tasks.agent import kept_steps
-from flows.tasks.curate import curated_tables
-from flows.workspace.stage_folders import BuildContext, StageResult, StageWork
-from flows.workspace.tables import read
-from pipelines.errors import GateFailed
-from pipelines.io.staging import write_json
-from schemas.recipe import Collect, Pool, Recipe, Release
+from routeyard.flows.tasks.agent import kept_steps
+from routeyard.flows.tasks.curate import curated_tables
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, StageWork
+from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.errors import GateFailed
+from routeyard.pipelines.io.staging import write_json
+from routeyard.schemas.recipe import Collect, Pool, Recipe, Release
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
@@ -31,8 +31,8 @@ def audit_metering(
     """Metering audit of the responses that are to be released, and what the recipe waives."""
     import pyarrow.compute as pc
 
-    from pipelines.metering.audit import apply_waivers, audit, known_of
-    from pipelines.metering.steps import as_answers
+    from routeyard.pipelines.metering.audit import apply_waivers, audit, known_of
+    from routeyard.pipelines.metering.steps import as_answers
 
     known = known_of(pool)
     canaries = _canaries(context, collect)
@@ -73,8 +73,8 @@ def audit_metering(
 
 def _canaries(context: BuildContext, collect: Collect) -> Any:
     """Canary answers of the workspace's last run; null where the recipe asks for none."""
-    from flows.workspace.shares import open_ledger
-    from pipelines.calls.canary import canary_answers
+    from routeyard.flows.workspace.shares import open_ledger
+    from routeyard.pipelines.calls.canary import canary_answers
 
     if not collect.canary.prompts or collect.provider == "recorded":
         return None
@@ -105,10 +105,10 @@ def certify_routability(
     context: BuildContext, *, curated: StageResult, embeddings: StageResult | None
 ) -> StageWork:
     """Routability certificate over the curated tables."""
-    from pipelines.evaluate.certificate import certify
-    from pipelines.evaluate.certificate.crossfit import REFERENCE
-    from pipelines.matrix.reading import from_tables
-    from pipelines.routers import ROUTERS
+    from routeyard.pipelines.evaluate.certificate import certify
+    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.matrix.reading import from_tables
+    from routeyard.pipelines.routers import ROUTERS
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -140,9 +140,9 @@ def write_benchmark(
     Args:
         stages: Every finished stage by its name; the manifest keeps their fingerprints.
     """
-    from datacards.card import render
-    from datacards.files import render as render_files
-    from pipelines.release.build import write_release
+    from routeyard.datacards.card import render
+    from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.release.build import write_release
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings:
@@ -177,8 +177,8 @@ def check_zoo(text: str, tables: Mapping[str, Any]) -> None:
     """
     import json
 
-    from pipelines.matrix.reading import core_of
-    from pipelines.zoo.cell_inputs import hash_of
+    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.zoo.cell_inputs import hash_of
 
     results = json.loads(text)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})

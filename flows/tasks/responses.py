@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from flows.tracking.log import log
-from flows.workspace.stage_folders import BuildContext, write_table
-from flows.workspace.tables import slug
-from pipelines.errors import BudgetReached, GateFailed, ProviderError
-from schemas.recipe import Collect
+from routeyard.flows.tracking.log import log
+from routeyard.flows.workspace.stage_folders import BuildContext, write_table
+from routeyard.flows.workspace.tables import slug
+from routeyard.pipelines.errors import BudgetReached, GateFailed, ProviderError
+from routeyard.schemas.recipe import Collect
 
 
 def write_by_model(responses: Any, folder: Path) -> None:
@@ -25,8 +25,8 @@ def write_by_model(responses: Any, folder: Path) -> None:
 
 def answers_fingerprint(responses: Any) -> str:
     """What was answered, whenever it was: measured times do not enter."""
-    from pipelines.release.fingerprint import content
-    from schemas.manifest import MEASURED_COLUMNS
+    from routeyard.pipelines.release.fingerprint import content
+    from routeyard.schemas.manifest import MEASURED_COLUMNS
 
     return content(responses, without=MEASURED_COLUMNS)
 

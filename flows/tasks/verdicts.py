@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.reviews import review_files, reviews
-from flows.workspace.stage_folders import BuildContext, StageResult, StageWork, write_table
-from flows.workspace.tables import content, read, read_shards
-from schemas.recipe import Label
+from routeyard.flows.workspace.reviews import review_files, reviews
+from routeyard.flows.workspace.stage_folders import (
+    BuildContext,
+    StageResult,
+    StageWork,
+    write_table,
+)
+from routeyard.flows.workspace.tables import content, read, read_shards
+from routeyard.schemas.recipe import Label
 
 
 def scorer_modules(queries: Path) -> list[str]:
@@ -17,8 +22,8 @@ def scorer_modules(queries: Path) -> list[str]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import GIVEN
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.scorer import GIVEN
 
     named = pc.unique(pq.read_table(queries, columns=["scorer"]).column("scorer"))
     return SCORERS.modules([GIVEN, *named.to_pylist()])
@@ -30,7 +35,7 @@ def score_responses(
     """Verdicts of the queries' scorers over one model's response file."""
     import pyarrow.parquet as pq
 
-    from pipelines.label.rules import file_verdicts, versions
+    from routeyard.pipelines.label.rules import file_verdicts, versions
 
     named = pq.read_table(queries.path("queries"), columns=["scorer"]).column("scorer")
     isolation = label.run_code_without_isolation

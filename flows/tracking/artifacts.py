@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.tracking.run import artifact_key, tracked
-from schemas.untrusted_text import fenced, markdown, one_line
+from routeyard.flows.tracking.run import artifact_key, tracked
+from routeyard.schemas.untrusted_text import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
 
@@ -89,7 +89,7 @@ def difference(before: Path | None, after: Path) -> Rows:
 
     Measured times do not count as a difference.
     """
-    from pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.manifest import read_manifest
 
     new = read_manifest(after).tables
     old = read_manifest(before).tables if before else {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from schemas.recipe import Recipe
+    from routeyard.schemas.recipe import Recipe
 
 
 def release_key(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flows.tracking.run import tracked
+from routeyard.flows.tracking.run import tracked
 
 RELEASED = "routeyard.released"
 GATE_FAILED = "routeyard.gate-failed"

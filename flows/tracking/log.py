@@ -2,7 +2,7 @@
 
     [gsm8k verdicts 3/8] 1,319 verdicts, in 4.2 s
 
-Without Prefect there is no log: `flows.console` tells the person who waits.
+Without Prefect there is no log: `routeyard.flows.console` tells the person who waits.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors import RouteyardError
-from schemas.untrusted_text import visible
+from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.untrusted_text import visible
 
 
 def log(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 
 def check_blocks(blocks: Sequence[str]) -> None:

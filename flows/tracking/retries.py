@@ -6,7 +6,7 @@ from typing import Any
 
 from prefect.tasks import exponential_backoff
 
-from pipelines.errors import BadInput, BudgetReached, GateFailed
+from routeyard.pipelines.errors import BadInput, BudgetReached, GateFailed
 
 
 def worth_retrying(task: Any, run: Any, state: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 Runner = Literal["threads", "dask"]
 

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
-from flows.web.local_server import LocalServer, asked_here
-from pipelines.label.audit.review import DECISIONS
+from routeyard.flows.web.local_server import LocalServer, asked_here
+from routeyard.pipelines.label.audit.review import DECISIONS
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 110rem; margin: 2rem auto; padding: 0 1rem }

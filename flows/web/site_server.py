@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import unquote
 
-from flows.web.local_server import LocalServer, asked_here
+from routeyard.flows.web.local_server import LocalServer, asked_here
 
 #: What the standard library opens by itself where a folder is asked for.
 _PAGES = ("index.html", "index.htm")

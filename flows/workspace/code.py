@@ -1,7 +1,7 @@
 """The code that a stage's function can reach, with a hash of each module.
 
 The reach is computed, never listed by hand. From the stage's function the imports
-are followed: inside it, in the functions of `flows.tasks` that it calls, and
+are followed: inside it, in the functions of `routeyard.flows.tasks` that it calls, and
 through every module of the packages below. What a registry names by a string is not
 followed (else every question would depend on every scorer): a stage names the
 parts it uses. Comments, docstrings and layout do not enter a hash.
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 #: Packages whose code decides what a stage's tables hold.
-PACKAGES = ("schemas", "pipelines", "datacards")
+PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 #: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
-_STAGES = "flows.tasks"
+_STAGES = "routeyard.flows.tasks"
 
 
 def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
 @cache
 def _imports(name: str) -> frozenset[str]:
     """Modules of the packages that a module imports, starts as a program, or is inside of."""
-    if name.partition(".")[0] not in PACKAGES:
+    if _package(name) not in PACKAGES:
         return frozenset()
     _, tree = _parsed(name)
     parts = name.split(".")
@@ -134,10 +134,10 @@ def _imports(name: str) -> frozenset[str]:
             found |= {_module_of(node.module, one.name) for one in node.names}
         elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
-        elif isinstance(node, ast.Constant) and str(node.value).startswith("pipelines."):
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("routeyard.pipelines."):
             # `python -m pipelines.…`: a process of its own.
             found |= {str(node.value)} if _is_module(str(node.value)) else set()
-    return frozenset(one for one in found if one.partition(".")[0] in PACKAGES)
+    return frozenset(one for one in found if _package(one) in PACKAGES)
 
 
 def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
@@ -149,6 +149,10 @@ def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
         yield from _at_run_time(node)
 
 
+def _package(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
 def _module_of(module: str, attribute: str) -> str:
     return f"{module}.{attribute}" if _is_module(f"{module}.{attribute}") else module
 
@@ -157,7 +161,7 @@ def _module_of(module: str, attribute: str) -> str:
 def _is_module(name: str) -> bool:
     if not all(part.isidentifier() for part in name.split(".")):
         return False
-    if name.partition(".")[0] not in (*PACKAGES, "flows"):
+    if _package(name) not in (*PACKAGES, "routeyard.flows"):
         return False
     try:
         return importlib.util.find_spec(name) is not None
@@ -172,7 +176,7 @@ def _parsed(name: str) -> tuple[Path, ast.Module]:
     except (ModuleNotFoundError, ValueError):  # `__main__` has none
         spec = None
     if spec is None or spec.origin is None:
-        if name.partition(".")[0] in PACKAGES:
+        if _package(name) in PACKAGES:
             raise ModuleNotFoundError(name)
         return Path(), ast.parse("")
     path = Path(spec.origin)

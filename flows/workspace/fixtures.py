@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pipelines.io.environment import names
-from pipelines.registry import Registry
-from schemas.recipe import Recipe
+from routeyard.pipelines.io.environment import names
+from routeyard.pipelines.registry import Registry
+from routeyard.schemas.recipe import Recipe
 
 #: Variable → function (workspace folder) → context manager that gives the variable's value.
 MAKERS = Registry(
@@ -22,11 +22,11 @@ MAKERS = Registry(
     group="routeyard.fixtures",
     earlier_groups=("routeyard.surroundings",),
     builtin={
-        "ROUTEYARD_DEMO_BANK": "flows.demo.serve:bank_file",
-        "ROUTEYARD_DEMO_URL": "flows.demo.serve:served_pool",
-        "ROUTEYARD_HOPS": "flows.demo.serve:hops_file",
-        "ROUTEYARD_HOPS_URL": "flows.demo.serve:served_agents",
-        "ROUTEYARD_REAL_URL": "flows.demo.real.served:served_model",
+        "ROUTEYARD_DEMO_BANK": "routeyard.flows.demo.serve:bank_file",
+        "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.serve:served_pool",
+        "ROUTEYARD_HOPS": "routeyard.flows.demo.serve:hops_file",
+        "ROUTEYARD_HOPS_URL": "routeyard.flows.demo.serve:served_agents",
+        "ROUTEYARD_REAL_URL": "routeyard.flows.demo.real.served:served_model",
     },
 )
 

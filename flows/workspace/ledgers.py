@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows.workspace.shares import LEDGER, open_ledger
-from pipelines.errors import BadInput
-from pipelines.ledger.ledger import Ledger
+from routeyard.flows.workspace.shares import LEDGER, open_ledger
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.ledger import Ledger
 
 
 def ledger_exists(workspace: Path) -> bool:

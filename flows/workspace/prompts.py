@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from flows.workspace.shares import open_ledger
-from pipelines.errors import RecipeError, Retryable, did_you_mean
+from routeyard.flows.workspace.shares import open_ledger
+from routeyard.pipelines.errors import RecipeError, Retryable, did_you_mean
 
 if TYPE_CHECKING:
-    from flows.workspace.stage_folders import BuildContext
-    from pipelines.ledger.attempt import Attempt
-    from schemas.recipe import Collect, Model, Pool
+    from routeyard.flows.workspace.stage_folders import BuildContext
+    from routeyard.pipelines.ledger.attempt import Attempt
+    from routeyard.schemas.recipe import Collect, Model, Pool
 
 
 def model_to_ask(pool: Pool, model_id: str, provider: str | None = None) -> Model:
@@ -26,7 +26,7 @@ def model_to_ask(pool: Pool, model_id: str, provider: str | None = None) -> Mode
     Raises:
         RecipeError: the pool does not have it, and no provider is named.
     """
-    from schemas.recipe import Model
+    from routeyard.schemas.recipe import Model
 
     models = {model.model_id: model for model in pool.models}
     if model_id in models:
@@ -60,11 +60,11 @@ def ask_prompts(
         Retryable: some answers are still missing (an outage, a spent budget): a
             result made without them would be kept as if it were whole.
     """
-    from pipelines.calls.budget import BudgetLedger
-    from pipelines.calls.prompts import ask_prompts as ask_queue
-    from pipelines.calls.prompts import request_for
-    from pipelines.calls.request import RequestSettings
-    from pipelines.collect.settings import provider_of, queue_of, timeouts_of
+    from routeyard.pipelines.calls.budget import BudgetLedger
+    from routeyard.pipelines.calls.prompts import ask_prompts as ask_queue
+    from routeyard.pipelines.calls.prompts import request_for
+    from routeyard.pipelines.calls.request import RequestSettings
+    from routeyard.pipelines.collect.settings import provider_of, queue_of, timeouts_of
 
     provider = provider_of(model, pool)
     settings = RequestSettings.of(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.workspace.stage_folders import write_table
-from schemas import VERDICTS
+from routeyard.flows.workspace.stage_folders import write_table
+from routeyard.schemas import VERDICTS
 
 _FOLDER = "reviews"
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.io.files import sha256
-from pipelines.io.staging import beside
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.staging import beside
 
 RECORD = "stage.json"
 

@@ -14,11 +14,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from flows.tracking.run import tracked
-from pipelines.errors import BadInput
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import RateLimits
+from routeyard.flows.tracking.run import tracked
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe import Collect, Pool
+from routeyard.schemas.recipe.collect import RateLimits
 
 LEDGER = "ROUTEYARD_LEDGER"
 COLLECTORS = "ROUTEYARD_COLLECTORS"
@@ -34,13 +34,13 @@ def open_ledger(root: Path) -> Iterator[Ledger]:
             next_step="unset it to keep the ledger in the workspace",
         )
     if url:
-        from pipelines.ledger.postgres import PostgresLedger
+        from routeyard.pipelines.ledger.postgres import PostgresLedger
 
         with PostgresLedger(url) as shared:
             yield shared
         return
-    from pipelines.ledger.sqlite import SqliteLedger
-    from pipelines.release.sealed_files import outside_releases
+    from routeyard.pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.release.sealed_files import outside_releases
 
     outside_releases(root)
     with SqliteLedger(root / "ledger" / "ledger.sqlite") as own:
@@ -117,7 +117,7 @@ def collector_slot(collectors: int) -> Iterator[None]:
     if not url:
         yield
         return
-    from pipelines.ledger.collector_slots import take_slot
+    from routeyard.pipelines.ledger.collector_slots import take_slot
 
     with take_slot(url, collectors):
         yield
@@ -130,7 +130,7 @@ def provider_slots(pool: Pool) -> Iterator[None]:
         if tracked():
             from prefect.concurrency.sync import concurrency
 
-            from flows.tracking.limits import limit_name
+            from routeyard.flows.tracking.limits import limit_name
 
             for provider in pool.providers:
                 places = provider.limits.concurrency
@@ -145,7 +145,7 @@ def at_server(pool: Pool) -> Pool:
     """
     if not tracked():
         return pool
-    from flows.tracking.limits import made
+    from routeyard.flows.tracking.limits import made
 
     there = made({p.name: p.limits.concurrency for p in pool.providers})
     providers = []

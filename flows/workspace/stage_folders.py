@@ -22,10 +22,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from flows.tracking.log import counts, log
-from flows.workspace.code import made_by
-from flows.workspace.seal import RECORD, clear, intact, sealed
-from pipelines.io.staging import place, staging, write_json
+from routeyard.flows.tracking.log import counts, log
+from routeyard.flows.workspace.code import made_by
+from routeyard.flows.workspace.seal import RECORD, clear, intact, sealed
+from routeyard.pipelines.io.staging import place, staging, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def run_stage(
         return stored
     folder = _folder(root, made_of)
     if clear(folder):
-        from flows import console
+        from routeyard.flows import console
 
         console.line("note", f"{stage} is made again: {folder} was damaged")
     log(benchmark, stage, "begins", shard=shard)

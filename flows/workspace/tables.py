@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flows.workspace.stage_folders import StageResult, digest
-from pipelines.io.files import sha256
-from schemas import CONTRACTS
+from routeyard.flows.workspace.stage_folders import StageResult, digest
+from routeyard.pipelines.io.files import sha256
+from routeyard.schemas import CONTRACTS
 
 
 def read(done: StageResult, table: str) -> pa.Table:

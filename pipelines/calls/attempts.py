@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.calls.pricing import Price, cost_of
-from pipelines.calls.progress import Tally
-from pipelines.calls.reply import CallFault, ModelReply, Usage
-from pipelines.calls.request import Request
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.calls.pricing import Price, cost_of
+from routeyard.pipelines.calls.progress import Tally
+from routeyard.pipelines.calls.reply import CallFault, ModelReply, Usage
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.ledger import Ledger
 
 OnStored = Callable[[Sequence[Attempt]], None]
 

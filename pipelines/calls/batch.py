@@ -18,22 +18,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from pipelines.calls.attempts import AttemptWriter, OnStored, Origin, answered_rows, failed_rows
-from pipelines.calls.batch_note import PREFIX, BatchNote
-from pipelines.calls.batch_results import Line, find, reply_of, results
-from pipelines.calls.budget import BudgetLedger, counted, worst_case
-from pipelines.calls.client import Client
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.progress import OnProgress, Tally
-from pipelines.calls.reply import CallFault
-from pipelines.calls.request import Request
-from pipelines.calls.runner import RunResult, progress_shown
-from pipelines.calls.wire.address import address_of
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.ledger.answer_keys import AnswerKey
-from pipelines.ledger.attempt import Attempt, is_billed
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import BatchSettings
+from routeyard.pipelines.calls.attempts import (
+    AttemptWriter,
+    OnStored,
+    Origin,
+    answered_rows,
+    failed_rows,
+)
+from routeyard.pipelines.calls.batch_note import PREFIX, BatchNote
+from routeyard.pipelines.calls.batch_results import Line, find, reply_of, results
+from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.client import Client
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.progress import OnProgress, Tally
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.calls.runner import RunResult, progress_shown
+from routeyard.pipelines.calls.wire.address import address_of
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.ledger.answer_keys import AnswerKey
+from routeyard.pipelines.ledger.attempt import Attempt, is_billed
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import BatchSettings
 
 _ENDED = ("completed", "failed", "expired", "cancelled")
 #: Attempts per append.

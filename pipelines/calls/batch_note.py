@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, repeat
 
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.ledger.answer_keys import AnswerKey
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.ledger.answer_keys import AnswerKey
 
 PREFIX = "batch:"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.calls.client import Client
-from pipelines.calls.reply import CallFault, ModelReply, from_status
-from pipelines.calls.wire.received import cleaned, completion
-from pipelines.calls.wire.secret import Secret
+from routeyard.pipelines.calls.client import Client
+from routeyard.pipelines.calls.reply import CallFault, ModelReply, from_status
+from routeyard.pipelines.calls.wire.received import cleaned, completion
+from routeyard.pipelines.calls.wire.secret import Secret
 
 Line = Mapping[str, Any]
 

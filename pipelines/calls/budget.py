@@ -17,12 +17,12 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from pipelines.calls.pricing import Price
-from pipelines.calls.reply import Usage
-from pipelines.calls.request import Request
-from pipelines.ledger.charges import Charge, ChargeBounds
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Budget
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.reply import Usage
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Budget
 
 #: Tokens a chat template adds around one message, generously.
 TEMPLATE_TOKENS = 64

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.ledger.ledger import Ledger
 
 START, END = "canary:start", "canary:end"
 

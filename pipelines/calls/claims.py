@@ -7,9 +7,9 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import NamedTuple
 
-from pipelines.calls.progress import Tally
-from pipelines.calls.request import Request
-from pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.calls.progress import Tally
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.ledger.ledger import Ledger
 
 #: Requests claimed at once; what a killed process had claimed is free again at once.
 CHUNK = 64

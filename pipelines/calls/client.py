@@ -15,18 +15,18 @@ from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pipelines.calls.reply import CallFault, ModelReply, read_json
-from pipelines.calls.wire.address import address_of
-from pipelines.calls.wire.received import cleaned, completion, decoded, refusal
-from pipelines.calls.wire.secret import Secret
-from pipelines.calls.wire.timeouts_and_sizes import (
+from routeyard.pipelines.calls.reply import CallFault, ModelReply, read_json
+from routeyard.pipelines.calls.wire.address import address_of
+from routeyard.pipelines.calls.wire.received import cleaned, completion, decoded, refusal
+from routeyard.pipelines.calls.wire.secret import Secret
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import (
     ACCEPTED,
     MOST_BYTES,
     MOST_FILE_BYTES,
     Timeouts,
     bound,
 )
-from schemas.recipe.pool import Provider
+from routeyard.schemas.recipe.pool import Provider
 
 _Made = TypeVar("_Made")
 
@@ -191,7 +191,7 @@ class Client:
     async def _streamed(
         self, path: str, body: Mapping[str, Any], sent: float
     ) -> tuple[dict[str, Any], float | None]:
-        from pipelines.calls.streaming import Assembled
+        from routeyard.pipelines.calls.streaming import Assembled
 
         assembled = Assembled()
         first: float | None = None

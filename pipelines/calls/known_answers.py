@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from pipelines.calls.request import Message, RequestSettings
-from pipelines.calls.wire.address import is_loopback
-from pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, SettledKey
-from pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.calls.request import Message, RequestSettings
+from routeyard.pipelines.calls.wire.address import is_loopback
+from routeyard.pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, SettledKey
+from routeyard.pipelines.ledger.ledger import Ledger
 
 ADDRESS_NOTE = "address:"
 MOVED_NOTE = "moved:"

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections import deque
 
-from schemas.recipe.collect import RateLimits
+from routeyard.schemas.recipe.collect import RateLimits
 
 
 class Window:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipelines.calls.client import get_json
-from pipelines.calls.reply import CallFault
-from pipelines.errors import BadInput
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.calls.client import get_json
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.recipe.pool import Provider
 
 _ATTEMPTS = 2
 

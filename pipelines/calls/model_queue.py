@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipelines.calls.client import Client, TimedReply
-from pipelines.calls.pricing import Price
-from pipelines.calls.reply import CallFault, ModelReply
-from pipelines.calls.request import Request
-from schemas.recipe.collect import RateLimits
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.calls.client import Client, TimedReply
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.reply import CallFault, ModelReply
+from routeyard.pipelines.calls.request import Request
+from routeyard.schemas.recipe.collect import RateLimits
+from routeyard.schemas.recipe.pool import Provider
 
 
 class Transport(Protocol):

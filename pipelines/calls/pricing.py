@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.reply import Usage
+from routeyard.pipelines.calls.reply import Usage
 
 #: Providers round what they bill: so much below the table is not below it.
 _ROUNDED = 0.01

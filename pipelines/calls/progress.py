@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.attempt import Attempt
 
 _FIGURES = (
     "wanted", "before", "ok", "truncated", "refused", "failed", "permanent", "unanswered"

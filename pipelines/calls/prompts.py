@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.known_answers import KnownAnswers, notes
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.calls.runner import run_requests
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.ledger.answer_keys import SettledKey
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Retry
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.known_answers import KnownAnswers, notes
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.calls.runner import run_requests
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.ledger.answer_keys import SettledKey
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Retry
 
 
 @dataclass(frozen=True)

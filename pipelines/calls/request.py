@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pipelines.calls.wire.address import identity_of
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.calls.wire.address import identity_of
+from routeyard.schemas.recipe.pool import Provider
 
 #: Path under a provider's `base_url` that answers chat completions.
 CHAT_COMPLETIONS = "/chat/completions"

@@ -14,15 +14,15 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pipelines.calls.attempts import OnStored
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.limits import Gate
-from pipelines.calls.model_queue import ModelQueue, Transport
-from pipelines.calls.progress import OnProgress, Tally, snapshot
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.calls.worker import ModelWorker, RequestRun
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Budget, Retry
+from routeyard.pipelines.calls.attempts import OnStored
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.limits import Gate
+from routeyard.pipelines.calls.model_queue import ModelQueue, Transport
+from routeyard.pipelines.calls.progress import OnProgress, Tally, snapshot
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.calls.worker import ModelWorker, RequestRun
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Budget, Retry
 
 _DRAIN_S = 30.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.reply import CallFault
 
 
 class Assembled:

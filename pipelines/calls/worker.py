@@ -10,18 +10,24 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from pipelines.calls.attempts import AttemptWriter, OnStored, Origin, answered_rows, failed_rows
-from pipelines.calls.budget import BudgetLedger, counted, worst_case
-from pipelines.calls.claims import claimed
-from pipelines.calls.client import TimedReply
-from pipelines.calls.limits import Gate
-from pipelines.calls.model_queue import ModelQueue, Transport
-from pipelines.calls.progress import Tally
-from pipelines.calls.reply import CallFault
-from pipelines.calls.request import Request
-from pipelines.ledger.attempt import is_billed
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Retry
+from routeyard.pipelines.calls.attempts import (
+    AttemptWriter,
+    OnStored,
+    Origin,
+    answered_rows,
+    failed_rows,
+)
+from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.claims import claimed
+from routeyard.pipelines.calls.client import TimedReply
+from routeyard.pipelines.calls.limits import Gate
+from routeyard.pipelines.calls.model_queue import ModelQueue, Transport
+from routeyard.pipelines.calls.progress import Tally
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.ledger.attempt import is_billed
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Retry
 
 #: Attempts without a connection after which a model that never answered is paused.
 UNREACHABLE = 6

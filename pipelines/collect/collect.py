@@ -13,22 +13,22 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.attempts import OnStored
-from pipelines.calls.batch import run_batches
-from pipelines.calls.batch_note import PREFIX, BatchNote
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.canary import END, START, canary_requests
-from pipelines.calls.known_answers import notes
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.progress import OnProgress
-from pipelines.calls.request import RequestSettings
-from pipelines.calls.runner import RunResult, run_requests
-from pipelines.collect.plan import ModelPlan, Plan, plan, requests
-from pipelines.collect.responses import responses_table
-from pipelines.collect.settings import model_notes, queue_of, timeouts_of
-from pipelines.errors import BadInput
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.pool import Pool
+from routeyard.pipelines.calls.attempts import OnStored
+from routeyard.pipelines.calls.batch import run_batches
+from routeyard.pipelines.calls.batch_note import PREFIX, BatchNote
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.canary import END, START, canary_requests
+from routeyard.pipelines.calls.known_answers import notes
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.progress import OnProgress
+from routeyard.pipelines.calls.request import RequestSettings
+from routeyard.pipelines.calls.runner import RunResult, run_requests
+from routeyard.pipelines.collect.plan import ModelPlan, Plan, plan, requests
+from routeyard.pipelines.collect.responses import responses_table
+from routeyard.pipelines.collect.settings import model_notes, queue_of, timeouts_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.pool import Pool
 
 __all__ = ["Collected", "acollect", "ask_canaries", "collect", "replan", "responses_table"]
 

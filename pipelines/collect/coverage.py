@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.dense_slice import dense_rows
-from schemas.recipe.collect import Coverage
+from routeyard.pipelines.dense_slice import dense_rows
+from routeyard.schemas.recipe.collect import Coverage
 
 Rows = np.ndarray[Any, np.dtype[np.int32]]
 
@@ -23,7 +23,7 @@ def covered(queries: pa.Table, n_models: int, coverage: Coverage) -> list[Rows]:
     models that task has asked least so far, ties broken at random: within a task
     any two models differ by one query at most. Another task's queries change
     nothing; another model or query of the same task may. The dense slice
-    (`pipelines.dense_slice`) is asked of every model and enters no count.
+    (`routeyard.pipelines.dense_slice`) is asked of every model and enters no count.
     """
     everything = np.arange(queries.num_rows, dtype=np.int32)
     draws = max(1, round(coverage.share * n_models))

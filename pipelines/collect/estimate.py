@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.calls.budget import TEMPLATE_TOKENS
-from pipelines.calls.pricing import Price
-from pipelines.calls.request import RequestSettings
-from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.errors import RecipeError
-from pipelines.ledger.attempt import Attempt
-from schemas.recipe.pool import Model
+from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.request import RequestSettings
+from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas.recipe.pool import Model
 
 CHARACTERS_PER_TOKEN = 4.0
 #: Relative error of four characters a token on English prose, code and mathematics.

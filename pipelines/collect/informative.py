@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from schemas.recipe.collect import Informative
+from routeyard.schemas.recipe.collect import Informative
 
 Array = np.ndarray[Any, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.calls.known_answers import KnownAnswers
-from pipelines.calls.request import RequestSettings
-from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.ledger.answer_keys import SettledKey
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Collect
+from routeyard.pipelines.calls.known_answers import KnownAnswers
+from routeyard.pipelines.calls.request import RequestSettings
+from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.pipelines.ledger.answer_keys import SettledKey
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Collect
 
 #: Pairs looked up in the ledger at a time.
 CHUNK = 1000

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.calls.request import Message
-from pipelines.errors import RecipeError
-from pipelines.mapping.fields import compile_field
-from pipelines.mapping.texts import text_of
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model
+from routeyard.pipelines.calls.request import Message
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.pipelines.mapping.texts import text_of
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model
 
 #: Columns of `queries` that a frame may use; none of them gives the reference away.
 SHOWN = ("prompt", "question", "choices", "task", "domain", "source", "metadata")

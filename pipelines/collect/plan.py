@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.calls.pricing import Price
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.collect.coverage import Rows, covered
-from pipelines.collect.estimate import Estimate, estimate, metered_by_model
-from pipelines.collect.missing import missing_of
-from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.collect.settings import check_model, check_names, provider_of, settings_of
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.collect.coverage import Rows, covered
+from routeyard.pipelines.collect.estimate import Estimate, estimate, metered_by_model
+from routeyard.pipelines.collect.missing import missing_of
+from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.pipelines.collect.settings import check_model, check_names, provider_of, settings_of
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.calls.pricing import Price
-from pipelines.collect.recorded_file import RecordedFileReader, few
-from pipelines.collect.recorded_row import RecipeQuestion
-from pipelines.collect.repeated_rows import Key, RepeatedRows
-from pipelines.errors import RecordedError, did_you_mean
-from pipelines.io import files, named_files
-from pipelines.mapping.fields import Sparse
-from schemas import RESPONSES
-from schemas.recipe import Recorded
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.collect.recorded_file import RecordedFileReader, few
+from routeyard.pipelines.collect.recorded_row import RecipeQuestion
+from routeyard.pipelines.collect.repeated_rows import Key, RepeatedRows
+from routeyard.pipelines.errors import RecordedError, did_you_mean
+from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.mapping.fields import Sparse
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe import Recorded
 
 _BATCH = 20_000
 

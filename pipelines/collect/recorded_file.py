@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.calls.pricing import Price
-from pipelines.collect.recorded_row import (
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.collect.recorded_row import (
     RecipeQuestion,
     RecordedRowReader,
     answer_of,
@@ -17,12 +17,12 @@ from pipelines.collect.recorded_row import (
     number_of,
     score_of,
 )
-from pipelines.collect.repeated_rows import RepeatedRows
-from pipelines.errors import RecordedError, did_you_mean
-from pipelines.io import files
-from pipelines.mapping.fields import Sparse
-from pipelines.mapping.texts import expression
-from schemas.recipe import Recorded
+from routeyard.pipelines.collect.repeated_rows import RepeatedRows
+from routeyard.pipelines.errors import RecordedError, did_you_mean
+from routeyard.pipelines.io import files
+from routeyard.pipelines.mapping.fields import Sparse
+from routeyard.pipelines.mapping.texts import expression
+from routeyard.schemas.recipe import Recorded
 
 #: Ids and places that a note or an error shows.
 _SHOWN = 3

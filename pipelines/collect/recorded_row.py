@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import RecordedError
-from pipelines.mapping.fields import Sparse, compile_field
-from pipelines.mapping.texts import text_of
-from schemas.leaks import same_words
-from schemas.recipe import Recorded
+from routeyard.pipelines.errors import RecordedError
+from routeyard.pipelines.mapping.fields import Sparse, compile_field
+from routeyard.pipelines.mapping.texts import text_of
+from routeyard.schemas.leaks import same_words
+from routeyard.schemas.recipe import Recorded
 
 #: What every row has to say.
 NEEDED = ("query", "model")

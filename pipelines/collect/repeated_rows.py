@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.errors import RecordedError
+from routeyard.pipelines.errors import RecordedError
 
 #: (query_id, model_id, sample)
 Key = tuple[str, str, int]

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.known_answers import KnownAnswers
-from pipelines.calls.pricing import Price
-from pipelines.collect.missing import CHUNK, unanswered
-from pipelines.collect.plan import ModelPlan, Plan
-from pipelines.ledger.answer_keys import AnsweredKey
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger
-from schemas import RESPONSES
-from schemas.recipe.collect import Collect
+from routeyard.pipelines.calls.known_answers import KnownAnswers
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.collect.missing import CHUNK, unanswered
+from routeyard.pipelines.collect.plan import ModelPlan, Plan
+from routeyard.pipelines.ledger.answer_keys import AnsweredKey
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.collect import Collect
 
 
 def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.pricing import Price
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.errors import RecipeError, did_you_mean
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.errors import RecipeError, did_you_mean
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 
 def provider_of(model: Model, pool: Pool) -> Provider:

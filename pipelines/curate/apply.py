@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.curate import RULES
-from pipelines.curate.rule import ENTITIES, Curated, Rule
-from pipelines.errors import RouteyardError
-from schemas import REMOVALS
+from routeyard.pipelines.curate import RULES
+from routeyard.pipelines.curate.rule import ENTITIES, Curated, Rule
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.schemas import REMOVALS
 
 #: Tables that keep rows of removed entities: they are the record of the removal.
 RECORDS = ("duplicates", "removals")

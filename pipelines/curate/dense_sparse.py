@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule, refused
-from pipelines.curate.split import (
+from routeyard.pipelines.curate.rule import Curated, Rule, refused
+from routeyard.pipelines.curate.split import (
     ids_of,
     places_of,
     split,
@@ -17,7 +17,7 @@ from pipelines.curate.split import (
     with_duplicates,
     with_splits,
 )
-from pipelines.dense_slice import dense_rows
+from routeyard.pipelines.dense_slice import dense_rows
 
 
 def dense_sparse(

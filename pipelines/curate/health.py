@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.rule import dedup
-from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.health_duplicates import duplicate_tables
-from pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
-from pipelines.curate.task_analysis import (
+from routeyard.pipelines.curate.dedup.rule import dedup
+from routeyard.pipelines.curate.dedup.vectors import query_vectors
+from routeyard.pipelines.curate.health_duplicates import duplicate_tables
+from routeyard.pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
+from routeyard.pipelines.curate.task_analysis import (
     Specialist,
     average_ranks,
     difficulty,
@@ -24,8 +24,8 @@ from pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
-from pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
-from schemas.leaks import LEAKS_SCHEMA, group_of, leaked_tests
+from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
+from routeyard.schemas.leaks import LEAKS_SCHEMA, group_of, leaked_tests
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000

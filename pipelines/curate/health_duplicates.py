@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from schemas.stored import register
+from routeyard.schemas.stored import register
 
 _MEMBERS = """
     SELECT group_id, query_id, source, coalesce(label_conflict, false) AS conflict

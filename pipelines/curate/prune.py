@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.rule import Curated, Rule, refused, removing
-from pipelines.matrix.labels import Bools, LabelMatrix, label_matrix
+from routeyard.pipelines.curate.rule import Curated, Rule, refused, removing
+from routeyard.pipelines.matrix.labels import Bools, LabelMatrix, label_matrix
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
 ONE = 1 << 31

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import RESPONSES
+from routeyard.schemas import RESPONSES
 
 #: Columns of `models`, and of `responses`, that an injected model gets.
 PER_MODEL = ("params_b", "price_in", "price_out", "price_date")

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.pseudo_specialist_costs import (
+from routeyard.pipelines.curate.pseudo_specialist_costs import (
     PER_MODEL,
     simulated_responses,
     specialist_costs,
 )
-from pipelines.curate.rule import Curated, Rule, refused
-from pipelines.curate.task_analysis import known_mean
-from pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
-from schemas import LABELS, MODELS
+from routeyard.pipelines.curate.rule import Curated, Rule, refused
+from routeyard.pipelines.curate.task_analysis import known_mean
+from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
+from routeyard.schemas import LABELS, MODELS
 
 
 def target_tasks(

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from pipelines.errors import RecipeError, did_you_mean
-from schemas import REMOVALS
+from routeyard.pipelines.errors import RecipeError, did_you_mean
+from routeyard.schemas import REMOVALS
 
 #: Tables whose rows are the entities that rules remove, with id column and entity name.
 ENTITIES = {"queries": ("query_id", "query"), "models": ("model_id", "model")}

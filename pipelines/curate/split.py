@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule, refused
-from pipelines.curate.split_counts import counted, hash01, size_of, strata_of, units_of
-from pipelines.errors import RecipeError
-from pipelines.task_groups import OOD_GROUPS, members
-from schemas import MODEL_SPLITS, SPLITS
+from routeyard.pipelines.curate.rule import Curated, Rule, refused
+from routeyard.pipelines.curate.split_counts import counted, hash01, size_of, strata_of, units_of
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.task_groups import OOD_GROUPS, members
+from routeyard.schemas import MODEL_SPLITS, SPLITS
 
 
 def split(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipelines.errors import RecipeError
+from routeyard.pipelines.errors import RecipeError
 
 
 @dataclass(frozen=True, slots=True)

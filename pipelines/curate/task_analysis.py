@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.matrix.labels import LabelMatrix, accuracy
-from schemas.stored import register
+from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy
+from routeyard.schemas.stored import register
 
 Floats = NDArray[np.float64]
 

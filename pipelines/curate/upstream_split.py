@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.rule import Curated, Rule, refused
-from pipelines.curate.split import splits_table, with_splits
+from routeyard.pipelines.curate.rule import Curated, Rule, refused
+from routeyard.pipelines.curate.split import splits_table, with_splits
 
 #: What sources call our three splits.
 NAMES: Mapping[str, str] = {

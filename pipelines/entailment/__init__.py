@@ -1,19 +1,19 @@
 """Entailment backends: what decides that two answers mean the same.
 
-Each implements `pipelines.equivalence_types.Entailment`; `flows.tasks.entailment` builds one by
-the name a recipe's `preference` rule gives.
+Each implements `Entailment` of `pipelines/equivalence_types.py`; `flows/tasks/entailment.py` builds
+one by the name a recipe's `preference` rule gives.
 """
 
 from __future__ import annotations
 
-from pipelines.registry import Registry
+from routeyard.pipelines.registry import Registry
 
 BACKENDS = Registry(
     kind="entailment backend",
     group="routeyard.entailment",
     builtin={
-        "cross_encoder": "pipelines.entailment.cross_encoder:CrossEncoderEntailment",
-        "equivalence": "pipelines.entailment.equivalence:Equivalence",
-        "judge": "pipelines.entailment.judge:JudgeEntailment",
+        "cross_encoder": "routeyard.pipelines.entailment.cross_encoder:CrossEncoderEntailment",
+        "equivalence": "routeyard.pipelines.entailment.equivalence:Equivalence",
+        "judge": "routeyard.pipelines.entailment.judge:JudgeEntailment",
     },
 )

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pipelines.equivalence_types import Pair
-from pipelines.errors import BadInput
+from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.errors import BadInput
 
 
 class CrossEncoderEntailment:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.equivalence_types import Pair
-from pipelines.scorers import SCORERS
+from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.scorers import SCORERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipelines.equivalence_types import Pair
+from routeyard.pipelines.equivalence_types import Pair
 
 #: One user message per question → the reply, or None when none came.
 Ask = Callable[[Sequence[str]], Sequence[str | None]]

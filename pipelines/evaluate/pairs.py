@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
-from pipelines.matrix.core import Core
-from pipelines.metrics import tradeoff
-from pipelines.metrics.baselines import single_means
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics import tradeoff
+from routeyard.pipelines.metrics.baselines import single_means
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.tradeoff import Bands
 
 Floats = NDArray[np.float64]
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.rows import MetricRow, column_metric, metric
-from pipelines.evaluate.sweep import at_budget, deferral, utilities
-from pipelines.matrix.memmap import allocate
-from pipelines.matrix.row_blocks import side_by_side
-from pipelines.metrics import METRICS, plateau
-from pipelines.metrics.baselines import query_oracle
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.selection import Choice, at_choice, best
-from pipelines.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
+from routeyard.pipelines.evaluate.rows import MetricRow, column_metric, metric
+from routeyard.pipelines.evaluate.sweep import at_budget, deferral, utilities
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.matrix.row_blocks import side_by_side
+from routeyard.pipelines.metrics import METRICS, plateau
+from routeyard.pipelines.metrics.baselines import query_oracle
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.selection import Choice, at_choice, best
+from routeyard.pipelines.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
 
 Floats = NDArray[np.float64]
 

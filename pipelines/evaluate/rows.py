@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.metrics.bootstrap import interval
+from routeyard.pipelines.metrics.bootstrap import interval
 
 Floats = NDArray[np.float64]
 

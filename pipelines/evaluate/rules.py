@@ -1,7 +1,7 @@
 """Selection rules that weigh a whole batch, a pair or a similarity; `selection` holds the others.
 
 A rule turns scores (n, m) and costs into choices. What a rule can do with a
-router depends on what its scores mean (`pipelines.routers.base.Scale`): only a
+router depends on what its scores mean (`routeyard.pipelines.routers.base.Scale`): only a
 probability can be weighed against cost in one unit. `supported` says which rules a
 scale has; `refuse` answers for the rest.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.metrics.selection import Choice, best
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.metrics.selection import Choice, best
 
 Floats = NDArray[np.float64]
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.rows import MetricRow, curve_rows, metric
-from pipelines.matrix.memmap import allocate
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.baselines import mix_frontier
-from pipelines.metrics.deferral import audc, curve_columns, peak_accuracy, qnc
-from pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
-from pipelines.metrics.frontier import pareto_points
-from pipelines.metrics.selection import (
+from routeyard.pipelines.evaluate.rows import MetricRow, curve_rows, metric
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.baselines import mix_frontier
+from routeyard.pipelines.metrics.deferral import audc, curve_columns, peak_accuracy, qnc
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
+from routeyard.pipelines.metrics.frontier import pareto_points
+from routeyard.pipelines.metrics.selection import (
     Choice,
     Choices,
     cost_penalised,
@@ -23,8 +23,8 @@ from pipelines.metrics.selection import (
     penalties,
     within_budget,
 )
-from pipelines.metrics.spec import BestSingleCurve, Routed, Swept
-from pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
+from routeyard.pipelines.metrics.spec import BestSingleCurve, Routed, Swept
+from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
 
 Floats = NDArray[np.float64]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.ingest.compared import compared
-from pipelines.ingest.ingest import ingest, pin
-from pipelines.ingest.queries import Ingested
-from pipelines.ingest.revisions import Revision, revisions
+from routeyard.pipelines.ingest.compared import compared
+from routeyard.pipelines.ingest.ingest import ingest, pin
+from routeyard.pipelines.ingest.queries import Ingested
+from routeyard.pipelines.ingest.revisions import Revision, revisions
 
 __all__ = ["Ingested", "Revision", "compared", "ingest", "pin", "revisions"]

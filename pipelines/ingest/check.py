@@ -9,15 +9,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import RouteyardError
-from pipelines.ingest import hub
-from pipelines.ingest.catalog import Entry
-from pipelines.ingest.queries import to_queries
-from pipelines.ingest.row import each_item
-from pipelines.io import files, named_files
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import NO_RULE, Scorer, ScoringInput
-from schemas.recipe import Source
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.ingest import hub
+from routeyard.pipelines.ingest.catalog import Entry
+from routeyard.pipelines.ingest.queries import to_queries
+from routeyard.pipelines.ingest.row import each_item
+from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import NO_RULE, Scorer, ScoringInput
+from routeyard.schemas.recipe import Source
 
 
 @dataclass(frozen=True, slots=True)

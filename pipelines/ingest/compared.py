@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.errors import SourceError
-from pipelines.ingest.catalog import from_catalog
-from pipelines.ingest.ingest import ingest
-from schemas.recipe import Fields, Source
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.ingest.ingest import ingest
+from routeyard.schemas.recipe import Fields, Source
 
 
 def compared(sources: Sequence[Source], *, base: Path) -> pa.Table:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.errors import SourceError, did_you_mean
-from pipelines.mapping.fields import NoColumn, Sparse, compile_field
-from schemas.recipe import Source
+from routeyard.pipelines.errors import SourceError, did_you_mean
+from routeyard.pipelines.mapping.fields import NoColumn, Sparse, compile_field
+from routeyard.schemas.recipe import Source
 
 Row = Mapping[str, Any]
 #: Different values of a column that are kept for an error.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.errors import SourceError
+from routeyard.pipelines.errors import SourceError
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest import hub
-from pipelines.ingest.catalog import from_catalog
-from pipelines.ingest.queries import Ingested, to_queries, to_table
-from pipelines.ingest.row import each_item
-from pipelines.io import files, named_files
-from schemas.recipe import Source
+from routeyard.pipelines.ingest import hub
+from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.ingest.queries import Ingested, to_queries, to_table
+from routeyard.pipelines.ingest.row import each_item
+from routeyard.pipelines.io import files, named_files
+from routeyard.schemas.recipe import Source
 
 
 def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from pipelines.errors import SourceError
-from pipelines.mapping.expressions import letter
-from pipelines.mapping.texts import BYTES, expression, keys, text_key
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.mapping.expressions import letter
+from routeyard.pipelines.mapping.texts import BYTES, expression, keys, text_key
 
 
 def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:

@@ -19,7 +19,7 @@ def examples() -> dict[str, list[Mapping[str, Any]]]:
 
 def page() -> Iterator[str]:
     """The table in Markdown, line by line, with the names of Jinja's filters at the end."""
-    from pipelines.mapping.expressions import words
+    from routeyard.pipelines.mapping.expressions import words
 
     yield "# What a mapping may say\n"
     yield (

@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.dense_slice import DENSE, EXTENSION, SLICE
-from pipelines.errors import SourceError
-from pipelines.ingest.filters import Filtered
-from pipelines.ingest.row import Row, SourceRowReader, place_of
-from pipelines.mapping.expressions import letter
-from schemas import QUERIES
-from schemas.recipe import Source
+from routeyard.pipelines.dense_slice import DENSE, EXTENSION, SLICE
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.filters import Filtered
+from routeyard.pipelines.ingest.row import Row, SourceRowReader, place_of
+from routeyard.pipelines.mapping.expressions import letter
+from routeyard.schemas import QUERIES
+from routeyard.schemas.recipe import Source
 
 #: What scorers take in `metadata["percent"]`.
 PERCENT = ("value", "points", "either")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.errors import SourceError
-from pipelines.ingest.catalog import from_catalog
-from pipelines.ingest.hub import is_commit, resolve
-from schemas.recipe import Source
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.ingest.hub import is_commit, resolve
+from routeyard.schemas.recipe import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.ingest.listed import options
-from pipelines.ingest.listed import references as listed_references
-from pipelines.io.files import Line
-from pipelines.mapping.expressions import letter
-from pipelines.mapping.fields import Sparse, compile_field
-from pipelines.mapping.texts import text_of
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import GIVEN, NO_RULE, Scorer, ScoreResult
-from schemas.recipe import Fields, Source
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.listed import options
+from routeyard.pipelines.ingest.listed import references as listed_references
+from routeyard.pipelines.io.files import Line
+from routeyard.pipelines.mapping.expressions import letter
+from routeyard.pipelines.mapping.fields import Sparse, compile_field
+from routeyard.pipelines.mapping.texts import text_of
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE, Scorer, ScoreResult
+from routeyard.schemas.recipe import Fields, Source
 
 Row = Mapping[str, Any]
 

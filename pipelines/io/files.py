@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from pipelines.errors import SourceError
-from pipelines.io.untrusted import MAX_RATIO, damaged, parquet_rows, regular, too_large
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import MAX_RATIO, damaged, parquet_rows, regular, too_large
 
 _SPACE = re.compile(r"\s*")
 #: How a file's name ends → how it is read; `.gz` may follow.

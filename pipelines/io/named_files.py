@@ -7,9 +7,9 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from pipelines.errors import SourceError
-from pipelines.io.environment import expanded, missing, names
-from pipelines.io.files import FORMATS, ends
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.environment import expanded, missing, names
+from routeyard.pipelines.io.files import FORMATS, ends
 
 #: What the error says when the folder of recorded outputs is not set.
 DATA_HINT = (

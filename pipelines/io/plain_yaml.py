@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.errors import RecipeError
+from routeyard.pipelines.errors import RecipeError
 
 #: Levels of lists and mappings in one another.
 DEEPEST = 60

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from schemas import StoredTable
+from routeyard.schemas import StoredTable
 
 #: Rows of a table in memory that are looked at together.
 _ROWS = 1 << 17

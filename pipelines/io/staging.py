@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import DiskFull
+from routeyard.pipelines.errors import DiskFull
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,8 +14,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.isolation import FunctionFailed, LimitExceeded, Limits, ProcessEnded, Worker
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.isolation import (
+    FunctionFailed,
+    LimitExceeded,
+    Limits,
+    ProcessEnded,
+    Worker,
+)
 
 #: A file may come to so many times its size: text becomes a tenth, and a bomb a thousandth.
 MAX_RATIO = 200
@@ -86,7 +92,7 @@ def bounded(path: Path, ratio: int = MAX_RATIO) -> Path:
         SourceError: it is no Parquet file, is damaged, or comes to more than `ratio` times its
             size and more than `ANYWAY` bytes.
     """
-    from pipelines.isolation.parquet_file import size
+    from routeyard.pipelines.isolation.parquet_file import size
 
     regular(path)
     with reading(path, ratio) as (worker, most, limits):
@@ -100,7 +106,7 @@ def false_statistics(path: Path, ratio: int = RELEASED) -> list[str]:
     Raises:
         SourceError: as `bounded` does.
     """
-    from pipelines.isolation.parquet_file import false_statistics as found_false
+    from routeyard.pipelines.isolation.parquet_file import false_statistics as found_false
 
     regular(path)
     with reading(path, ratio) as (worker, most, limits):
@@ -115,7 +121,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         SourceError: as `bounded` does.
     """
-    from pipelines.isolation.parquet_file import batches
+    from routeyard.pipelines.isolation.parquet_file import batches
 
     regular(path)
     with (
@@ -149,7 +155,7 @@ def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
     Raises:
         SourceError: what the process raised, or that it ended or passed a limit.
     """
-    from pipelines.isolation.parquet_file import prepare
+    from routeyard.pipelines.isolation.parquet_file import prepare
 
     size = path.stat().st_size
     most = max(ANYWAY, ratio * size)

@@ -6,6 +6,12 @@ programs that models wrote.
 
 from __future__ import annotations
 
-from pipelines.isolation.worker import FunctionFailed, LimitExceeded, Limits, ProcessEnded, Worker
+from routeyard.pipelines.isolation.worker import (
+    FunctionFailed,
+    LimitExceeded,
+    Limits,
+    ProcessEnded,
+    Worker,
+)
 
 __all__ = ["FunctionFailed", "LimitExceeded", "Limits", "ProcessEnded", "Worker"]

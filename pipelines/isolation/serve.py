@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from pipelines.isolation.worker import ARROW, ERROR, HEADER, ITEM, NO_MEMORY, RESULT
+from routeyard.pipelines.isolation.worker import ARROW, ERROR, HEADER, ITEM, NO_MEMORY, RESULT
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-from schemas.errors import RouteyardError
+from routeyard.schemas.errors import RouteyardError
 
 #: Kind and length of a piece of an answer.
 HEADER = struct.Struct(">cQ")
@@ -148,7 +148,7 @@ class Worker:
             self.close()
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.isolation.serve"],
+            [sys.executable, "-m", "routeyard.pipelines.isolation.serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -29,13 +29,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.label.policies import PolicyDecisions, apply_people, apply_policy
-from pipelines.label.verdict_matrix import (
+from routeyard.pipelines.label.policies import PolicyDecisions, apply_people, apply_policy
+from routeyard.pipelines.label.verdict_matrix import (
     VerdictMatrix,
     lay_out,
 )
-from schemas import LABELS
-from schemas.recipe import Label
+from routeyard.schemas import LABELS
+from routeyard.schemas.recipe import Label
 
 
 def decide(

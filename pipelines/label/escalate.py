@@ -6,14 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.label.aggregate import open_steps
-from pipelines.label.judge import judge
-from pipelines.label.verdicts import FiledVerdicts
-from pipelines.label.xverify import verify
-from pipelines.ledger.ledger import Ledger
-from schemas import VERDICTS
-from schemas.recipe import Label
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.label.aggregate import open_steps
+from routeyard.pipelines.label.judge import judge
+from routeyard.pipelines.label.verdicts import FiledVerdicts
+from routeyard.pipelines.label.xverify import verify
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas import VERDICTS
+from routeyard.schemas.recipe import Label
 
 
 def ask_verifiers_and_judges(

@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.prompts import PromptResults, request_for
-from pipelines.calls.request import Request
-from pipelines.label.judge_replies import LETTERS, decision_in, rating_in, winners_in
-from pipelines.label.model_requests import ask_model, settings_of
-from pipelines.label.templates import Template, load_template
-from pipelines.label.verdicts import (
+from routeyard.pipelines.calls.prompts import PromptResults, request_for
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.label.judge_replies import LETTERS, decision_in, rating_in, winners_in
+from routeyard.pipelines.label.model_requests import ask_model, settings_of
+from routeyard.pipelines.label.templates import Template, load_template
+from routeyard.pipelines.label.verdicts import (
     AnswerToJudge,
     Costs,
     FiledVerdicts,
@@ -35,9 +35,9 @@ from pipelines.label.verdicts import (
     verdict_table,
     verdicts_from,
 )
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.verifier import Judge
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.verifier import Judge
 
 _NAMES = frozenset({"question", "answer", "answers", "references", "lowest"})
 #: Of several answers to one question; `numbered` lists them as LLM 1, LLM 2, ….

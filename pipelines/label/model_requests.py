@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.client import Client
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.pricing import Price
-from pipelines.calls.prompts import PromptResults, ask_prompts
-from pipelines.calls.reply import CallFault, ModelReply
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.errors import BadInput
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.collect import Budget, RateLimits, Unanswered
-from schemas.recipe.verifier import ServedModel
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.client import Client
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.prompts import PromptResults, ask_prompts
+from routeyard.pipelines.calls.reply import CallFault, ModelReply
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.collect import Budget, RateLimits, Unanswered
+from routeyard.schemas.recipe.verifier import ServedModel
 
 #: Characters of an unreadable reply that its error shows.
 _SHOWN = 300

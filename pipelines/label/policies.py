@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.label.verdict_matrix import (
+from routeyard.pipelines.label.verdict_matrix import (
     ABSTAIN,
     CORRECT,
     ERROR,
@@ -15,9 +15,9 @@ from pipelines.label.verdict_matrix import (
     MISSING,
     VerdictMatrix,
 )
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import GIVEN, NO_RULE
-from schemas.recipe import Policy
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
+from routeyard.schemas.recipe import Policy
 
 #: `decided_by` of a response that every scorer abstained on.
 UNREADABLE = "unreadable"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas import VERDICTS
+from routeyard.schemas import VERDICTS
 
 _OTHERS = ("xverify:", "judge:", "human:")
 

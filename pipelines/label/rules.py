@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import BadInput
-from pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import GIVEN, NO_RULE
-from schemas import VERDICTS
-from schemas.responses import ANSWERLESS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
+from routeyard.schemas import VERDICTS
+from routeyard.schemas.responses import ANSWERLESS
 
 _FAMILIES = ("xverify:", "judge:", "human:")
 

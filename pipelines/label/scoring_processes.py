@@ -17,9 +17,9 @@ from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
-from pipelines.errors import Unsafe
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.errors import Unsafe
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 
 class ShardQuestion(NamedTuple):

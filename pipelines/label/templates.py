@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.io.untrusted import short_text
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.io.untrusted import short_text
 
 _FOLDER = Path(__file__).parent / "prompts"
 #: Bytes of a template's file.

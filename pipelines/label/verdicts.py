@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.ledger.attempt import Attempt
-from schemas import VERDICTS
-from schemas.responses import ANSWERLESS
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas import VERDICTS
+from routeyard.schemas.responses import ANSWERLESS
 
 #: (query_id, model_id, sample): one response.
 ResponseKey = tuple[str, str, int]

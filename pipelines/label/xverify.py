@@ -15,18 +15,18 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pipelines.calls.prompts import request_for
-from pipelines.label.model_requests import ask_model, settings_of
-from pipelines.label.templates import load_template
-from pipelines.label.verdicts import (
+from routeyard.pipelines.calls.prompts import request_for
+from routeyard.pipelines.label.model_requests import ask_model, settings_of
+from routeyard.pipelines.label.templates import load_template
+from routeyard.pipelines.label.verdicts import (
     FiledVerdicts,
     ResponseKey,
     answers,
     verdict_table,
     verdicts_from,
 )
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.verifier import Verifier
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.verifier import Verifier
 
 _NAMES = frozenset({"question", "answer", "references"})
 _SAID = re.compile(r"[\s\[(*_\"'`]{0,10}(correct|incorrect)[\s\])*_\"'`.]{0,10}", re.IGNORECASE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pipelines.errors import BadInput
-from pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.attempt import Attempt
 
 #: (request_hash, sample): what one answer is kept under.
 AnswerKey = tuple[str, int]

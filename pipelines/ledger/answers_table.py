@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipelines.ledger.ledger import Ledger
-from schemas import RESPONSES
-from schemas.recipe.pool import Model
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.pool import Model
 
 _CHUNK = 1000
 #: `responses` and what only a ledger knows.

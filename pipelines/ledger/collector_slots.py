@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipelines.errors import BadInput
-from pipelines.ledger.postgres import connect
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.postgres import connect
 
 #: First half of the advisory lock's key; the second is the slot's number.
 _SLOTS = 0x53656174  # as in earlier versions, which share the lock

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.attempt import Attempt
 
 #: Called from the ledger's thread once the attempts are durable, or with the fault.
 Acknowledge = Callable[[BaseException | None], None]

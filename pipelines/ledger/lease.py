@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from pipelines.io.staging import runs
+from routeyard.pipelines.io.staging import runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """The ledger: every attempt is kept, settled keys are looked up, claims are granted.
 
-A ledger is append-only at attempt level. An answer is acknowledged after it is
-durable, never before. A claim makes sure that of several processes on one
-workspace only one sends a request; the claims of a dead process lapse.
-`sqlite.py` and `postgres.py` give connections, transactions and inserts.
+It is append-only. An answer is acknowledged after it is durable, never before. A claim makes sure
+that of several processes only one sends a request; claims of a dead process lapse.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Self
 
-from pipelines.ledger import statements as sql
-from pipelines.ledger.answer_keys import (
+from routeyard.pipelines.ledger import statements as sql
+from routeyard.pipelines.ledger.answer_keys import (
     AnsweredKey,
     AnswerKey,
     Claim,
@@ -24,16 +22,21 @@ from pipelines.ledger.answer_keys import (
     misled,
     newest_usable,
 )
-from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.charges import Charge, ChargeBounds, Execute, Granted, charge, charged
-from pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
-from pipelines.ledger.lease import Lease
-from pipelines.ledger.statements import SUMMARY, Dialect
+from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
+from routeyard.pipelines.ledger.charges import (
+    Charge,
+    ChargeBounds,
+    Execute,
+    Granted,
+    charge,
+    charged,
+)
+from routeyard.pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
+from routeyard.pipelines.ledger.lease import Lease
+from routeyard.pipelines.ledger.statements import SUMMARY, Dialect
 
-#: Hashes per SELECT; both databases take more.
-_LOOKUP = 500
-#: Rows per page of a long read.
-_PAGE = 1000
+#: Hashes per SELECT (both databases take more), and rows per page of a long read.
+_LOOKUP, _PAGE = 500, 1000
 
 
 class Ledger(abc.ABC):

@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import BadInput, DiskFull, RouteyardError
-from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.charges import Execute
-from pipelines.ledger.ledger import Ledger
-from pipelines.ledger.statements import NAMES, Dialect
+from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
+from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
+from routeyard.pipelines.ledger.charges import Execute
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.ledger.statements import NAMES, Dialect
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,12 +20,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput, DiskFull, RouteyardError
-from pipelines.ledger.attempt import COLUMNS, Attempt
-from pipelines.ledger.charges import Execute
-from pipelines.ledger.lease import Lease
-from pipelines.ledger.ledger import Ledger
-from pipelines.ledger.statements import Dialect
+from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
+from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
+from routeyard.pipelines.ledger.charges import Execute
+from routeyard.pipelines.ledger.lease import Lease
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.ledger.statements import Dialect
 
 _DIALECT = Dialect(
     attempt_id="INTEGER PRIMARY KEY",

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.ledger.attempt import BILLED_SQL, COLUMNS
-from pipelines.ledger.charges import SCHEMA as CHARGES
+from routeyard.pipelines.ledger.attempt import BILLED_SQL, COLUMNS
+from routeyard.pipelines.ledger.charges import SCHEMA as CHARGES
 
 #: Names of an attempt's columns, for SQL.
 NAMES = ", ".join(COLUMNS)

@@ -11,10 +11,10 @@ from typing import Any
 from jinja2 import TemplateError
 from jinja2.exceptions import UndefinedError
 
-from pipelines.errors import RecipeError, did_you_mean
-from pipelines.isolation import FunctionFailed, LimitExceeded, ProcessEnded
-from pipelines.mapping import limits
-from pipelines.mapping.expressions import ENVIRONMENT, Field, Row, evaluator
+from routeyard.pipelines.errors import RecipeError, did_you_mean
+from routeyard.pipelines.isolation import FunctionFailed, LimitExceeded, ProcessEnded
+from routeyard.pipelines.mapping import limits
+from routeyard.pipelines.mapping.expressions import ENVIRONMENT, Field, Row, evaluator
 
 _LONGEST = 10_000_000
 #: How Jinja says that there is no such filter or test.

@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import nodes
 
-from pipelines.isolation import Limits, Worker
-from pipelines.mapping.expressions import Field, Row, evaluator
+from routeyard.pipelines.isolation import Limits, Worker
+from routeyard.pipelines.mapping.expressions import Field, Row, evaluator
 
 #: What a mapping may take on one row. Computing time, so that a busy machine changes nothing.
 LIMITS = Limits(memory=256 << 20, wall_s=60.0, cpu_s=2.0, answer=256 << 20)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipelines.errors import BadInput, SourceError
-from pipelines.mapping.expressions import whole
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.mapping.expressions import whole
 
 #: The next step where bytes are no UTF-8: what is, is read as text.
 BYTES = "store the column as text: its bytes are no UTF-8"

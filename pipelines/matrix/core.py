@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.matrix.examples import Examples, Floats, Queries
-from pipelines.matrix.memmap import take_rows
-from pipelines.matrix.row_blocks import by_rows, every, sums_of
-from pipelines.matrix.texts import some
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.examples import Examples, Floats, Queries
+from routeyard.pipelines.matrix.memmap import take_rows
+from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
+from routeyard.pipelines.matrix.texts import some
 
 #: Cost measures and their units.
 MEASURES: Mapping[str, str] = {

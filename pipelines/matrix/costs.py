@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.matrix.dense import codes, dense
-from pipelines.matrix.examples import Floats
-from pipelines.matrix.row_blocks import sums_of
+from routeyard.pipelines.matrix.dense import codes, dense
+from routeyard.pipelines.matrix.examples import Floats
+from routeyard.pipelines.matrix.row_blocks import sums_of
 
 
 def costs_of(

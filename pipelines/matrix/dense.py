@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.io.row_groups import column_batches, positions, positions_within
-from pipelines.matrix.memmap import allocate, blocks
-from schemas import OUTCOMES, StoredTable
+from routeyard.pipelines.io.row_groups import column_batches, positions, positions_within
+from routeyard.pipelines.matrix.memmap import allocate, blocks
+from routeyard.schemas import OUTCOMES, StoredTable
 
 Floats = NDArray[np.float64]
 

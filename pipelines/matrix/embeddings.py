@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.row_groups import column_batches, positions_within
-from pipelines.matrix.memmap import allocate
-from schemas import StoredTable
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.row_groups import column_batches, positions_within
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.schemas import StoredTable
 
 
 def encoder_vectors(

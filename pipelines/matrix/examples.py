@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.matrix.memmap import take_rows
-from pipelines.matrix.texts import some, together
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.memmap import take_rows
+from routeyard.pipelines.matrix.texts import some, together
 
 Floats = NDArray[np.float64]
 
@@ -20,13 +20,13 @@ class Queries:
     """Questions without their labels.
 
     Attributes:
-        query_ids: n ids: a tuple, or `pipelines.matrix.texts.Texts` where they are very many.
+        query_ids: n ids: a tuple, or `matrix.texts.Texts` where they are very many.
         tasks: (n,) task names.
         embeddings: (n, d) float32, unit norm; None when the release has none.
         prompts: n prompts, Routeyard's instruction on the form of the answer included (which
             recorded models were never sent); empty when they were not handed over.
         signals: name → (n, m) what each model shows of itself while or after it
-            answers (`margin`, `entropy`, …; `pipelines.matrix.model_signals` names them);
+            answers (`margin`, `entropy`, …; `routeyard.pipelines.matrix.model_signals` names them);
             columns as in `Examples.model_ids`, NaN where nothing was shown. Known
             only of models that have been asked: a router that reads them is no
             router of unasked questions.

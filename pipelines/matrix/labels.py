@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.row_groups import column_batches, positions
-from schemas import StoredTable
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.row_groups import column_batches, positions
+from routeyard.schemas import StoredTable
 
 Bools = NDArray[np.bool_]
 

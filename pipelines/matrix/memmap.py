@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import DiskFull
+from routeyard.pipelines.errors import DiskFull
 
 #: Bytes from which an array lies on disk.
 LARGE = 128 << 20

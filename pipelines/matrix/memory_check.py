@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.errors import BadInput
-from pipelines.matrix import memmap
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix import memmap
 
 #: Bytes that an evaluation works on for each question beside what lies on disk, and how many
 #: matrices of a number for each question and model it holds at once, which are in memory while

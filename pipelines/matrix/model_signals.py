@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.matrix.dense import codes, dense
-from pipelines.matrix.examples import Floats
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.matrix.dense import codes, dense
+from routeyard.pipelines.matrix.examples import Floats
 
 #: Columns of the table `signals` that routers read.
 COLUMNS = ("entropy", "margin", "max_logit", "perplexity", "self_assessment")

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.io.row_groups import column_batches
-from pipelines.matrix.memmap import blocks, take_rows
-from pipelines.matrix.texts import array_of, texts_of
-from schemas import QUERIES, StoredTable
+from routeyard.pipelines.io.row_groups import column_batches
+from routeyard.pipelines.matrix.memmap import blocks, take_rows
+from routeyard.pipelines.matrix.texts import array_of, texts_of
+from routeyard.schemas import QUERIES, StoredTable
 
 #: What is read of a file: no references, nor what they are compared by.
 COLUMNS = ("query_id", "source", "task", "domain", "question", "prompt", "choices", "metadata")
@@ -71,7 +71,7 @@ def _column(queries: pa.Table | StoredTable, name: str) -> Iterable[pa.Array]:
 
 
 def _questions(queries: pa.Table | StoredTable) -> Iterator[pa.Array]:
-    """Questions with their options in lines below, as `pipelines.embed.text_of` has them."""
+    """Questions with their options in lines below, as `embed.text_of` has them."""
     for part in column_batches(queries, ["question", "choices"]):
         question, choices = part.column("question").cast(pa.string()), part.column("choices")
         whole = pc.binary_join_element_wise(question, pc.binary_join(choices, "\n"), "\n")

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.row_groups import column_batches, positions_within
-from pipelines.matrix.core import Core
-from pipelines.matrix.costs import costs_of
-from pipelines.matrix.dense import Outcomes, codes, dense, read_outcomes
-from pipelines.matrix.embeddings import encoder_vectors, width_of
-from pipelines.matrix.examples import Floats
-from pipelines.matrix.memmap import allocate
-from pipelines.matrix.memory_check import check_fits
-from pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
-from pipelines.matrix.question_columns import names_of, read_asked
-from schemas import SPLITS, StoredTable
-from schemas.stored import TableStore
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.row_groups import column_batches, positions_within
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.costs import costs_of
+from routeyard.pipelines.matrix.dense import Outcomes, codes, dense, read_outcomes
+from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
+from routeyard.pipelines.matrix.examples import Floats
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.matrix.memory_check import check_fits
+from routeyard.pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
+from routeyard.pipelines.matrix.question_columns import names_of, read_asked
+from routeyard.schemas import SPLITS, StoredTable
+from routeyard.schemas.stored import TableStore
 
 #: Tables that are read where they lie.
 _IN_PARTS = ("queries", "splits", "outcomes", "verdicts", "embeddings")

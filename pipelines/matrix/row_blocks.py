@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix import memmap
+from routeyard.pipelines.matrix import memmap
 
 Array = NDArray[Any]
 

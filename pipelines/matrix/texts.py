@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.matrix.memmap import allocate, blocks, disk_full
+from routeyard.pipelines.matrix.memmap import allocate, blocks, disk_full
 
 #: Texts from which a column is no tuple any more.
 MANY = 500_000

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import UnknownName
-from pipelines.metering.checks import CHECKS, run_check
-from pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput, Row
-from schemas.recipe import Pool, Recipe
-from schemas.recipe.collect import Metering
-from schemas.recipe.release import Waiver
-from schemas.responses import ANSWERLESS
+from routeyard.pipelines.errors import UnknownName
+from routeyard.pipelines.metering.checks import CHECKS, run_check
+from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput, Row
+from routeyard.schemas.recipe import Pool, Recipe
+from routeyard.schemas.recipe.collect import Metering
+from routeyard.schemas.recipe.release import Waiver
+from routeyard.schemas.responses import ANSWERLESS
 
 _NEEDED = (
     "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pipelines.calls.pricing import Price
-from pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
 
 #: (what is wrong, answers it is about, answers that were judged; null where a share says nothing)
 Problem = tuple[str, list[Row], list[Row] | None]

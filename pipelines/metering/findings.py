@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas.recipe.collect import Metering
+from routeyard.schemas.recipe.collect import Metering
 
 #: Gate that waives every check; `metering:<check>` waives one.
 GATE = "metering"

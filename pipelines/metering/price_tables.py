@@ -16,11 +16,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pipelines.calls.pricing import Price
-from pipelines.errors import BadInput
-from pipelines.io.plain_yaml import read_text
-from pipelines.io.untrusted import short_text
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.io.untrusted import short_text
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 _MOST_BYTES = 50_000_000
 #: USD per million tokens: a dollar for each. Sums of what is dearer are no numbers any more.
@@ -103,8 +103,8 @@ def fetch_prices(provider: Provider, *, read_on: str) -> PriceTable:
     Raises:
         BadInput: the list cannot be read.
     """
-    from pipelines.calls.client import get_json
-    from pipelines.calls.reply import CallFault
+    from routeyard.pipelines.calls.client import get_json
+    from routeyard.pipelines.calls.reply import CallFault
 
     # As the recipe writes it: what the environment puts into an address is shown nowhere.
     url = provider.base_url.rstrip("/") + "/models"

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.metering.price_tables import PriceTable
-from schemas import MODELS, RESPONSES
+from routeyard.pipelines.metering.price_tables import PriceTable
+from routeyard.schemas import MODELS, RESPONSES
 
 
 @dataclass(frozen=True)

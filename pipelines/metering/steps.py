@@ -6,7 +6,7 @@ import json
 
 import pyarrow as pa
 
-from schemas import RESPONSES
+from routeyard.schemas import RESPONSES
 
 
 def as_answers(steps: pa.Table) -> pa.Table:

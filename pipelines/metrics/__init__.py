@@ -7,7 +7,7 @@ lists all metrics with direction, unit and source.
 
 from __future__ import annotations
 
-from pipelines.registry import Registry
+from routeyard.pipelines.registry import Registry
 
 #: Module of this package → the metrics in it, each as `<name>_metric`.
 _COMPUTED = {

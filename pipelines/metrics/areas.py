@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.baselines import mix_frontier
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.spec import MetricValue, Swept, metric
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.baselines import mix_frontier
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.spec import MetricValue, Swept, metric
 
 Floats = NDArray[np.float64]
 

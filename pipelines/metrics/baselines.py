@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.memmap import take_rows
-from pipelines.matrix.row_blocks import by_rows, distinct, every, known, sums_of
-from pipelines.metrics.selection import Choice, at_choice, mean_costs
+from routeyard.pipelines.matrix.memmap import take_rows
+from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, every, known, sums_of
+from routeyard.pipelines.metrics.selection import Choice, at_choice, mean_costs
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows, every
+from routeyard.pipelines.matrix.row_blocks import by_rows, every
 
 Floats = NDArray[np.float64]
 

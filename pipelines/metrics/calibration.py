@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.spec import MetricValue, Routed, metric
-from pipelines.routers.base import no_chances
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
+from routeyard.pipelines.routers.base import no_chances
 
 Floats = NDArray[np.float64]
 

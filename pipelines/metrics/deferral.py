@@ -19,8 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.memmap import allocate, blocks
-from pipelines.metrics.selection import Choices
+from routeyard.pipelines.matrix.memmap import allocate, blocks
+from routeyard.pipelines.metrics.selection import Choices
 
 Floats = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.matrix.core import Core, first_measure
-from pipelines.matrix.row_blocks import by_rows, every, known, sums_of
-from pipelines.metrics.baselines import alone, best_single, ranked
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.selection import at_choice, mean_costs, means_of
-from pipelines.routers.base import Examples
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.matrix.row_blocks import by_rows, every, known, sums_of
+from routeyard.pipelines.metrics.baselines import alone, best_single, ranked
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.selection import at_choice, mean_costs, means_of
+from routeyard.pipelines.routers.base import Examples
 
 Floats = NDArray[np.float64]
 

@@ -1,6 +1,6 @@
 """Metrics that `evaluate` computes together with their family, as `families.yaml` declares them.
 
-`pipelines.evaluate` computes their values: `router_result` (at any price), `sweep` (over cost),
+`pipelines/evaluate` computes their values: `router_result` (at any price), `sweep` (over cost),
 `pairs` (between two models), `held_out` (out of distribution), `run.fitted` (over seeds).
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from pipelines.io.plain_yaml import read_text
-from pipelines.metrics.spec import MetricSpec
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.metrics.spec import MetricSpec
 
 
 @cache

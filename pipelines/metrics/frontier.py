@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.metrics.spec import MetricValue, Swept, metric
+from routeyard.pipelines.metrics.spec import MetricValue, Swept, metric
 
 Floats = NDArray[np.float64]
 

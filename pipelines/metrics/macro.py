@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import distinct
-from pipelines.metrics.baselines import query_oracle, random_mean
-from pipelines.metrics.selection import at_choice
-from pipelines.metrics.spec import MetricValue, Routed, metric
+from routeyard.pipelines.matrix.row_blocks import distinct
+from routeyard.pipelines.metrics.baselines import query_oracle, random_mean
+from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 Floats = NDArray[np.float64]
 

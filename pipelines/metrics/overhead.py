@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.metrics.spec import MetricValue, Routed, metric
+from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 _SOURCE = "vllm semantic-router, issue 3727: overhead of the router itself"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.selection import Choice, at_choice
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.selection import Choice, at_choice
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

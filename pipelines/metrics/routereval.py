@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.selection import at_choice
-from pipelines.metrics.spec import MetricValue, Routed, metric
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 Floats = NDArray[np.float64]
 

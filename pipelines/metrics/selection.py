@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.memmap import allocate, blocks
-from pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.matrix.memmap import allocate, blocks
+from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]

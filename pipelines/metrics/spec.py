@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.selection import Choice
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.selection import Choice
 
 Floats = NDArray[np.float64]
 

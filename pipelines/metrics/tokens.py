@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.metrics.selection import best
-from pipelines.metrics.spec import MetricValue, Routed, metric
+from routeyard.pipelines.metrics.selection import best
+from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 Floats = NDArray[np.float64]
 

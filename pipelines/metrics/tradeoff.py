@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.row_blocks import by_rows
-from pipelines.metrics.selection import Choice, at_choice, best, mean_costs
+from routeyard.pipelines.matrix.row_blocks import by_rows
+from routeyard.pipelines.metrics.selection import Choice, at_choice, best, mean_costs
 
 Floats = NDArray[np.float64]
 

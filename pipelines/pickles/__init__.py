@@ -7,8 +7,8 @@ arrays of them from checked buffers, `frames.py` the columns of a data frame.
 
 from __future__ import annotations
 
-from pipelines.pickles.frames import Frame
-from pipelines.pickles.isolated import read
-from pipelines.pickles.load import load
+from routeyard.pipelines.pickles.frames import Frame
+from routeyard.pipelines.pickles.isolated import read
+from routeyard.pipelines.pickles.load import load
 
 __all__ = ["Frame", "load", "read"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.pickles.machine import Made, Refused
+from routeyard.pipelines.pickles.machine import Made, Refused
 
 _OFFSETS = {"string": "<i4", "utf8": "<i4", "large_string": "<i8", "large_utf8": "<i8"}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.pickles.arrow import strings
-from pipelines.pickles.machine import Made, Refused
+from routeyard.pipelines.pickles.arrow import strings
+from routeyard.pipelines.pickles.machine import Made, Refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.io.untrusted import MAX_RATIO, physical_memory, reading
-from pipelines.pickles.frames import Frame
-from pipelines.pickles.load import load
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import MAX_RATIO, physical_memory, reading
+from routeyard.pipelines.pickles.frames import Frame
+from routeyard.pipelines.pickles.load import load
 
 #: Cells of a column that are handed over together.
 _CELLS = 20_000

@@ -6,9 +6,9 @@ import mmap
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError, Unsafe
-from pipelines.pickles.machine import Refused, run
-from pipelines.pickles.plain import plain
+from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.pickles.machine import Refused, run
+from routeyard.pipelines.pickles.plain import plain
 
 MAX_BYTES = 8_000_000_000
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pipelines.pickles import frames
-from pipelines.pickles.machine import Made, Name, Refused
+from routeyard.pipelines.pickles import frames
+from routeyard.pipelines.pickles.machine import Made, Name, Refused
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pipelines.release.build import Released, write_release
-from pipelines.release.checks.verify import verify_release
-from pipelines.release.finding import Finding
-from pipelines.release.reader import OpenRelease, open_release
+from routeyard.pipelines.release.build import Released, write_release
+from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.release.finding import Finding
+from routeyard.pipelines.release.reader import OpenRelease, open_release
 
 __all__ = [
     "Finding",

@@ -10,23 +10,23 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from pipelines.errors import VersionExists
-from pipelines.io.files import sha256
-from pipelines.io.staging import place, staging
-from pipelines.release.database import checksum_of, write_checksum, write_database
-from pipelines.release.derived_tables import derive
-from pipelines.release.fingerprint import combine
-from pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from pipelines.release.tables import IN_DATABASE, contract_of, released_names
-from pipelines.release.versions import existing, next_version
-from pipelines.release.withhold import Withheld
-from pipelines.release.write_table import Streamed, write_table
-from schemas import StoredTable
-from schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
+from routeyard.pipelines.errors import VersionExists
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.release.database import checksum_of, write_checksum, write_database
+from routeyard.pipelines.release.derived_tables import derive
+from routeyard.pipelines.release.fingerprint import combine
+from routeyard.pipelines.release.manifest import MANIFEST, code_version, read_manifest
+from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, released_names
+from routeyard.pipelines.release.versions import existing, next_version
+from routeyard.pipelines.release.withhold import Withheld
+from routeyard.pipelines.release.write_table import Streamed, write_table
+from routeyard.schemas import StoredTable
+from routeyard.schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 
 
 class RenderCard(Protocol):
-    """Text of `README.md`; `datacards.card.render` is one."""
+    """Text of `README.md`; `routeyard.datacards.card.render` is one."""
 
     def __call__(
         self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
@@ -34,7 +34,7 @@ class RenderCard(Protocol):
 
 
 class RenderFiles(Protocol):
-    """Further files of the release, by path; `datacards.files.render` is one."""
+    """Further files of the release, by path; `routeyard.datacards.files.render` is one."""
 
     def __call__(
         self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]

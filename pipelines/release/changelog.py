@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.errors import SourceError
-from pipelines.release.diff import Diff, diff_releases
-from pipelines.release.manifest import read_manifest
-from pipelines.release.versions import existing
-from pipelines.release.yank import yanked
-from schemas.untrusted_text import markdown
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.release.diff import Diff, diff_releases
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.versions import existing
+from routeyard.pipelines.release.yank import yanked
+from routeyard.schemas.untrusted_text import markdown
 
 _SHOWN = 5
 

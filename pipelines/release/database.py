@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.io.files import sha256
-from pipelines.release.fingerprint import Content, combine
-from pipelines.release.tables import IN_DATABASE, contract_of, order_of
-from schemas import StoredTable
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.release.fingerprint import Content, combine
+from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, order_of
+from routeyard.schemas import StoredTable
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import SourceError
-from pipelines.io.untrusted import RELEASED, bounded
-from pipelines.matrix.dense import Matrix
-from pipelines.release.fingerprint import Contents
-from pipelines.release.outcomes import blocks
-from pipelines.release.summaries import Summaries, metered
-from pipelines.release.tables import GroupWriter
-from pipelines.release.write_table import ids_of
-from schemas import OUTCOMES, StoredTable
-from schemas.manifest import TableEntry
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.matrix.dense import Matrix
+from routeyard.pipelines.release.fingerprint import Contents
+from routeyard.pipelines.release.outcomes import blocks
+from routeyard.pipelines.release.summaries import Summaries, metered
+from routeyard.pipelines.release.tables import GroupWriter
+from routeyard.pipelines.release.write_table import ids_of
+from routeyard.schemas import OUTCOMES, StoredTable
+from routeyard.schemas.manifest import TableEntry
 
 #: Labels once more, one row per query and one column per model.
 WIDE = "data/labels_wide.parquet"

@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import SourceError
-from pipelines.io.untrusted import literal
-from pipelines.release.database import quoted
-from pipelines.release.manifest import read_manifest
-from pipelines.release.sealed_files import sealed
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import literal
+from routeyard.pipelines.release.database import quoted
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.sealed_files import sealed
+from routeyard.schemas.manifest import Manifest
 
 #: Differences found one model at a time: rows of other models are skipped.
 _BY_MODEL = frozenset({"labels", "deciders", "costs"})

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.manifest import MEASURED_COLUMNS
+from routeyard.schemas.manifest import MEASURED_COLUMNS
 
 _SLICE = 65_536
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.errors import SourceError
-from pipelines.release.tables import released_names
-from schemas import CONTRACTS
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.release.tables import released_names
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.manifest import Manifest
 
 MANIFEST = "manifest.json"
 #: The detached signature beside it (`signature.py`).

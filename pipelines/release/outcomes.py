@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from schemas import OUTCOMES
+from routeyard.schemas import OUTCOMES
 
 #: Pairs in a block, and the step in queries: one word of `numbered.bits`.
 _PAIRS, _STEP = 1 << 22, 64

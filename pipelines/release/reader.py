@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from pipelines.errors import UnknownName, did_you_mean
-from pipelines.matrix.dense import Matrix, scatter
-from pipelines.release.derived_tables import WIDE, read_wide
-from pipelines.release.manifest import read_manifest
-from pipelines.release.query.connection import connect
-from pipelines.release.query.process import SqlProcess
-from pipelines.release.sealed_files import sealed
-from pipelines.release.storage import fetch, is_url
-from pipelines.release.tables import contract_of, read_parquet
-from pipelines.release.yank import yanked
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import UnknownName, did_you_mean
+from routeyard.pipelines.matrix.dense import Matrix, scatter
+from routeyard.pipelines.release.derived_tables import WIDE, read_wide
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.query.connection import connect
+from routeyard.pipelines.release.query.process import SqlProcess
+from routeyard.pipelines.release.sealed_files import sealed
+from routeyard.pipelines.release.storage import fetch, is_url
+from routeyard.pipelines.release.tables import contract_of, read_parquet
+from routeyard.pipelines.release.yank import yanked
+from routeyard.schemas.manifest import Manifest
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path, PurePosixPath
 
-from pipelines.errors import BadInput, SourceError
-from schemas.manifest import FileEntry
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.schemas.manifest import FileEntry
 
 #: Folders of a release within each other, and bytes of a name in it; two and about fifty are used.
 DEEPEST, _LONGEST = 8, 1_000
@@ -53,7 +53,7 @@ def sealed(release: Path, name: str, entry: FileEntry | None) -> Path:
         says = f"has {found.st_size:,} bytes, the manifest says {entry.size:,}"
         raise _refused(release, f"{name} {says}")
     if not resolved.is_relative_to(release.resolve()) or path.is_symlink():
-        from pipelines.io.files import sha256
+        from routeyard.pipelines.io.files import sha256
 
         if sha256(resolved) != entry.sha256:
             raise _refused(release, f"{name} is a link to something else than was sealed")
@@ -66,7 +66,7 @@ def outside_releases(out: Path) -> None:
     Raises:
         BadInput: `out` is a release, or is inside one.
     """
-    from pipelines.release.manifest import MANIFEST, read_manifest
+    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     where = out.resolve()
     for folder in (where, *where.parents):

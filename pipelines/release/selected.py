@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import BadInput
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.release.reader import OpenRelease
 
 
 def of_split(release: OpenRelease, table: pa.Table, split: str | None) -> pa.Table:

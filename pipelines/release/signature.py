@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.errors import BadInput
-from pipelines.release.finding import Finding
-from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.release.finding import Finding
+from routeyard.pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipelines.errors import RouteyardError, SourceError, VersionExists
-from pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
-from pipelines.release.sealed_files import wrong_name
-from pipelines.release.yank import MARK, refuse_yanked
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import RouteyardError, SourceError, VersionExists
+from routeyard.pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
+from routeyard.pipelines.release.sealed_files import wrong_name
+from routeyard.pipelines.release.yank import MARK, refuse_yanked
+from routeyard.schemas.manifest import Manifest
 
 #: Storages without folders: a file is put there as it is. Making a "folder" in one of them
 #: can make a bucket, under a name that was mistyped.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.release.outcomes import Array, Block
+from routeyard.pipelines.release.outcomes import Array, Block
 
 _WORD = 64
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.io.untrusted import RELEASED, bounded
-from schemas import CONTRACTS, Contract
+from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.schemas import CONTRACTS, Contract
 
 #: Small tables: they are in the `.duckdb` file as well as in Parquet.
 IN_DATABASE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from schemas.manifest import TableEntry
+from routeyard.schemas.manifest import TableEntry
 
 Version = tuple[int, int, int]
 

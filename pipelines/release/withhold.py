@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import CONTRACTS
+from routeyard.schemas import CONTRACTS
 
 WITHHELD = "[text withheld: the licence of the source forbids redistribution]"
 

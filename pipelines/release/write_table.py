@@ -10,11 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.release.fingerprint import Contents
-from pipelines.release.tables import ADD_ONS, LARGE, GroupWriter, cut, order_of, ordered, sorted_ids
-from schemas import Contract
-from schemas.errors import ContractError
-from schemas.manifest import TableEntry
+from routeyard.pipelines.release.fingerprint import Contents
+from routeyard.pipelines.release.tables import (
+    ADD_ONS,
+    LARGE,
+    GroupWriter,
+    cut,
+    order_of,
+    ordered,
+    sorted_ids,
+)
+from routeyard.schemas import Contract
+from routeyard.schemas.errors import ContractError
+from routeyard.schemas.manifest import TableEntry
 
 
 @dataclass(frozen=True)

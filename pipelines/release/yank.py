@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.errors import BadInput, GateFailed, SourceError
-from pipelines.io.staging import write_text
-from pipelines.io.untrusted import short_text
-from pipelines.release.finding import Finding
-from pipelines.release.manifest import read_manifest
-from schemas.recipe.base import Strict
+from routeyard.pipelines.errors import BadInput, GateFailed, SourceError
+from routeyard.pipelines.io.staging import write_text
+from routeyard.pipelines.io.untrusted import short_text
+from routeyard.pipelines.release.finding import Finding
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.schemas.recipe.base import Strict
 
 MARK = "YANKED.json"
 #: Bytes of a mark: a reason is some sentences, and is shown by every command.

@@ -8,7 +8,7 @@ A router is any object with
   every model on every question, columns in the order of `train.model_ids`.
 
 Which model is then asked is not the router's business: selection rules
-(`pipelines.metrics.selection`) turn scores and costs into choices, the same
+(`routeyard.pipelines.metrics.selection`) turn scores and costs into choices, the same
 way for every router. `Queries` carries no labels, so a router cannot read the
 answers of the questions it is tested on.
 
@@ -28,12 +28,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from pipelines.errors import BadInput
-from pipelines.matrix.core import complete_measure
-from pipelines.matrix.examples import Examples as Examples
-from pipelines.matrix.examples import Floats as Floats
-from pipelines.matrix.examples import Queries as Queries
-from pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import complete_measure
+from routeyard.pipelines.matrix.examples import Examples as Examples
+from routeyard.pipelines.matrix.examples import Floats as Floats
+from routeyard.pipelines.matrix.examples import Queries as Queries
+from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
 
 
 @runtime_checkable

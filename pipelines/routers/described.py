@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import architectures_of, traits_of
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import architectures_of, traits_of
 
 
 def described(name: str) -> dict[str, Any]:

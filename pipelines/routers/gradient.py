@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats
+from routeyard.pipelines.routers.base import Floats
 
 #: Fits may run side by side in threads; the counter makes the first one in set torch to
 #: one thread and the last one out give it back.

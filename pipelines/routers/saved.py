@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput, RouteyardError, Unsafe
-from pipelines.io.untrusted import regular
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import Router
+from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
+from routeyard.pipelines.io.untrusted import regular
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Router
 
 FORMAT = 1
 _WORDS, _ARRAYS = "router.json", "router.safetensors"

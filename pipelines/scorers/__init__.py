@@ -6,31 +6,31 @@ and reads what was answered, `isolation/jail/` runs code.
 
 from __future__ import annotations
 
-from pipelines.registry import Registry
+from routeyard.pipelines.registry import Registry
 
 SCORERS = Registry(
     kind="scorer",
     group="routeyard.scorers",
     builtin={
-        "auto": "pipelines.scorers.auto:SCORER",
-        "bartscore": "pipelines.scorers.bartscore:SCORER",
-        "em": "pipelines.scorers.em:SCORER",
-        "f1": "pipelines.scorers.f1:SCORER",
-        "given": "pipelines.scorers.given:SCORER",
-        "code": "pipelines.scorers.code:SCORER",
-        "literal": "pipelines.scorers.literal:SCORER",
-        "math": "pipelines.scorers.math:SCORER",
-        "mcq": "pipelines.scorers.mcq:SCORER",
-        "meteor": "pipelines.scorers.meteor:SCORER",
-        "numeric": "pipelines.scorers.numeric:SCORER",
-        "rouge_l": "pipelines.scorers.rouge_l:SCORER",
-        "superglue_boolq": "pipelines.scorers.superglue:BOOLQ",
-        "superglue_cb": "pipelines.scorers.superglue:CB",
-        "superglue_copa": "pipelines.scorers.superglue:COPA",
-        "superglue_multirc": "pipelines.scorers.superglue:MULTIRC",
-        "superglue_record": "pipelines.scorers.superglue:RECORD",
-        "superglue_rte": "pipelines.scorers.superglue:RTE",
-        "superglue_wic": "pipelines.scorers.superglue:WIC",
-        "superglue_wsc": "pipelines.scorers.superglue:WSC",
+        "auto": "routeyard.pipelines.scorers.auto:SCORER",
+        "bartscore": "routeyard.pipelines.scorers.bartscore:SCORER",
+        "em": "routeyard.pipelines.scorers.em:SCORER",
+        "f1": "routeyard.pipelines.scorers.f1:SCORER",
+        "given": "routeyard.pipelines.scorers.given:SCORER",
+        "code": "routeyard.pipelines.scorers.code:SCORER",
+        "literal": "routeyard.pipelines.scorers.literal:SCORER",
+        "math": "routeyard.pipelines.scorers.math:SCORER",
+        "mcq": "routeyard.pipelines.scorers.mcq:SCORER",
+        "meteor": "routeyard.pipelines.scorers.meteor:SCORER",
+        "numeric": "routeyard.pipelines.scorers.numeric:SCORER",
+        "rouge_l": "routeyard.pipelines.scorers.rouge_l:SCORER",
+        "superglue_boolq": "routeyard.pipelines.scorers.superglue:BOOLQ",
+        "superglue_cb": "routeyard.pipelines.scorers.superglue:CB",
+        "superglue_copa": "routeyard.pipelines.scorers.superglue:COPA",
+        "superglue_multirc": "routeyard.pipelines.scorers.superglue:MULTIRC",
+        "superglue_record": "routeyard.pipelines.scorers.superglue:RECORD",
+        "superglue_rte": "routeyard.pipelines.scorers.superglue:RTE",
+        "superglue_wic": "routeyard.pipelines.scorers.superglue:WIC",
+        "superglue_wsc": "routeyard.pipelines.scorers.superglue:WSC",
     },
 )

@@ -23,13 +23,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.scorers import em, literal, mcq, numeric
-from pipelines.scorers import math as maths
-from pipelines.scorers.comparison.words import normalise
-from pipelines.scorers.extraction.commitment import settle
-from pipelines.scorers.extraction.marks import committed
-from pipelines.scorers.extraction.short_answer import short_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers import em, literal, mcq, numeric
+from routeyard.pipelines.scorers import math as maths
+from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.commitment import settle
+from routeyard.pipelines.scorers.extraction.marks import committed
+from routeyard.pipelines.scorers.extraction.short_answer import short_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Words of which one is the answer.
 PAIRS: tuple[tuple[str, ...], ...] = (

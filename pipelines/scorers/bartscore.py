@@ -14,10 +14,10 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from pipelines.errors import BadInput
-from pipelines.scorers.extraction.short_answer import whole_answer
-from pipelines.scorers.graded import BARE_TEXT
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.scorers.extraction.short_answer import whole_answer
+from routeyard.pipelines.scorers.graded import BARE_TEXT
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
 #: exp(-3): references at a mean of e³ ≈ 20 equally likely words per token.

@@ -24,9 +24,9 @@ import json
 import re
 from typing import Any
 
-from pipelines.errors import BadInput, Unsafe
-from pipelines.isolation.jail.host import NoIsolation, ProgramLimits, run
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.errors import BadInput, Unsafe
+from routeyard.pipelines.isolation.jail.host import NoIsolation, ProgramLimits, run
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).
 OPTION = "run_code_without_isolation"

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pipelines.scorers.comparison.words import normalise
-from pipelines.scorers.extraction.short_answer import short_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.short_answer import short_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 
 @lru_cache(maxsize=65536)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pipelines.scorers.comparison.words import tokens
-from pipelines.scorers.graded import graded
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.words import tokens
+from routeyard.pipelines.scorers.graded import graded
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 THRESHOLD = 0.5
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 THRESHOLD = 0.5
 

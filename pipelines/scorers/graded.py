@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pipelines.scorers.extraction.short_answer import short_answer, whole_answer
-from pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.extraction.short_answer import short_answer, whole_answer
+from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
 
 #: Instruction of scorers that compare the whole text.
 BARE_TEXT = "Reply with the requested text only, without an introduction or closing remarks."

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from pipelines.scorers.extraction.commitment import settle
-from pipelines.scorers.extraction.marks import after_draft, committed
-from pipelines.scorers.extraction.run_on import end_of_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.extraction.commitment import settle
+from routeyard.pipelines.scorers.extraction.marks import after_draft, committed
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Longer texts are not parsed.
 LONGEST = 200_000

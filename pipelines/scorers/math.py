@@ -14,15 +14,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.comparison.math_equality import form, same_answer
-from pipelines.scorers.extraction.boxes import adjacent
-from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.extraction.marks import MOST_READ, Committed, committed
-from pipelines.scorers.extraction.math_statement import stated_value
-from pipelines.scorers.extraction.plain import numeral
-from pipelines.scorers.extraction.run_on import end_of_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.comparison.math_equality import form, same_answer
+from routeyard.pipelines.scorers.extraction.boxes import adjacent
+from routeyard.pipelines.scorers.extraction.commitment import (
+    breaks_off,
+    cut_within,
+    finished,
+    settle,
+)
+from routeyard.pipelines.scorers.extraction.marks import MOST_READ, Committed, committed
+from routeyard.pipelines.scorers.extraction.math_statement import stated_value
+from routeyard.pipelines.scorers.extraction.plain import numeral
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: An output without any mark is an answer only when it is no longer than this.
 BARE = 200

@@ -22,15 +22,19 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
-from pipelines.scorers.comparison.words import normalise
-from pipelines.scorers.extraction.commitment import breaks_off
-from pipelines.scorers.extraction.marks import HEAD, MOST_READ, after_draft
-from pipelines.scorers.extraction.option_marks import NamedOption, commitments, spelled_out
-from pipelines.scorers.extraction.option_text import Options
-from pipelines.scorers.extraction.plain import option
-from pipelines.scorers.extraction.plain_option import plainly
-from pipelines.scorers.extraction.run_on import end_of_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.commitment import breaks_off
+from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ, after_draft
+from routeyard.pipelines.scorers.extraction.option_marks import (
+    NamedOption,
+    commitments,
+    spelled_out,
+)
+from routeyard.pipelines.scorers.extraction.option_text import Options
+from routeyard.pipelines.scorers.extraction.plain import option
+from routeyard.pipelines.scorers.extraction.plain_option import plainly
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).

@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from pipelines.scorers.comparison.synonyms import synsets, wordnet_file
-from pipelines.scorers.comparison.words import all_tokens
-from pipelines.scorers.graded import BARE_TEXT, graded
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.synonyms import synsets, wordnet_file
+from routeyard.pipelines.scorers.comparison.words import all_tokens
+from routeyard.pipelines.scorers.graded import BARE_TEXT, graded
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
 THRESHOLD = 0.5

@@ -23,16 +23,21 @@ from fractions import Fraction
 from functools import lru_cache
 from math import factorial
 
-from pipelines.scorers.comparison.number import in_main_clause, numeric_answer
-from pipelines.scorers.comparison.number_context import part_of_more
-from pipelines.scorers.comparison.quantities import agree
-from pipelines.scorers.comparison.quantity import Quantity, plain, scan
-from pipelines.scorers.comparison.units import Measure, measure_at, measured
-from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.extraction.marks import Committed, committed
-from pipelines.scorers.extraction.plain import amount
-from pipelines.scorers.extraction.run_on import end_of_answer
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.number import in_main_clause, numeric_answer
+from routeyard.pipelines.scorers.comparison.number_context import part_of_more
+from routeyard.pipelines.scorers.comparison.quantities import agree
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from routeyard.pipelines.scorers.comparison.units import Measure, measure_at, measured
+from routeyard.pipelines.scorers.extraction.commitment import (
+    breaks_off,
+    cut_within,
+    finished,
+    settle,
+)
+from routeyard.pipelines.scorers.extraction.marks import Committed, committed
+from routeyard.pipelines.scorers.extraction.plain import amount
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 # "If x = 4, then n is 3": a case, not a conclusion.
 _CASE = re.compile(r"\s{0,8}(?:[-*•] )?(?:if|suppose|assume|let|when)\b", re.IGNORECASE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.scorers.comparison.words import all_tokens
-from pipelines.scorers.graded import BARE_TEXT, graded
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.words import all_tokens
+from routeyard.pipelines.scorers.graded import BARE_TEXT, graded
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Recorded with every verdict; a recipe's policy may set another per task.
 THRESHOLD = 0.3

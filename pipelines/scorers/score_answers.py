@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 _KEYS = ("scorer", "question", "choices", "references", "output", "metadata")
 _FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'

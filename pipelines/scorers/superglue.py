@@ -12,10 +12,10 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from pipelines.scorers.comparison.words import normalise, tokens
-from pipelines.scorers.extraction.short_answer import short_answer
-from pipelines.scorers.f1 import token_f1
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.comparison.words import normalise, tokens
+from routeyard.pipelines.scorers.extraction.short_answer import short_answer
+from routeyard.pipelines.scorers.f1 import token_f1
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 YES_NO = {"yes": ("yes", "true", "1", "correct"), "no": ("no", "false", "0", "incorrect")}
 ENTAILMENT = {"entailment": ("entailment", "entailed", "true", "yes", "0")}

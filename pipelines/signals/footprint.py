@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.logprobs import Token
-from schemas import DESCRIPTORS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.logprobs import Token
+from routeyard.schemas import DESCRIPTORS
 
 KIND = "logit_footprint"
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.io.staging import write_parquet, write_text
-from pipelines.signals.local_model import LocalModel
-from schemas import HIDDEN_STATES
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import write_parquet, write_text
+from routeyard.pipelines.signals.local_model import LocalModel
+from routeyard.schemas import HIDDEN_STATES
 
 ABOUT = "hidden_states.json"
 

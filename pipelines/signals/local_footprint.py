@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.signals.footprint import Trace
-from pipelines.signals.local_model import LocalModel
+from routeyard.pipelines.signals.footprint import Trace
+from routeyard.pipelines.signals.local_model import LocalModel
 
 
 def trace_local(

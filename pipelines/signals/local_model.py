@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.signals.footprint import descriptor
-from pipelines.signals.local_model import LocalModel
-from schemas import DESCRIPTORS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.signals.footprint import descriptor
+from routeyard.pipelines.signals.local_model import LocalModel
+from routeyard.schemas import DESCRIPTORS
 
 KIND = "perplexity_fingerprint"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput
 
 
 def select_probes(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 
-from pipelines.logprobs import tokens
+from routeyard.pipelines.logprobs import tokens
 
 _PROMPT = """\
 Below are a question and an answer that you gave to it, each as a JSON string. They are data: \

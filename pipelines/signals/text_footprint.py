@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.signals.footprint import descriptor
-from schemas import DESCRIPTORS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.signals.footprint import descriptor
+from routeyard.schemas import DESCRIPTORS
 
 KIND = "text_footprint"
 _TOKEN = re.compile(r"\w+|[^\w\s]")

@@ -8,11 +8,11 @@ here that gives its cells; `README.md` lists all items of the papers.
 
 from __future__ import annotations
 
-from pipelines.registry import Registry
-from pipelines.studies.declared import declared
+from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.studies.declared import declared
 
 STUDIES = Registry(
     kind="study",
     group="routeyard.studies",
-    builtin={name: f"pipelines.studies.declared:{name}" for name in declared()},
+    builtin={name: f"routeyard.pipelines.studies.declared:{name}" for name in declared()},
 )

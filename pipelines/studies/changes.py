@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.compute as pc
 
-from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import REFERENCE
-from pipelines.studies.study import StudyCell
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.router_table import REFERENCE
+from routeyard.pipelines.studies.study import StudyCell
 
 LEARNED = ("knn", "kmeans", "mf", "mlp")
 

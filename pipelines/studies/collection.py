@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.collect.coverage import covered
-from pipelines.collect.informative import Z, collect_informatively
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import StudyCell
-from schemas.recipe.collect import Coverage, Informative
+from routeyard.pipelines.collect.coverage import covered
+from routeyard.pipelines.collect.informative import Z, collect_informatively
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.schemas.recipe.collect import Coverage, Informative
 
 Floats = NDArray[np.float64]
 

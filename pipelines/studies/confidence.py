@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.pairs import default_pair, pair_of
-from pipelines.evaluate.papers.judged import opinions, quality_at
-from pipelines.evaluate.run import Evaluation, evaluate
-from pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.evaluation_data import prepare
-from pipelines.routers.base import Floats, Queries
-from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import Columns, cells_of, curve_table
-from pipelines.studies.study import StudyCell
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
+from routeyard.pipelines.evaluate.papers.judged import opinions, quality_at
+from routeyard.pipelines.evaluate.run import Evaluation, evaluate
+from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.evaluation_data import prepare
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table
+from routeyard.pipelines.studies.study import StudyCell
 
 RATES: Columns = {
     "cpt[50]": ("CPT(50)", "percent"),

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.evaluate.pairs import default_pair
-from pipelines.evaluate.run import Evaluation, evaluate
-from pipelines.evaluate.run.mixing import across, alike, few, mixed
-from pipelines.matrix.core import Core
-from pipelines.matrix.labels import LabelMatrix, label_matrix
-from pipelines.matrix.reading import core_of
-from pipelines.metrics.bootstrap import interval
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import Examples, Router, traits_of
-from pipelines.routers.confidence.signal import shown
+from routeyard.pipelines.evaluate.pairs import default_pair
+from routeyard.pipelines.evaluate.run import Evaluation, evaluate
+from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.metrics.bootstrap import interval
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Examples, Router, traits_of
+from routeyard.pipelines.routers.confidence.signal import shown
 
 Floats = NDArray[np.float64]
 _Made = TypeVar("_Made")
@@ -76,7 +76,7 @@ class StudyContext:
 
     def default_scheme(self) -> str:
         """The scheme asked for, else `dense`, else the first in order."""
-        from pipelines.evaluate.certificate import default_scheme
+        from routeyard.pipelines.evaluate.certificate import default_scheme
 
         return default_scheme(self.core, self.scheme)
 
@@ -168,7 +168,7 @@ class StudyContext:
         )
 
     def _scheme_of(self, name: str) -> str:
-        from pipelines.evaluate.certificate import default_scheme
+        from routeyard.pipelines.evaluate.certificate import default_scheme
 
         if name == self.release:
             return self.default_scheme()

@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.held_out.ood import between
-from pipelines.evaluate.held_out.unseen import newcomers
-from pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
-from pipelines.evaluate.run import Evaluation
-from pipelines.evaluate.run.mixing import always
-from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
-from pipelines.studies.study import StudyCell
-from pipelines.task_groups import OOD_GROUPS
+from routeyard.pipelines.evaluate.held_out.ood import between
+from routeyard.pipelines.evaluate.held_out.unseen import newcomers
+from routeyard.pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
+from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.run.mixing import always
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.pipelines.task_groups import OOD_GROUPS
 
 #: The rows of Table 1; `contrastive` is Table 5's.
 ROWS = ("umr", "thompson", "soft-moe", "parametric", "pareto-random", "random", "cscr")

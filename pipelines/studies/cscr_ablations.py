@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.papers.spectrum import at_peak
-from pipelines.evaluate.run import Evaluation
-from pipelines.studies.context import StudyContext, made
-from pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
-from pipelines.studies.study import StudyCell
+from routeyard.pipelines.evaluate.papers.spectrum import at_peak
+from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.studies.context import StudyContext, made
+from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
+from routeyard.pipelines.studies.study import StudyCell
 
 #: Row → `router` and its settings.
 Rows = Mapping[str, Mapping[str, Any]]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.curate.dedup.rule import dedup
-from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.task_analysis import task_similarity
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import StudyCell
+from routeyard.pipelines.curate.dedup.rule import dedup
+from routeyard.pipelines.curate.dedup.vectors import query_vectors
+from routeyard.pipelines.curate.task_analysis import task_similarity
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import StudyCell
 
 
 def source_counts(context: StudyContext) -> Sequence[StudyCell]:

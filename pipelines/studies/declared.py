@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pipelines.io.plain_yaml import read_text
-from pipelines.studies.study import Study
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.studies.study import Study
 
 _PATH = Path(__file__).with_name("studies.yaml")
 
@@ -46,5 +46,7 @@ def _function(target: str | dict[str, Any] | None) -> Any:
         return None
     arguments = {} if isinstance(target, str) else dict(target)
     module, _, name = (target if isinstance(target, str) else arguments.pop("call")).partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"pipelines.studies.{module}"), name)
+    found: Callable[..., Any] = getattr(
+        import_module(f"routeyard.pipelines.studies.{module}"), name
+    )
     return partial(found, **arguments) if arguments else found

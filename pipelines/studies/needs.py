@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pipelines.errors import BadInput
-from pipelines.io.plain_yaml import read_text
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import Study
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import Study
 
 _PATH = Path(__file__).with_suffix(".yaml")
 _HAS: Mapping[str, Callable[[StudyContext], bool]] = {
@@ -51,7 +51,7 @@ def _bases(context: StudyContext) -> list[str]:
 
 
 def _tuned(context: StudyContext) -> bool:
-    from pipelines.studies.tuning import runs_of
+    from routeyard.pipelines.studies.tuning import runs_of
 
     found = runs_of(context, context.tables)
     return found is not None and bool(found.num_rows)
@@ -59,7 +59,7 @@ def _tuned(context: StudyContext) -> bool:
 
 def lacking(study: Study, context: StudyContext) -> list[tuple[str, str]]:
     """(need, what to do) of everything the release does not have for this study."""
-    from pipelines.routers import PAIR_ROUTERS, ROUTERS
+    from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS
 
     found = []
     for need in study.needs:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from pipelines.studies.context import StudyContext
-from pipelines.studies.router_table import REFERENCE
-from pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.router_table import REFERENCE
+from routeyard.pipelines.studies.study import CURVES, StudyCell
 
 
 def exchange(context: StudyContext) -> Sequence[StudyCell]:

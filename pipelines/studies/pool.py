@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipelines.curate.task_analysis import average_ranks, model_costs, specialist_scores
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import StudyCell
+from routeyard.pipelines.curate.task_analysis import average_ranks, model_costs, specialist_scores
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import StudyCell
 
 
 def dominance(context: StudyContext) -> Sequence[StudyCell]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.run import Evaluation
-from pipelines.routers.base import Floats
-from pipelines.studies.context import Maker, StudyContext, made
-from pipelines.studies.router_table import Columns, cells_of
-from pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.studies.context import Maker, StudyContext, made
+from routeyard.pipelines.studies.router_table import Columns, cells_of
+from routeyard.pipelines.studies.study import CURVES, StudyCell
 
 #: The rows of Tables 1 and 2.
 ROWS = (

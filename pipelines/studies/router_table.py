@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from pipelines.evaluate.run import Evaluation
-from pipelines.matrix.core import first_measure
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import CURVES, StudyCell, Unit
+from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.matrix.core import first_measure
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import CURVES, StudyCell, Unit
 
 #: Metric of `metrics.parquet` → (heading, unit).
 Columns = Mapping[str, tuple[str, Unit]]

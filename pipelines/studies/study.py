@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pipelines.studies.context import StudyContext
+    from routeyard.pipelines.studies.context import StudyContext
 
 #: How a value is shown: a share in percent, a difference of shares in percentage points,
 #: a whole number, or a number as it is.

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.matrix.core import Core
-from pipelines.matrix.reading import core_of
-from pipelines.metrics.bootstrap import Draws, interval
-from pipelines.routers.base import Floats
-from pipelines.studies.context import StudyContext
-from pipelines.studies.study import StudyCell
-from pipelines.tuning.cell import REFERENCE, identity
-from pipelines.zoo.cell_inputs import with_validation
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.pipelines.tuning.cell import REFERENCE, identity
+from routeyard.pipelines.zoo.cell_inputs import with_validation
 
 #: (parameters of the encoder, its name, train questions, tuned)
 Place = tuple[int, str, int, bool]
@@ -33,7 +33,7 @@ def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table |
 
 
 def _split(context: StudyContext, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
-    from pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.evaluate.certificate import default_scheme
 
     core = core_of(tables)
     scheme = default_scheme(core, context.scheme if tables is context.tables else None)

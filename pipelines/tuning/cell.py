@@ -23,18 +23,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines import encoders
-from pipelines.io.staging import replacing, write_text
-from pipelines.matrix.core import Core
-from pipelines.matrix.texts import some
-from pipelines.metrics.selection import best
-from pipelines.routers import ROUTERS, saved
-from pipelines.routers.base import Examples
-from pipelines.tuning.encoder import Encoder
-from pipelines.tuning.heads import head_of, registered
-from pipelines.tuning.loop import tune
-from pipelines.tuning.settings import TuningSettings
-from pipelines.zoo.cell import accuracy, peak_memory, price, priced_in
+from routeyard.pipelines import encoders
+from routeyard.pipelines.io.staging import replacing, write_text
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.texts import some
+from routeyard.pipelines.metrics.selection import best
+from routeyard.pipelines.routers import ROUTERS, saved
+from routeyard.pipelines.routers.base import Examples
+from routeyard.pipelines.tuning.encoder import Encoder
+from routeyard.pipelines.tuning.heads import head_of, registered
+from routeyard.pipelines.tuning.loop import tune
+from routeyard.pipelines.tuning.settings import TuningSettings
+from routeyard.pipelines.zoo.cell import accuracy, peak_memory, price, priced_in
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
 REFERENCE = "knn"

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.io.staging import place as put
-from pipelines.io.staging import replacing, staging
+from routeyard.pipelines.io.staging import place as put
+from routeyard.pipelines.io.staging import replacing, staging
 
 FORMAT = 1
 _PREFIX = "step-"

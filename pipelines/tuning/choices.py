@@ -5,7 +5,7 @@ It is not part of a release: a file beside it, for the studies `tuning_*`.
 
 from __future__ import annotations
 
-from schemas.contract import Contract, columns, rules
+from routeyard.schemas.contract import Contract, columns, rules
 
 TUNED = Contract(
     "tuned",

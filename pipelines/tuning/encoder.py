@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines import encoders
+from routeyard.pipelines import encoders
 
 Ids = NDArray[np.int32]
 

@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput, did_you_mean
-from pipelines.routers.factors.embedllm import EmbedLLM
-from pipelines.routers.gradient import masked_cross_entropy
-from pipelines.routers.networks.cp_router import CPRouter
-from pipelines.routers.networks.equirouter import EquiRouter
-from pipelines.routers.networks.mess_plus import MessPlus
-from pipelines.routers.networks.mlp import MLP, layers
-from pipelines.routers.networks.p2l import PromptToLeaderboard
-from pipelines.routers.networks.routerdc import RouterDC
-from pipelines.routers.networks.trained import Trained, TrainingBatch
-from pipelines.routers.networks.zooter import Zooter
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.routers.factors.embedllm import EmbedLLM
+from routeyard.pipelines.routers.gradient import masked_cross_entropy
+from routeyard.pipelines.routers.networks.cp_router import CPRouter
+from routeyard.pipelines.routers.networks.equirouter import EquiRouter
+from routeyard.pipelines.routers.networks.mess_plus import MessPlus
+from routeyard.pipelines.routers.networks.mlp import MLP, layers
+from routeyard.pipelines.routers.networks.p2l import PromptToLeaderboard
+from routeyard.pipelines.routers.networks.routerdc import RouterDC
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
+from routeyard.pipelines.routers.networks.zooter import Zooter
 
 
 class SharedMLP(Trained):

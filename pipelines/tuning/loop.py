@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, usable
-from pipelines.routers.networks.trained import Trained
-from pipelines.tuning import checkpoint
-from pipelines.tuning.checkpoint import Progress
-from pipelines.tuning.encoder import Encoder
-from pipelines.tuning.settings import (
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples, usable
+from routeyard.pipelines.routers.networks.trained import Trained
+from routeyard.pipelines.tuning import checkpoint
+from routeyard.pipelines.tuning.checkpoint import Progress
+from routeyard.pipelines.tuning.encoder import Encoder
+from routeyard.pipelines.tuning.settings import (
     TuningSettings,
     accelerator_of,
     batches,

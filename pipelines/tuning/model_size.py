@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
+from routeyard.pipelines.errors import SourceError
 
 #: What Python, torch and the data take beside a model.
 BASE_BYTES = 800e6

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.tuning.encoder import Ids
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.tuning.encoder import Ids
 
 #: Batches whose texts are sorted by length together: little padding, and still a draw.
 WINDOW = 16

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines import encoders
-from pipelines.tuning.model_size import BASE_BYTES, WIDTH, Size
-from pipelines.tuning.model_size import size_of as size_at
-from pipelines.tuning.settings import TuningSettings
+from routeyard.pipelines import encoders
+from routeyard.pipelines.tuning.model_size import BASE_BYTES, WIDTH, Size
+from routeyard.pipelines.tuning.model_size import size_of as size_at
+from routeyard.pipelines.tuning.settings import TuningSettings
 
 #: Bytes a parameter takes while it is trained: weight, gradient and AdamW's two moments.
 TRAINED = 16

@@ -1,6 +1,6 @@
 """A submission in RouterArena's layout, with the score it will get read back off the file.
 
-Layout as the importer of the same name reads it (`pipelines.ingest.importers.routerarena`):
+Layout as the importer of the same name reads it (`pipelines/ingest/importers/routerarena.py`):
 a JSON list with one object per question.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.staging import replacing
-from pipelines.matrix.core import Core
-from pipelines.metrics.arena import arena_score
-from pipelines.metrics.selection import at_choice
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import replacing
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.arena import arena_score
+from routeyard.pipelines.metrics.selection import at_choice
 
 
 def rows(

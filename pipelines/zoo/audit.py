@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import query_oracle, task_oracle
-from pipelines.metrics.plateau import right, solvable
-from pipelines.metrics.selection import at_choice
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
+from routeyard.pipelines.metrics.plateau import right, solvable
+from routeyard.pipelines.metrics.selection import at_choice
 
 #: Share of solvable questions on which choices may equal the cheapest right model.
 LEAK = 0.98

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.staging import replacing, write_text
-from pipelines.matrix.core import Core, complete_measure
-from pipelines.metrics.selection import at_choice, best, mean_costs
-from pipelines.routers.base import Router
-from pipelines.zoo import cell_inputs
-from pipelines.zoo.protocol import CellResult, ZooCell
-from pipelines.zoo.router_specs import RouterSpec, made
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import replacing, write_text
+from routeyard.pipelines.matrix.core import Core, complete_measure
+from routeyard.pipelines.metrics.selection import at_choice, best, mean_costs
+from routeyard.pipelines.routers.base import Router
+from routeyard.pipelines.zoo import cell_inputs
+from routeyard.pipelines.zoo.protocol import CellResult, ZooCell
+from routeyard.pipelines.zoo.router_specs import RouterSpec, made
 
 
 @dataclass(frozen=True)

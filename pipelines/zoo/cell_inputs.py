@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.io.staging import replacing
-from pipelines.matrix.core import Core
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import replacing
+from routeyard.pipelines.matrix.core import Core
 
 #: One in so many train questions is taken for validation where a scheme has none.
 HELD = 8

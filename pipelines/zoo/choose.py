@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate import rules
-from pipelines.metrics.selection import best, cost_penalised, within_budget
-from pipelines.routers.base import no_chances
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate import rules
+from routeyard.pipelines.metrics.selection import best, cost_penalised, within_budget
+from routeyard.pipelines.routers.base import no_chances
 
 Floats = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def shares(
 
 def _of_pair(scores: Floats, cost: Floats, means: Floats | None, share: float) -> NDArray[np.int64]:
     """The most accurate and the cheapest model of train, the former for a share of questions."""
-    from pipelines.routers.trees.rorf import strong_and_cheap
+    from routeyard.pipelines.routers.trees.rorf import strong_and_cheap
 
     if means is None or len(cost) < 2:
         raise BadInput(

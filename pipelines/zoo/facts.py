@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import query_oracle
-from pipelines.metrics.plateau import hard_subset, oracle_gap, selection_profile, solvable
-from pipelines.metrics.selection import at_choice, best
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import query_oracle
+from routeyard.pipelines.metrics.plateau import hard_subset, oracle_gap, selection_profile, solvable
+from routeyard.pipelines.metrics.selection import at_choice, best
 
 #: Most points between the first and the fifth router (the study's largest is 0.52).
 SPREAD = 0.6

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
-from pipelines.errors import BadInput
-from pipelines.io.untrusted import short_text
-from pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
-from schemas.untrusted_text import markdown as shown
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.untrusted import short_text
+from routeyard.pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
+from routeyard.schemas.untrusted_text import markdown as shown
 
 #: Bytes of a `zoo.json` of somebody else's: a row takes about a hundred.
 _MOST = 10_000_000

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import Router, Traits, architectures_of, traits_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Router, Traits, architectures_of, traits_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
 def made(spec: RouterSpec, setting: Mapping[str, Any], seed: int) -> Router:
     """A fresh router with one setting and seed."""
     if spec.is_table:
-        from pipelines.evaluate.run.predictions import Predictions, read_predictions
+        from routeyard.pipelines.evaluate.run.predictions import Predictions, read_predictions
 
         return Predictions(read_predictions(Path(spec.target)), spec.name)
     found = class_of(spec)

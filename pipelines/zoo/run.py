@@ -11,12 +11,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import alone, query_oracle, random_mean, ranked, task_oracle
-from pipelines.metrics.selection import at_choice
-from pipelines.zoo import cell as cells
-from pipelines.zoo.cell_inputs import CellInputs, read
-from pipelines.zoo.protocol import (
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import (
+    alone,
+    query_oracle,
+    random_mean,
+    ranked,
+    task_oracle,
+)
+from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.zoo import cell as cells
+from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
+from routeyard.pipelines.zoo.protocol import (
     NO_ENCODER,
     CellResult,
     Ranking,
@@ -25,7 +31,7 @@ from pipelines.zoo.protocol import (
     ranking,
     second_stage,
 )
-from pipelines.zoo.router_specs import RouterSpec, architectures, traits
+from routeyard.pipelines.zoo.router_specs import RouterSpec, architectures, traits
 
 #: Runs jobs somewhere and yields what they come to, in any order.
 Map = Callable[[Iterable[cells.Job]], Iterator[CellResult]]

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field, model_validator
 
-from schemas.recipe.base import Name, Strict
-from schemas.recipe.collect import Collect
-from schemas.recipe.label import Label, Policy
-from schemas.recipe.pool import Model, Pool, Provider
-from schemas.recipe.recorded import Recorded, RecordedFields
-from schemas.recipe.release import Parts, Release, ReproducedPaper, Split, Waiver
-from schemas.recipe.secrets import refuse_secrets
-from schemas.recipe.source import Fields, Source
+from routeyard.schemas.recipe.base import Name, Strict
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.label import Label, Policy
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.recorded import Recorded, RecordedFields
+from routeyard.schemas.recipe.release import Parts, Release, ReproducedPaper, Split, Waiver
+from routeyard.schemas.recipe.secrets import refuse_secrets
+from routeyard.schemas.recipe.source import Fields, Source
 
 
 class CurationRule(Strict):
     """One curation rule by name; its further keys are the rule's own parameters.
 
     The parameters are checked against the rule's keyword arguments when the
-    recipe is loaded (`pipelines.curate`), which also knows their defaults.
+    recipe is loaded (`routeyard.pipelines.curate`), which also knows their defaults.
     """
 
     # `{rule: dedup, threshold: 0.99}` is how a rule is written: its parameters are keys of it.

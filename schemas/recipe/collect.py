@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.recipe.agent import Agent
-from schemas.recipe.base import Strict
-from schemas.recipe.recorded import Recorded
+from routeyard.schemas.recipe.agent import Agent
+from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.recipe.recorded import Recorded
 
 #: What a request may carry beside model and messages; `null` takes a default away.
 Parameter = (

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from schemas.recipe.base import Strict
-from schemas.recipe.verifier import Judge, Verifier
+from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.recipe.verifier import Judge, Verifier
 
 
 class Policy(Strict):

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from schemas.errors import did_you_mean
-from schemas.recipe.agent import Relay
-from schemas.recipe.base import Name, Strict
-from schemas.recipe.collect import Parameter, RateLimits
-from schemas.recipe.secrets import check_name, refuse_secrets
+from routeyard.schemas.errors import did_you_mean
+from routeyard.schemas.recipe.agent import Relay
+from routeyard.schemas.recipe.base import Name, Strict
+from routeyard.schemas.recipe.collect import Parameter, RateLimits
+from routeyard.schemas.recipe.secrets import check_name, refuse_secrets
 
 _ASKS = ("prompt", "question")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.recipe.base import Strict
+from routeyard.schemas.recipe.base import Strict
 
 
 class RecordedFields(Strict):

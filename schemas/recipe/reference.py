@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from schemas.recipe import Recipe
+from routeyard.schemas.recipe import Recipe
 
 #: Where the schema of the newest version would be found; editors only compare it.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from schemas.recipe.base import Strict
+from routeyard.schemas.recipe.base import Strict
 
 
 class Parts(Strict):

@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from schemas.recipe.base import Name, Strict
-from schemas.recipe.collect import Retry
-from schemas.recipe.pool import Provider
+from routeyard.schemas.recipe.base import Name, Strict
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Provider
 
 
 class ServedModel(Strict):

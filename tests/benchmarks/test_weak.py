@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.weak import Answer, measure, weak_model
-from pipelines.scorers import numeric
-from pipelines.scorers.scorer import ScoreResult, ScoringInput
+from benchmarks.answers.weak import Answer, measure, weak_model
+from routeyard.pipelines.scorers import numeric
+from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
 
 
 def _answers() -> list[Answer]:

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, RateLimits
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, RateLimits
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 
 def queries(n: int) -> pa.Table:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import acollect, collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.errors import BadInput
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import BatchSettings, Budget, Collect, Unanswered
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import acollect, collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import BatchSettings, Budget, Collect, Unanswered
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
 

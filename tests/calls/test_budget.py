@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.errors import RecipeError
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget, Collect, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget, Collect, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from tests.calls.loopback import Loopback
 from tests.calls.test_budget import Billing
 
@@ -21,11 +21,11 @@ ROOT = Path(__file__).parents[2]
 BUILD = """
 import sys
 from pathlib import Path
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget, Collect, Retry
-from schemas.recipe.pool import Pool, Provider
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget, Collect, Retry
+from routeyard.schemas.recipe.pool import Pool, Provider
 from tests.calls.test_budget import models
 from tests.calls.test_faults import table
 

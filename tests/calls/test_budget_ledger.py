@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.budget import BudgetLedger, worst_case
-from pipelines.calls.pricing import Price
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.ledger.charges import ChargeBounds
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget
+from routeyard.pipelines.calls.budget import BudgetLedger, worst_case
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.ledger.charges import ChargeBounds
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget
 
 
 @pytest.mark.parametrize(

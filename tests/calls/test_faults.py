@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.collect.collect import Collected, collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import Collected, collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 
 QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)

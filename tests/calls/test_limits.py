@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipelines.calls.client import retry_after
-from pipelines.calls.limits import Gate, Rate, Window
-from schemas.recipe.collect import RateLimits
+from routeyard.pipelines.calls.client import retry_after
+from routeyard.pipelines.calls.limits import Gate, Rate, Window
+from routeyard.schemas.recipe.collect import RateLimits
 
 
 def fill(window: Window, calls: int) -> int:

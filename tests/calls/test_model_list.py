@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 from aiohttp import web
 
-from flows.demo.loopback import in_thread
-from pipelines.calls.model_list import list_models
-from schemas.recipe.pool import Provider
+from routeyard.flows.demo.loopback import in_thread
+from routeyard.pipelines.calls.model_list import list_models
+from routeyard.schemas.recipe.pool import Provider
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, RateLimits
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, RateLimits
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Loopback, answer, completion
 

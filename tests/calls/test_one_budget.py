@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, counted, worst_case
-from pipelines.calls.pricing import Price
-from pipelines.calls.reply import Usage
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.collect.collect import Collected, collect
-from pipelines.collect.plan import plan
-from pipelines.errors import RecipeError
-from pipelines.ledger.charges import Charge, ChargeBounds
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget, Collect, Retry
-from schemas.recipe.pool import Pool, Provider
+from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.reply import Usage
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.collect.collect import Collected, collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget, Collect, Retry
+from routeyard.schemas.recipe.pool import Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.test_budget import PRICE_IN, PRICE_OUT, Billing, models
 from tests.calls.test_faults import table
@@ -116,7 +116,7 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
     if kind == "sqlite":
         ledger: Any = SqliteLedger(tmp_path / "l.sqlite")
     else:
-        from pipelines.ledger.postgres import PostgresLedger
+        from routeyard.pipelines.ledger.postgres import PostgresLedger
 
         ledger = PostgresLedger(request.getfixturevalue("postgres"))
     with ledger:
@@ -157,8 +157,8 @@ def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
     # One build waited for the other's claims, the other for charges that the first had
     # settled and told nobody of: both for ever.
-    from pipelines.calls.budget import BudgetLedger
-    from schemas.recipe.collect import Budget
+    from routeyard.pipelines.calls.budget import BudgetLedger
+    from routeyard.schemas.recipe.collect import Budget
 
     async def both() -> str | None:
         with (

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, RateLimits
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, RateLimits
+from routeyard.schemas.recipe.pool import Provider
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Loopback, answer, completion
 

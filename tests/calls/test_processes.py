@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import responses_table
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect
+from routeyard.pipelines.collect.collect import responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Do, Loopback, answer, completion
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.test_faults import table
 

@@ -25,11 +25,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.test_faults import table
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.client import Client
-from pipelines.calls.wire.secret import Secret
-from pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.errors import BadInput
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.client import Client
+from routeyard.pipelines.calls.wire.secret import Secret
+from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.label.aggregate import decide
-from pipelines.label.rules import file_verdicts
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe import Label
-from schemas.recipe.collect import Collect, Retry, Unanswered
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe import Label
+from routeyard.schemas.recipe.collect import Collect, Retry, Unanswered
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.calls.test_faults import table
 from tests.label.test_xverify import queries

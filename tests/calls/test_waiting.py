@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.client import TimedReply
-from pipelines.calls.limits import Gate
-from pipelines.calls.model_queue import ModelQueue
-from pipelines.calls.pricing import Price
-from pipelines.calls.reply import CallFault
-from pipelines.calls.request import Request, RequestSettings
-from pipelines.calls.worker import ModelWorker, RequestRun
-from pipelines.collect.collect import acollect, collect
-from pipelines.collect.plan import Plan, plan
-from pipelines.errors import DiskFull
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget, Collect, RateLimits, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.client import TimedReply
+from routeyard.pipelines.calls.limits import Gate
+from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.calls.worker import ModelWorker, RequestRun
+from routeyard.pipelines.collect.collect import acollect, collect
+from routeyard.pipelines.collect.plan import Plan, plan
+from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.collecting import queries
 from tests.calls.loopback import Do, Loopback, answer, completion
 

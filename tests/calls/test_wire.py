@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from pipelines.calls.model_list import list_models
-from pipelines.calls.wire import timeouts_and_sizes as limits
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.label.xverify import verify
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect, Retry, Wire
-from schemas.recipe.pool import Model, Pool, Provider
-from schemas.recipe.verifier import Verifier
+from routeyard.pipelines.calls.model_list import list_models
+from routeyard.pipelines.calls.wire import timeouts_and_sizes as limits
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.label.xverify import verify
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.verifier import Verifier
 from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
@@ -68,7 +68,7 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.calls.client.MOST_BYTES", 50_000)
+    monkeypatch.setattr("routeyard.pipelines.calls.client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")
         assert verified(server, tmp_path).startswith("too_large")

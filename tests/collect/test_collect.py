@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.calls.canary import canary_answers
-from pipelines.collect.collect import acollect, collect, responses_table
-from pipelines.collect.plan import Plan, plan
-from pipelines.errors import RecipeError
-from pipelines.ledger.sqlite import SqliteLedger
-from pipelines.metering.audit import audit
-from schemas import MODELS, RESPONSES
-from schemas.recipe.collect import Canary, Collect, Coverage
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.calls.canary import canary_answers
+from routeyard.pipelines.collect.collect import acollect, collect, responses_table
+from routeyard.pipelines.collect.plan import Plan, plan
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.metering.audit import audit
+from routeyard.schemas import MODELS, RESPONSES
+from routeyard.schemas.recipe.collect import Canary, Collect, Coverage
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
 
 

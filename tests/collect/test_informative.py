@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.collect.informative import Z, collect_informatively
-from schemas.recipe.collect import Collect, Informative
+from routeyard.pipelines.collect.informative import Z, collect_informatively
+from routeyard.schemas.recipe.collect import Collect, Informative
 
 N, ABILITY = 600, np.array([0.9, 0.75, 0.55, 0.53, 0.3])
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.errors import RecipeError
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 from tests.collect.test_collect import queries
 

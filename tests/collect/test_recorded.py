@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.collect.recorded import import_recorded
-from pipelines.errors import RecordedError
-from pipelines.pool import models_table
-from schemas import QUERIES
-from schemas.recipe import Pool, Recorded
+from routeyard.pipelines.collect.recorded import import_recorded
+from routeyard.pipelines.errors import RecordedError
+from routeyard.pipelines.pool import models_table
+from routeyard.schemas import QUERIES
+from routeyard.schemas.recipe import Pool, Recorded
 
 POOL = models_table(Pool.model_validate({"models": [{"model_id": "m1"}, {"model_id": "m2"}]}))
 FIELDS = {"query": "id", "model": "model", "text": "output"}

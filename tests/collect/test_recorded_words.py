@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.recorded import import_recorded
-from pipelines.collect.recorded_row import RecipeQuestion, asks_the_same
-from pipelines.errors import RecipeError, RecordedError
-from pipelines.pool import models_table
-from schemas.recipe import Pool, Recorded
+from routeyard.pipelines.collect.recorded import import_recorded
+from routeyard.pipelines.collect.recorded_row import RecipeQuestion, asks_the_same
+from routeyard.pipelines.errors import RecipeError, RecordedError
+from routeyard.pipelines.pool import models_table
+from routeyard.schemas.recipe import Pool, Recorded
 from tests.collect.test_recorded import FIELDS, queries, row, run
 
 ASKED = FIELDS | {"prompt": "sent"}

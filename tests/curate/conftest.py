@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas import EMBEDDINGS, LABELS, MODELS, QUERIES
+from routeyard.schemas import EMBEDDINGS, LABELS, MODELS, QUERIES
 
 
 def identify(name: str) -> str:

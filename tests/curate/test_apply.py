@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipelines.curate
-from pipelines.curate import RULES
-from pipelines.curate.apply import check_rules, curate
-from pipelines.curate.rule import Rule
-from pipelines.errors import RecipeError, UnknownName
+import routeyard.pipelines.curate
+from routeyard.pipelines.curate import RULES
+from routeyard.pipelines.curate.apply import check_rules, curate
+from routeyard.pipelines.curate.rule import Rule
+from routeyard.pipelines.errors import RecipeError, UnknownName
 
 
 @pytest.fixture
@@ -57,10 +57,12 @@ def test_defaults_are_readable() -> None:
 
 def test_every_rule_module_is_listed() -> None:
     """A module that makes a `Rule(…)` must stand in RULES, under the rule's own name."""
-    folder = Path(next(iter(pipelines.curate.__path__)))
+    folder = Path(next(iter(routeyard.pipelines.curate.__path__)))
     listed = set(RULES.builtin.values())
     for path in folder.rglob("*.py"):
-        module = ".".join(["pipelines", "curate", *path.relative_to(folder).with_suffix("").parts])
+        module = ".".join(
+            ["routeyard", "pipelines", "curate", *path.relative_to(folder).with_suffix("").parts]
+        )
         for made in re.findall(r"^([A-Z_]+) = Rule\(", path.read_text(), re.M):
             assert f"{module}:{made}" in listed, f"list {module}:{made} in pipelines/curate"
     for name in RULES.builtin:

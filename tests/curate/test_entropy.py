@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.preference.entropy import (
+from routeyard.pipelines.curate.preference.entropy import (
     DISCRETE,
     ESTIMATORS,
     RAO_BLACKWELL,
@@ -18,7 +18,7 @@ from pipelines.curate.preference.entropy import (
     discrete,
     entropies,
 )
-from pipelines.curate.preference.semantic import auroc
+from routeyard.pipelines.curate.preference.semantic import auroc
 
 
 def ints(*values):

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.curate.health import health
-from schemas import DUPLICATES, SPLITS
+from routeyard.pipelines.curate.health import health
+from routeyard.schemas import DUPLICATES, SPLITS
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.dedup import every_pair
-from pipelines.curate.dedup import close_pairs, search
-from pipelines.curate.dedup.search import components, near_duplicate_pairs
-from pipelines.errors import BadInput
+from routeyard.pipelines.curate.dedup import close_pairs, search
+from routeyard.pipelines.curate.dedup.search import components, near_duplicate_pairs
+from routeyard.pipelines.errors import BadInput
 
 Array = np.ndarray[Any, Any]
 

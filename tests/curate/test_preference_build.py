@@ -9,8 +9,8 @@ import math
 import pytest
 import yaml
 
-from flows.cli import run
-from pipelines.release import open_release
+from routeyard.flows.cli import run
+from routeyard.pipelines.release import open_release
 from tests.calls.loopback import Loopback, answer, completion
 
 N, SAMPLES = 24, 4

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipelines.curate.preference.io import COLUMNS, export_preferences, import_preferences
-from pipelines.errors import ContractError, SourceError
-from schemas import PREFERENCES
+from routeyard.pipelines.curate.preference.io import COLUMNS, export_preferences, import_preferences
+from routeyard.pipelines.errors import ContractError, SourceError
+from routeyard.schemas import PREFERENCES
 
 ARENA = [
     {
@@ -51,7 +51,7 @@ def test_round_trip_of_the_published_form(tmp_path, ending):
     again = import_preferences(out)
     assert again.equals(table)
 
-    from pipelines.io.files import rows
+    from routeyard.pipelines.io.files import rows
 
     written = list(rows(out))
     assert [list(row) for row in written] == [list(COLUMNS)] * 2

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.demo.planted import Planted, plant
-from flows.recipe import load
-from pipelines.curate.apply import curate
-from schemas import EMBEDDINGS, LABELS, MODELS, QUERIES
+from routeyard.flows.demo.planted import Planted, plant
+from routeyard.flows.recipe import load
+from routeyard.pipelines.curate.apply import curate
+from routeyard.schemas import EMBEDDINGS, LABELS, MODELS, QUERIES
 
 
 def tables_of(planted: Planted) -> dict[str, pa.Table]:

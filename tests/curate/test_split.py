@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.curate.dense_sparse import dense_sparse
-from pipelines.curate.split import out_of_distribution, split, unseen_models
-from pipelines.errors import RecipeError
-from schemas import DUPLICATES
+from routeyard.pipelines.curate.dense_sparse import dense_sparse
+from routeyard.pipelines.curate.split import out_of_distribution, split, unseen_models
+from routeyard.pipelines.errors import RecipeError
+from routeyard.schemas import DUPLICATES
 
 
 def duplicates(groups: list[list[str]]) -> pa.Table:

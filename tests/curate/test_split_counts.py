@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.collect.coverage import covered
-from pipelines.curate.dense_sparse import dense_sparse
-from pipelines.curate.split import split
-from pipelines.errors import RecipeError
-from schemas import DUPLICATES
-from schemas.recipe.collect import Coverage
+from routeyard.pipelines.collect.coverage import covered
+from routeyard.pipelines.curate.dense_sparse import dense_sparse
+from routeyard.pipelines.curate.split import split
+from routeyard.pipelines.errors import RecipeError
+from routeyard.schemas import DUPLICATES
+from routeyard.schemas.recipe.collect import Coverage
 
 
 def duplicates(groups: list[list[str]]) -> pa.Table:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.curate.task_analysis import (
+from routeyard.pipelines.curate.task_analysis import (
     average_ranks,
     difficulty,
     model_costs,
@@ -13,8 +13,8 @@ from pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
-from pipelines.errors import BadInput
-from pipelines.matrix.labels import LabelMatrix, label_matrix
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
 
 
 def matrix(rows: dict[str, str], tasks: str) -> LabelMatrix:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.curate.dedup.rule import dedup, join, search
-from pipelines.curate.prune import prune
-from pipelines.curate.pseudo_specialists import pseudo_specialists
-from pipelines.curate.split import out_of_distribution
+from routeyard.pipelines.curate.dedup.rule import dedup, join, search
+from routeyard.pipelines.curate.prune import prune
+from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
+from routeyard.pipelines.curate.split import out_of_distribution
 from tests.curate.test_split import places
 from tests.curate.test_tasks import POOL, matrix, specialist_scores
 

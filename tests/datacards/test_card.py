@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from datacards.card import render
-from datacards.front_matter import hub_license, size_category
-from datacards.markdown import cell
-from schemas import DUPLICATES, MODELS, RESPONSES
+from routeyard.datacards.card import render
+from routeyard.datacards.front_matter import hub_license, size_category
+from routeyard.datacards.markdown import cell
+from routeyard.schemas import DUPLICATES, MODELS, RESPONSES
 
 
 def _head(release: Path) -> dict:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from datacards.reports.health import health_report
+from routeyard.datacards.reports.health import health_report
 
 HOSTILE = "<img src=x onerror=alert(1)>|[a](http://evil.invalid)"
 

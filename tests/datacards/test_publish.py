@@ -28,7 +28,7 @@ _IMPATIENT = """
 import time, types
 from huggingface_hub.utils import _http
 _http.time = types.SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None})
-from flows.cli import main
+from routeyard.flows.cli import main
 main()
 """
 

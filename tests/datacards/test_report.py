@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from datacards.reports.evaluation import report
-from datacards.reports.evaluation_plots import plot_all
-from datacards.reports.lookup import lookup
-from datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.reports.evaluation import report
+from routeyard.datacards.reports.evaluation_plots import plot_all
+from routeyard.datacards.reports.lookup import lookup
+from routeyard.datacards.site.evaluation import EvaluationTables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from datacards.numbers import card_numbers
-from datacards.plots import plots
+from routeyard.datacards.numbers import card_numbers
+from routeyard.datacards.plots import plots
 
 
 def tables() -> dict[str, pa.Table]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "defects.md").read_text(encoding="utf-8")
 

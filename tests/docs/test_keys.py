@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from schemas.recipe import Recipe
+from routeyard.schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("docs", "pipelines", "flows", "schemas", "datacards", "benchmarks")

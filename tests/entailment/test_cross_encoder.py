@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import pipelines.entailment
-from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
-from pipelines.entailment import BACKENDS
-from pipelines.entailment.cross_encoder import CrossEncoderEntailment, entailment_label
-from pipelines.equivalence_types import Pair
-from pipelines.errors import BadInput
+import routeyard.pipelines.entailment
+from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
+from routeyard.pipelines.entailment import BACKENDS
+from routeyard.pipelines.entailment.cross_encoder import CrossEncoderEntailment, entailment_label
+from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.errors import BadInput
 
 ANSWERS = ["paris", "london", "rome", "it is paris", "paris is a city", "1 2 3", "4"]
 QUESTION = "what is the capital of france ?"
@@ -102,8 +102,8 @@ def test_pairs_longer_than_the_model_are_counted(nli):
 def test_every_backend_is_listed():
     assert BACKENDS.get("cross_encoder") is CrossEncoderEntailment
     listed = {target.partition(":")[0] for target in BACKENDS.builtin.values()}
-    folder = Path(pipelines.entailment.__file__).parent
-    modules = {f"pipelines.entailment.{file.stem}" for file in folder.glob("[a-z]*.py")}
+    folder = Path(routeyard.pipelines.entailment.__file__).parent
+    modules = {f"routeyard.pipelines.entailment.{file.stem}" for file in folder.glob("[a-z]*.py")}
     assert listed == modules
     for name in BACKENDS.names():
         assert callable(BACKENDS.get(name).entails)

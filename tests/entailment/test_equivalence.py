@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.tasks.entailment import scorer_equivalence
-from pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
-from pipelines.equivalence_types import Pair
+from routeyard.flows.tasks.entailment import scorer_equivalence
+from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
+from routeyard.pipelines.equivalence_types import Pair
 
 BACKEND = scorer_equivalence()
 canonical = BACKEND.canonical

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.entailment.judge import JudgeEntailment, decision, prompt
-from pipelines.equivalence_types import Pair
+from routeyard.pipelines.entailment.judge import JudgeEntailment, decision, prompt
+from routeyard.pipelines.equivalence_types import Pair
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.matrix.core import Core
-from pipelines.matrix.reading import from_tables
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import from_tables
 
 
 def planted_tables(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluate.significance import holm, mcnemar, seed_spread
-from pipelines.metrics import bootstrap
-from pipelines.metrics.bootstrap import Draws, interval, p_value, to_nano
+from routeyard.pipelines.evaluate.significance import holm, mcnemar, seed_spread
+from routeyard.pipelines.metrics import bootstrap
+from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value, to_nano
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.certificate.leaks import leaks
-from pipelines.matrix.core import Core
-from pipelines.matrix.reading import from_tables
-from schemas import DUPLICATES
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import certify
+from routeyard.pipelines.evaluate.certificate.leaks import leaks
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.schemas import DUPLICATES
 
 
 def test_planted_structure_is_certified_routable(core: Core) -> None:

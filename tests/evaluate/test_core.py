@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.embed import text_of
-from pipelines.errors import BadInput
-from pipelines.matrix.dense import codes, dense
-from pipelines.matrix.embeddings import encoder_vectors
-from pipelines.matrix.reading import from_tables
+from routeyard.pipelines.embed import text_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.dense import codes, dense
+from routeyard.pipelines.matrix.embeddings import encoder_vectors
+from routeyard.pipelines.matrix.reading import from_tables
 
 
 def test_matrix_equals_a_plain_loop(tables) -> None:

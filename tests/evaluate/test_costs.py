@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.release import make
-from datacards.card import render
-from flows.console.summary import figures as summary
-from flows.evaluation.released import read_release
-from pipelines.matrix.reading import core_of
-from pipelines.release import write_release
-from schemas import RESPONSES
+from routeyard.datacards.card import render
+from routeyard.flows.console.summary import figures as summary
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.release import write_release
+from routeyard.schemas import RESPONSES
 
 
 def test_outcomes_and_responses_give_the_same_costs(tmp_path: Any) -> None:

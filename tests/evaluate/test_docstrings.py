@@ -8,13 +8,17 @@ import pkgutil
 
 import pytest
 
-import pipelines.evaluate
-import pipelines.matrix
-import pipelines.metrics
+import routeyard.pipelines.evaluate
+import routeyard.pipelines.matrix
+import routeyard.pipelines.metrics
 
 MODULES = [
     module.name
-    for package in (pipelines.evaluate, pipelines.matrix, pipelines.metrics)
+    for package in (
+        routeyard.pipelines.evaluate,
+        routeyard.pipelines.matrix,
+        routeyard.pipelines.metrics,
+    )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]
 

@@ -9,16 +9,16 @@ from functools import partial
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.router_result import measure
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.core import Core
-from pipelines.matrix.reading import from_tables
-from pipelines.metrics.evaluation_data import prepare
-from pipelines.metrics.selection import penalties
-from pipelines.metrics.utility import SCALINGS, WEIGHTS
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import Traits
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.router_result import measure
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.metrics.evaluation_data import prepare
+from routeyard.pipelines.metrics.selection import penalties
+from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Traits
 
 
 def makers(*names: str):
@@ -174,8 +174,8 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
         value = measure(one, "x", scores[rows], points=8).curves
         line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
         # The cost range stays that of the whole test, whatever was drawn.
-        from pipelines.metrics.deferral import audc
-        from pipelines.metrics.evaluation_data import cheapest_and_dearest
+        from routeyard.pipelines.metrics.deferral import audc
+        from routeyard.pipelines.metrics.evaluation_data import cheapest_and_dearest
 
         cheapest, low, high = cheapest_and_dearest(data, "usd")
         area = audc(

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.evaluation.released import Tables
-from pipelines.errors import BadInput, DiskFull
-from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix import memmap, memory_check, row_blocks, texts
-from pipelines.matrix.reading import core_of, from_tables
-from pipelines.routers import ROUTERS
-from schemas import QUERIES, StoredTable
+from routeyard.flows.evaluation.released import Tables
+from routeyard.pipelines.errors import BadInput, DiskFull
+from routeyard.pipelines.evaluate.certificate import certify
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix import memmap, memory_check, row_blocks, texts
+from routeyard.pipelines.matrix.reading import core_of, from_tables
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.schemas import QUERIES, StoredTable
 
 Made = Callable[..., dict[str, pa.Table]]
 

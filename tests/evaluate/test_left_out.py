@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.core import Core
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.core import Core
 from tests.evaluate.test_same_questions import Fixed, core_of
 
 

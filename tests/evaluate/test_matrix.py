@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.evaluation.released import read_release
-from pipelines.matrix.reading import core_of, from_tables
-from pipelines.release import write_release
-from schemas import LABELS, MODELS, QUERIES, RESPONSES
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.matrix.reading import core_of, from_tables
+from routeyard.pipelines.release import write_release
+from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flows.cli.certify import tried
-from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.certificate.pool import OF_COST
+from routeyard.flows.cli.certify import tried
+from routeyard.pipelines.evaluate.certificate import certify
+from routeyard.pipelines.evaluate.certificate.pool import OF_COST
 from tests.evaluate.test_left_out import core
 
 

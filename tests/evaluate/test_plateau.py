@@ -12,30 +12,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.evaluation.router_specs import from_file
-from pipelines.errors import BadInput
-from pipelines.evaluate.certificate.possible_gain import (
+from routeyard.flows.evaluation.router_specs import from_file
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate.possible_gain import (
     agreement,
     corrected_oracle,
     crossfitted_task_oracle,
     dominated,
     specialist_stability,
 )
-from pipelines.evaluate.certificate.power import resolvable_difference
-from pipelines.evaluate.compare import compare, ranking
-from pipelines.evaluate.run.predictions import Predictions, leaderboard, read_predictions
-from pipelines.evaluate.run.tables import profiles
-from pipelines.metrics import plateau
-from pipelines.metrics.baselines import (
+from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
+from routeyard.pipelines.evaluate.compare import compare, ranking
+from routeyard.pipelines.evaluate.run.predictions import Predictions, leaderboard, read_predictions
+from routeyard.pipelines.evaluate.run.tables import profiles
+from routeyard.pipelines.metrics import plateau
+from routeyard.pipelines.metrics.baselines import (
     best_single,
     mix_frontier,
     mix_weights,
     query_oracle,
     task_oracle,
 )
-from pipelines.metrics.plateau import selection_profile
-from pipelines.routers import Examples, Queries
-from pipelines.zoo.router_specs import made, own
+from routeyard.pipelines.metrics.plateau import selection_profile
+from routeyard.pipelines.routers import Examples, Queries
+from routeyard.pipelines.zoo.router_specs import made, own
 
 
 @st.composite

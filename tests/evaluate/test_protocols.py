@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
-from pipelines.evaluate.certificate.power import difference_shown, questions_needed
-from pipelines.evaluate.compare import compare_published
-from pipelines.evaluate.held_out.ood import held_out_groups
-from pipelines.evaluate.held_out.unseen import unseen_models
-from pipelines.matrix.core import Core
-from pipelines.matrix.reading import from_tables
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.plateau import exchange
-from pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
-from pipelines.routers.pairs.battles import of_one_basis
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import certify
+from routeyard.pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
+from routeyard.pipelines.evaluate.certificate.power import difference_shown, questions_needed
+from routeyard.pipelines.evaluate.compare import compare_published
+from routeyard.pipelines.evaluate.held_out.ood import held_out_groups
+from routeyard.pipelines.evaluate.held_out.unseen import unseen_models
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.plateau import exchange
+from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.pairs.battles import of_one_basis
 
 
 def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:

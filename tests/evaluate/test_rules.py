@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.rules import (
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rules import (
     RULES,
     batch_budget,
     mean_budget,
@@ -18,8 +18,8 @@ from pipelines.evaluate.rules import (
     similarity_minus_cost,
     supported,
 )
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import traits_of
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import traits_of
 
 RNG = np.random.default_rng(0)
 

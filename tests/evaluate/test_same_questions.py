@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.evaluate.certificate import certify
-from pipelines.evaluate.certificate.pool import IN_ORDER
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import best_single, levels, task_oracle
-from pipelines.zoo.run import references
+from routeyard.pipelines.evaluate.certificate import certify
+from routeyard.pipelines.evaluate.certificate.pool import IN_ORDER
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import best_single, levels, task_oracle
+from routeyard.pipelines.zoo.run import references
 
 
 def core_of(y: np.ndarray, tasks: list[str] | None = None) -> Core:

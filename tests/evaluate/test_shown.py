@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.evaluation.released import with_beside
-from flows.evaluation.route import route
-from pipelines.errors import BadInput
-from pipelines.evaluate.held_out.unseen import newcomers, unseen_models
-from pipelines.matrix.core import Core
-from pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
-from pipelines.routers import ROUTERS
-from pipelines.signals.text_footprint import text_footprints
-from pipelines.zoo import cell_inputs
-from schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
+from routeyard.flows.evaluation.released import with_beside
+from routeyard.flows.evaluation.route import route
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.held_out.unseen import newcomers, unseen_models
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.signals.text_footprint import text_footprints
+from routeyard.pipelines.zoo import cell_inputs
+from routeyard.schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())
 MODELS = pa.array(["a", "b"], pa.string())
@@ -173,7 +173,7 @@ def test_files_beside_a_release_are_known_by_their_columns(tmp_path: Path) -> No
 def test_a_lone_question_cannot_be_routed_by_what_it_does_not_have(
     name: str, tmp_path: Path
 ) -> None:
-    from pipelines.routers import saved
+    from routeyard.pipelines.routers import saved
 
     router = ROUTERS.get(name)()
     router.fit(core().training("dense"))

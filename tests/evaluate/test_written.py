@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datacards.site.evaluation import content
-from flows.cli import run
-from flows.site import _evaluations
-from pipelines.errors import BadInput
-from pipelines.evaluate.rows import (
+from routeyard.datacards.site.evaluation import content
+from routeyard.flows.cli import run
+from routeyard.flows.site import _evaluations
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
     METRICS_SCHEMA,
     OOD_SCHEMA,
 )
-from pipelines.evaluate.run.written import metrics_table, told
+from routeyard.pipelines.evaluate.run.written import metrics_table, told
 
 RELEASE = SimpleNamespace(
     sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),

@@ -29,7 +29,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers import IMPORTERS
 from tests.faults.attacks import ATTACKS, Row, read, table
 
 ROOT = Path(__file__).parents[2]

@@ -72,8 +72,8 @@ class Stages:
 
 
 def watch(stages: Stages) -> None:
-    """Every stage of `flows.build` goes through here."""
-    from flows import build
+    """Every stage of `routeyard.flows.build` goes through here."""
+    from routeyard.flows import build
 
     plain, call = build.Completing.__call__, build.call
     entered = contextlib.ExitStack()
@@ -113,7 +113,7 @@ def child(job: dict[str, Any], told: int) -> int:
     stages = Stages(job.get("kill"), told)
     world(job)
     watch(stages)
-    from flows.cli import run
+    from routeyard.flows.cli import run
 
     with disk(job):  # before there is a second thread: a user's own mounts are for one alone
         # Where one hangs, its output says where.
@@ -214,13 +214,13 @@ def forked(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 #: What a build imports, so that it is imported once and not first by a fork and then here.
 _NEEDED = (
-    "flows.build",
-    "flows.cli",
-    "flows.cli.build",
-    "datacards.card",
-    "pipelines.calls.client",
-    "pipelines.release.build",
-    "pipelines.evaluate.certificate",
+    "routeyard.flows.build",
+    "routeyard.flows.cli",
+    "routeyard.flows.cli.build",
+    "routeyard.datacards.card",
+    "routeyard.pipelines.calls.client",
+    "routeyard.pipelines.release.build",
+    "routeyard.pipelines.evaluate.certificate",
 )
 
 
@@ -228,8 +228,8 @@ def needed() -> None:
     """Import what every build needs, the routers of the certificate with it."""
     for name in _NEEDED:
         importlib.import_module(name)
-    from pipelines.evaluate.certificate.crossfit import REFERENCE
-    from pipelines.routers import ROUTERS
+    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.routers import ROUTERS
 
     for name in REFERENCE:
         if name in ROUTERS.targets:

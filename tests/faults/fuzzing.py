@@ -35,9 +35,9 @@ LONGEST = 10
 
 
 def importer(name: str, folder: Path) -> Callable[[int], None]:
-    from pipelines.ingest.importers import IMPORTERS, write
-    from pipelines.ingest.importers.write import run_import
-    from pipelines.io import staging
+    from routeyard.pipelines.ingest.importers import IMPORTERS, write
+    from routeyard.pipelines.ingest.importers.write import run_import
+    from routeyard.pipelines.io import staging
 
     staging._flush = lambda path: None  # no power cut comes here, and 10,000 flushes take long
     found = IMPORTERS.get(name)
@@ -71,7 +71,7 @@ def importer(name: str, folder: Path) -> Callable[[int], None]:
 
 
 def recipe(folder: Path) -> Callable[[int], None]:
-    from flows.recipe import load, shipped
+    from routeyard.flows.recipe import load, shipped
     from tests.faults.recipes import GOOD
 
     seeds = [json.dumps(GOOD).encode()]
@@ -94,7 +94,7 @@ def recipe(folder: Path) -> Callable[[int], None]:
 
 
 def manifest(folder: Path) -> Callable[[int], None]:
-    from pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.manifest import read_manifest
 
     path = folder / "manifest.json"
     held = path.read_bytes()
@@ -119,8 +119,8 @@ _PIECES = (
 
 
 def scorer(name: str, folder: Path) -> Callable[[int], None]:
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.scorer import ScoringInput
     from tests.scorers.case_files import cases
 
     found = SCORERS.get(name)
@@ -137,12 +137,12 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
         options = {"model": str(make(folder / "bart"))}
     if name == "code":
         # Finding the program: running it is what the hostile programs try.
-        from pipelines.scorers import code
+        from routeyard.pipelines.scorers import code
 
         code.run = lambda *given, **named: code_result()
 
     def code_result() -> Any:
-        from pipelines.isolation.jail.host import Result
+        from routeyard.pipelines.isolation.jail.host import Result
 
         return Result(True, "")
 
@@ -178,7 +178,7 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
 def main() -> None:
     kind, _, name = sys.argv[1].partition(":")
     count, folder = int(sys.argv[2]), Path(sys.argv[3])
-    from pipelines.errors import RouteyardError
+    from routeyard.pipelines.errors import RouteyardError
 
     makers = {"importer": importer, "scorer": scorer}
     if kind in makers:

@@ -61,7 +61,10 @@ def tried(fault: Fault) -> str:
         for room in ROOMS:
             if (ROOT / room).is_dir():
                 shutil.copytree(
-                    ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__")
+                    ROOT / room,
+                    tree / room,
+                    symlinks=True,
+                    ignore=shutil.ignore_patterns("__pycache__"),
                 )
             else:
                 shutil.copy(ROOT / room, tree / room)

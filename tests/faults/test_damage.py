@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import RouteyardError
-from pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from tests.faults.attacks import Row
 from tests.faults.yard import Yard, bytes_of
 

@@ -157,7 +157,7 @@ def _hold(yard: Yard, host: str, pid: int, started: str | None, seen: float) -> 
 def test_locks_of_who_is_gone(
     right: Yard, yards: Callable[[], Yard], row: Rows, size: Size
 ) -> None:
-    from pipelines.ledger.lease import _host
+    from routeyard.pipelines.ledger.lease import _host
 
     found = row("stale locks")
     now = time.time()

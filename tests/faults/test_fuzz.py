@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.scorers import SCORERS
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.scorers import SCORERS
 from tests.faults.attacks import Row
 from tests.ingest.importers import test_importers as layouts
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from datacards.card import render
-from pipelines.release import verify_release
+from routeyard.datacards.card import render
+from routeyard.pipelines.release import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
 from tests.faults.yard import CONCURRENCY, MODELS, STAGES, Builder, Yard, behave, bytes_of

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datacards.card import render
-from datacards.files import render as render_files
-from pipelines.errors import RouteyardError
-from pipelines.release import open_release, verify_release, write_release
-from pipelines.release.query.process import query_release
-from schemas.manifest import Manifest
+from routeyard.datacards.card import render
+from routeyard.datacards.files import render as render_files
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.release import open_release, verify_release, write_release
+from routeyard.pipelines.release.query.process import query_release
+from routeyard.schemas.manifest import Manifest
 from tests.io.test_parquet_statistics import in_footer, swapped
 from tests.support import small_release as small
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from pipelines.collect.collect import collect, responses_table
-from pipelines.collect.plan import plan
-from pipelines.label.judge import judge
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas import RESPONSES
-from schemas.recipe.collect import Collect, Retry, Wire
-from schemas.recipe.pool import Model, Pool, Provider
-from schemas.recipe.verifier import Judge
+from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.label.judge import judge
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from routeyard.schemas.recipe.verifier import Judge
 from tests.calls.loopback import Do, Loopback
 from tests.calls.test_faults import table
 from tests.faults.attacks import Row
@@ -33,7 +33,7 @@ FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd",
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have so many bytes; what is longer need not be made to be refused."""
-    monkeypatch.setattr("pipelines.calls.client.MOST_BYTES", 200_000)
+    monkeypatch.setattr("routeyard.pipelines.calls.client.MOST_BYTES", 200_000)
     monkeypatch.setenv("FAULTS_KEY", KEY)
 
 

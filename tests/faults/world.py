@@ -52,10 +52,10 @@ def world(job: dict[str, Any]) -> None:
     import socket
     from datetime import UTC, datetime, timedelta
 
-    from flows.workspace import stage_folders
-    from pipelines import encoders
-    from pipelines.calls import client, worker
-    from pipelines.evaluate import certificate
+    from routeyard.flows.workspace import stage_folders
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.calls import client, worker
+    from routeyard.pipelines.evaluate import certificate
 
     encoders.load = lambda encoder, batch_size: hashed
     # The same code makes all of them; to hash it anew in every fork would take most of the time.
@@ -90,7 +90,7 @@ def world(job: dict[str, Any]) -> None:
     if name := job.get("host"):
         socket.gethostname = lambda: name
     if job.get("lease"):
-        from pipelines.ledger.lease import Lease
+        from routeyard.pipelines.ledger.lease import Lease
 
         Lease.HEARTBEAT_S, Lease.LEASE_S = job["lease"]
     if size := job.get("largest_file"):

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import run
-from flows.demo.agents import act
-from flows.demo.bank import hops, write_hops
-from flows.demo.server import running
-from pipelines.release import open_release
+from routeyard.flows.cli import run
+from routeyard.flows.demo.agents import act
+from routeyard.flows.demo.bank import hops, write_hops
+from routeyard.flows.demo.server import running
+from routeyard.pipelines.release import open_release
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +57,15 @@ def test_kill_9_loses_nothing_and_pays_nothing_twice(tmp_path: Path) -> None:
         }  # fmt: skip
 
         def command(yard: Path) -> list[str]:
-            return [sys.executable, "-m", "flows", "build", "agent_demo", "--workspace", str(yard)]
+            return [
+                sys.executable,
+                "-m",
+                "routeyard",
+                "build",
+                "agent_demo",
+                "--workspace",
+                str(yard),
+            ]
 
         killed = tmp_path / "killed"
         for _ in range(3):

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.audits.judged import built
-from flows.build import run_build
-from flows.cli import run
-from flows.plan import power_of
-from flows.recipe import load
+from routeyard.flows.audits.judged import built
+from routeyard.flows.build import run_build
+from routeyard.flows.cli import run
+from routeyard.flows.plan import power_of
+from routeyard.flows.recipe import load
 
 TASKS = ("sums", "words", "dates")
 #: Model → parameters in 10^9, and the tasks it is right on. `twin` answers as `sums-expert` does.

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.audits.judged import built
-from flows.build import run_build
-from pipelines.errors import (
+from routeyard.flows.audits.judged import built
+from routeyard.flows.build import run_build
+from routeyard.pipelines.errors import (
     GateFailed,
     RecipeError,
     RecordedError,
@@ -191,7 +191,7 @@ def test_a_full_disk_during_release_exits_1_and_leaves_no_half_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A fault that cannot be had for real without a file system of our own.
-    import pipelines.release.build as release_build
+    import routeyard.pipelines.release.build as release_build
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from flows.cli import run
-from flows.recipe_check import faults
+from routeyard.flows.cli import run
+from routeyard.flows.recipe_check import faults
 from tests.support.small_recorded import RECIPE, write
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from flows.cli import _their_frames, run
-from flows.cli.registry import COMMANDS, GROUPS, module_of
+from routeyard.flows.cli import _their_frames, run
+from routeyard.flows.cli.registry import COMMANDS, GROUPS, module_of
 
 ROOT = Path(__file__).parents[2]
 
 
 def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "flows", *words], cwd=cwd, capture_output=True, text=True
+        [sys.executable, "-m", "routeyard", *words], cwd=cwd, capture_output=True, text=True
     )
 
 
@@ -81,7 +81,7 @@ def test_recipe_show_prints_every_default_and_is_itself_a_recipe(tmp_path: Path)
 def test_a_prefect_server_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
     address = "http://127.0.0.1:9/api"
     done = subprocess.run(
-        [sys.executable, "-m", "flows", "deploy", "demo", "--workspace", str(tmp_path)],
+        [sys.executable, "-m", "routeyard", "deploy", "demo", "--workspace", str(tmp_path)],
         cwd=ROOT,
         env=os.environ | {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")},
         capture_output=True,
@@ -106,7 +106,7 @@ def test_an_example_keeps_its_lines_however_narrow_the_terminal(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_for_each_shell(shell: str) -> None:
     script = subprocess.run(
-        [sys.executable, "-m", "flows", "--show-completion", shell],
+        [sys.executable, "-m", "routeyard", "--show-completion", shell],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -159,7 +159,7 @@ def test_a_reader_that_goes_away_is_no_traceback(words: list[str]) -> None:
     # `routeyard … | head -1`: more is written than a buffer holds, or all is flushed at the end.
     read, write = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "flows", *words],
+        [sys.executable, "-m", "routeyard", *words],
         cwd=ROOT,
         stdout=write,
         stderr=subprocess.PIPE,
@@ -196,8 +196,10 @@ def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Pat
     )
     done = subprocess.run(
         [sys.executable, "-c",
-         "import sys; from flows.cli import main; from flows.evaluation.evaluate import from_code; "
-         "import flows.cli as c; c._call = lambda words: from_code('mine:Mine'); main(['x'])"],
+         "from routeyard.flows.cli import main; "
+         "from routeyard.flows.evaluation.evaluate import from_code; "
+         "import routeyard.flows.cli as c; c._call = lambda words: from_code('mine:Mine'); "
+         "main(['x'])"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

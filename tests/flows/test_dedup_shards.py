@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.tasks.dedup_shards import read_vectors, run_dedup_shards
-from pipelines.curate.dedup.search import near_duplicate_pairs
-from pipelines.errors import BadInput
+from routeyard.flows.tasks.dedup_shards import read_vectors, run_dedup_shards
+from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
+from routeyard.pipelines.errors import BadInput
 
 
 @pytest.fixture

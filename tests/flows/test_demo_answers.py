@@ -7,12 +7,12 @@ from math import sqrt
 
 import pytest
 
-from flows.demo.answers import answer, succeeds, tokens, uniform
-from flows.demo.bank import bank
-from flows.demo.completions import SimulatedPool
-from flows.demo.models import planted, pool
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.flows.demo.answers import answer, succeeds, tokens, uniform
+from routeyard.flows.demo.bank import bank
+from routeyard.flows.demo.completions import SimulatedPool
+from routeyard.flows.demo.models import planted, pool
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(scope="module")

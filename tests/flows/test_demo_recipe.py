@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flows.demo.bank import bank, write
-from flows.demo.models import pool
-from flows.recipe import find, read_yaml
-from pipelines.ingest import ingest
-from schemas.recipe import Recipe
+from routeyard.flows.demo.bank import bank, write
+from routeyard.flows.demo.models import pool
+from routeyard.flows.recipe import find, read_yaml
+from routeyard.pipelines.ingest import ingest
+from routeyard.schemas.recipe import Recipe
 
 
 def demo() -> Recipe:

@@ -9,9 +9,9 @@ import urllib.request
 
 import pytest
 
-from flows.demo.bank import bank
-from flows.demo.models import pool
-from flows.demo.server import running
+from routeyard.flows.demo.bank import bank
+from routeyard.flows.demo.models import pool
+from routeyard.flows.demo.server import running
 
 MODEL = "sim-borealis-large"
 

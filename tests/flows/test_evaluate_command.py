@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.evaluation.router_specs import from_code
-from pipelines.errors import BadInput
-from schemas import CONTRACTS
+from routeyard.flows.cli import run
+from routeyard.flows.evaluation.router_specs import from_code
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas import CONTRACTS
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.cli import run
-from flows.cli.registry import COMMANDS, module_of
-from flows.cli.results import Output, plain, print_output
-from flows.cli.tree import command_of, without_arguments
+from routeyard.flows.cli import run
+from routeyard.flows.cli.registry import COMMANDS, module_of
+from routeyard.flows.cli.results import Output, plain, print_output
+from routeyard.flows.cli.tree import command_of, without_arguments
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,8 +93,8 @@ def test_no_arrow_is_taken_from_a_db_api_result() -> None:
 def test_a_ledger_of_a_workspace_with_questions_is_audited_without_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from flows.build import build
-    from flows.demo.server import running
+    from routeyard.flows.build import build
+    from routeyard.flows.demo.server import running
     from tests.flows.test_shards import recipe_for
 
     with running(latency=0, faults=0) as url:
@@ -167,7 +167,7 @@ ELSEWHERE = {
 
 _RUN = """
 import contextlib, io, json, sys
-from flows.cli import run
+from routeyard.flows.cli import run
 said = {}
 for name, line in json.loads(sys.stdin.read()).items():
     out = io.StringIO()

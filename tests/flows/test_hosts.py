@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.release.storage import local_copy, put
+from routeyard.pipelines.release.storage import local_copy, put
 from tests.flows.hosts import (
     IMPATIENT,
     ROOT,
@@ -40,7 +40,7 @@ def hosts() -> Iterator[Hosts]:
 
 
 def grid(place: Path, out: Path, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "flows", "zoo", "run", str(place), "--no-report"]
+    command = [sys.executable, "-m", "routeyard", "zoo", "run", str(place), "--no-report"]
     command += ["--routers", "mf,linucb", "--encoders", "tfidf", "--out", str(out), *more]
     return subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, **IMPATIENT, "PYTHONPATH": str(ROOT)},
@@ -63,8 +63,8 @@ def cells(out: Path) -> int:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from benchmarks.release import make
-    from datacards.card import render
-    from pipelines.release import write_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     root, tables = tmp_path_factory.mktemp("releases"), make(900, 3)

@@ -42,8 +42,8 @@ MODELS, QUESTIONS = 10, 60
 
 BUILD = """
 import json, sys
-from flows.build import build
-from flows.tracking.runners import on
+from routeyard.flows.build import build
+from routeyard.flows.tracking.runners import on
 recipe, yard, address = sys.argv[1:]
 running = on(build, "dask", dask_address=address) if address else on(build, "threads")
 done = running(recipe=recipe, workspace=yard, jobs=2)
@@ -52,10 +52,10 @@ print(json.dumps(done["release"]["path"]))
 #: On a host of its own: the release comes from the store and is evaluated there.
 EVALUATE = """
 import subprocess, sys
-from pipelines.release.storage import local_copy
+from routeyard.pipelines.release.storage import local_copy
 url, out = sys.argv[1:]
 with local_copy(url) as release:
-    subprocess.run([sys.executable, "-m", "flows", "evaluate", str(release), "--out", out,
+    subprocess.run([sys.executable, "-m", "routeyard", "evaluate", str(release), "--out", out,
                     "--router", "best-generalist", "--router", "random", "--resamples", "200"],
                    check=True)
 """
@@ -140,7 +140,7 @@ PUT = """
 import sys
 from pathlib import Path
 import s3fs
-from pipelines.release.storage import put
+from routeyard.pipelines.release.storage import put
 s3fs.S3FileSystem().makedirs(f"releases-{sys.argv[2]}", exist_ok=True)
 print(put(Path(sys.argv[1]), f"s3://releases-{sys.argv[2]}").url)
 """

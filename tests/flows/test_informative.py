@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from flows.build import run_build
-from flows.demo.bank import write
-from flows.demo.server import running
-from flows.plan import plan_build
+from routeyard.flows.build import run_build
+from routeyard.flows.demo.bank import write
+from routeyard.flows.demo.server import running
+from routeyard.flows.plan import plan_build
 from tests.flows.test_sharing import RECIPE, counts_of
 
 ROUNDS = """

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.new_recipe.write import start_recipe
-from flows.recipe import load
-from flows.recipe_check import faults
-from pipelines.errors import BadInput
-from pipelines.ingest import ingest
+from routeyard.flows.cli import run
+from routeyard.flows.new_recipe.write import start_recipe
+from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest import ingest
 from tests.flows.model_endpoint import endpoint
 
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Norway": "Oslo", "Greece": "Athens",

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from flows.cli import run
-from flows.new_recipe.write import start_recipe
-from flows.recipe import load
-from flows.recipe_check import faults
-from pipelines.errors import BadInput
-from pipelines.ingest.guessing.scorers import suggest
+from routeyard.flows.cli import run
+from routeyard.flows.new_recipe.write import start_recipe
+from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.guessing.scorers import suggest
 
 QUESTIONS = [
     {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}

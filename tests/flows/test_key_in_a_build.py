@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
+from routeyard.flows.cli import run
 from tests.calls.echo import Echo
 from tests.calls.test_key_comes_back import KEY, found_in, stands_in
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.demo.server import running
+from routeyard.flows.demo.server import running
 
 ROOT = Path(__file__).parents[2]
 # This server outlives the kills and fails a question only at first, so a build that goes on
@@ -70,7 +70,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(
     if kills < 10:  # embedding anew takes most of the time, and is killed in the slow run
         shutil.copytree(demo_yard / "cache", yard / "cache")
     moments = random.Random(kills)
-    command = [sys.executable, "-m", "flows", "demo", "--workspace", str(yard)]
+    command = [sys.executable, "-m", "routeyard", "demo", "--workspace", str(yard)]
     with running() as url:
         environment = os.environ | {"PYTHONPATH": str(ROOT), "ROUTEYARD_DEMO_URL": url}
         for _ in range(kills):

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from pipelines.collect.collect import collect
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas import RESPONSES
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.flows.cli import run
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.support.small_recorded import write
 
@@ -127,7 +127,7 @@ def test_a_release_is_repriced_beside_itself(
     row = {"query_id": "q", "model_id": "vendor/m", "sample": 0, "text": "a", "status": "ok"}
     row |= {"prompt_tokens": 1000, "completion_tokens": 10, "attempts": 1}
     pq.write_table(RESPONSES.from_rows([row]), release / "data" / "responses.parquet")
-    from schemas import MODELS
+    from routeyard.schemas import MODELS
 
     models = MODELS.from_rows([{"model_id": "vendor/m", "kind": "real", "simulated": False}])
     pq.write_table(models, release / "data" / "models.parquet")
@@ -154,7 +154,7 @@ def test_a_release_is_repriced_beside_itself(
 def test_a_shared_ledger_is_read_where_the_workspace_has_none(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    from pipelines.ledger.postgres import PostgresLedger
+    from routeyard.pipelines.ledger.postgres import PostgresLedger
 
     price = {"price_in": 1.0, "price_out": 10.0, "price_date": "2026-01-01"}
     queries = pa.table({"query_id": ["q"], "task": ["t"], "prompt": ["q"]})

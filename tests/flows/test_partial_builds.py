@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.status import status
-from flows.workspace.reviews import keep_review
-from schemas import VERDICTS
+from routeyard.flows.cli import run
+from routeyard.flows.status import status
+from routeyard.flows.workspace.reviews import keep_review
+from routeyard.schemas import VERDICTS
 from tests.support.small_recorded import write
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.build import build, run_build
-from flows.tracking.run import api_configured
-from pipelines.errors import ProviderError
+from routeyard.flows.build import build, run_build
+from routeyard.flows.tracking.run import api_configured
+from routeyard.pipelines.errors import ProviderError
 from tests.support.small_recorded import write
 
 pytestmark = [
@@ -63,7 +63,7 @@ def test_a_key_stands_in_no_parameter_log_result_or_file(
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_HOME, PREFECT_LOCAL_STORAGE_PATH
 
-    from flows.demo.server import running
+    from routeyard.flows.demo.server import running
 
     key = "sk-routeyard-3f1d6c7a9b"
     monkeypatch.setenv("ROUTEYARD_TEST_KEY", key)
@@ -106,8 +106,8 @@ def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.demo.server import running
-    from flows.tracking.limits import limit_name
+    from routeyard.flows.demo.server import running
+    from routeyard.flows.tracking.limits import limit_name
     from tests.flows.test_shards import counted, recipe_for
 
     # Without faults: the second run would meet none of those that the first one met.
@@ -142,8 +142,8 @@ def test_what_strangers_write_steers_no_page_and_no_log(tmp_path: Path, server: 
     from prefect import flow
     from prefect.client.orchestration import get_client
 
-    from flows.tracking.artifacts import publish, publish_link
-    from flows.tracking.log import log
+    from routeyard.flows.tracking.artifacts import publish, publish_link
+    from routeyard.flows.tracking.log import log
 
     hostile = "\x1b[2J\u202e[seen](javascript:alert(1)) <img src=x> ```"
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 from rich.console import Console
 
-from flows.console.progress import collecting, duration, line
-from pipelines.calls.progress import Tally, snapshot
+from routeyard.flows.console.progress import collecting, duration, line
+from routeyard.pipelines.calls.progress import Tally, snapshot
 
 
 def tallies() -> dict[str, Tally]:

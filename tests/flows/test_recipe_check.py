@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import run
-from flows.recipe import load, shipped
-from flows.recipe_check import faults
-from pipelines.errors import RouteyardError
-from schemas.recipe.reference import json_schema, reference
+from routeyard.flows.cli import run
+from routeyard.flows.recipe import load, shipped
+from routeyard.flows.recipe_check import faults
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.schemas.recipe.reference import json_schema, reference
 
 BAD = """\
 name: My Bench
@@ -191,7 +191,7 @@ def test_the_schema_takes_what_loads_and_refuses_what_does_not() -> None:
 
 @pytest.mark.parametrize("name", shipped())
 def test_shipped_recipes_point_editors_at_the_schema(name: str) -> None:
-    from flows.recipe import find
+    from routeyard.flows.recipe import find
 
     assert "yaml-language-server: $schema=" in find(name).read_text()
 
@@ -200,9 +200,9 @@ def test_the_schemas_beside_the_recipes_are_those_of_the_code() -> None:
     # Written by `routeyard recipe schema [--pool] --out flows/recipes/<name>.schema.json`.
     from importlib.resources import files
 
-    from schemas.recipe.reference import pool_schema
+    from routeyard.schemas.recipe.reference import pool_schema
 
-    folder = files("flows").joinpath("recipes")
+    folder = files("routeyard.flows").joinpath("recipes")
     for name, schema in (("recipe", json_schema()), ("pool", pool_schema())):
         there = json.loads(folder.joinpath(f"{name}.schema.json").read_text(encoding="utf-8"))
         assert there == schema, f"run `routeyard recipe schema` again for {name}.schema.json"

@@ -12,11 +12,11 @@ from types import ModuleType
 import pytest
 import yaml
 
-from flows.refresh import refresh, refresh_inline
-from flows.status import status
-from flows.tracking.run import start
-from pipelines.errors import BadInput, GateFailed
-from schemas.recipe import Recipe
+from routeyard.flows.refresh import refresh, refresh_inline
+from routeyard.flows.status import status
+from routeyard.flows.tracking.run import start
+from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.schemas.recipe import Recipe
 from tests.support.small_recorded import write
 
 
@@ -109,8 +109,8 @@ def test_publishing_to_a_hub(tmp_path):
     more = {"workspace": str(tmp_path / "yard"), "publish_to": "hub:org/small"}
     script = (
         "import json, pathlib\n"
-        "from datacards.publish import VersionPublished\n"
-        "from flows.refresh import refresh\n"
+        "from routeyard.datacards.publish import VersionPublished\n"
+        "from routeyard.flows.refresh import refresh\n"
         f"again = lambda: print(refresh.fn({str(recipe)!r}, **{more!r})['published'])\n"
         "again()\n"
         "note = pathlib.Path('yard/runs/small.published.json')\n"
@@ -151,7 +151,7 @@ def test_publishing_to_a_hub(tmp_path):
 
 def test_a_scorer_of_another_version_makes_its_verdicts_stale(tmp_path, monkeypatch):
     # A third party's scorer: its code is in no room whose hash the stage takes.
-    from pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers import SCORERS
 
     module = ModuleType("third_party_scorer")
     monkeypatch.setitem(sys.modules, "third_party_scorer", module)

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.recipe import load
-from flows.rehearse import rehearse
-from pipelines.errors import BadInput
-from pipelines.metrics import METRICS
+from routeyard.flows.cli import run
+from routeyard.flows.recipe import load
+from routeyard.flows.rehearse import rehearse
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.metrics import METRICS
 
 QUICK = ("confidence_pairs",)
 LONG = (

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from flows.build import build
-from flows.tracking.runners import on
-from schemas.manifest import MEASURED_COLUMNS
+from routeyard.flows.build import build
+from routeyard.flows.tracking.runners import on
+from routeyard.schemas.manifest import MEASURED_COLUMNS
 from tests.support.small_recorded import write
 
 pytestmark = [
@@ -94,7 +94,7 @@ def database_content(release: Path) -> str:
     """Recomputed from the file: the manifest only says what it should be."""
     import duckdb
 
-    from pipelines.release.fingerprint import content
+    from routeyard.pipelines.release.fingerprint import content
 
     (file,) = release.glob("*.duckdb")
     with duckdb.connect(str(file), read_only=True) as connection:
@@ -110,7 +110,7 @@ def untimed(release: Path) -> dict[str, Any]:
     """Content of every table without the columns that measure time."""
     import pyarrow.parquet as pq
 
-    from pipelines.release.fingerprint import content
+    from routeyard.pipelines.release.fingerprint import content
 
     return {
         path.stem: content(pq.read_table(path), without=MEASURED_COLUMNS)
@@ -128,8 +128,8 @@ def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: 
     import numpy as np
 
     from benchmarks.dedup_shards import write_shards
-    from flows.tasks.dedup_shards import run_dedup_shards
-    from pipelines.curate.dedup.search import near_duplicate_pairs
+    from routeyard.flows.tasks.dedup_shards import run_dedup_shards
+    from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
 
     draw = np.random.default_rng(3)
     base = draw.normal(size=(3000, 16)).astype(np.float32)

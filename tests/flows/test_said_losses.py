@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.deploy import check_cron, deploy
-from flows.plan import _few, plan_build
-from pipelines.errors import BadInput
+from routeyard.flows.cli import run
+from routeyard.flows.deploy import check_cron, deploy
+from routeyard.flows.plan import _few, plan_build
+from routeyard.pipelines.errors import BadInput
 from tests.support.small_recorded import RECIPE, write
 
 Capture = pytest.CaptureFixture[str]
@@ -128,7 +128,7 @@ def test_a_deployment_that_cannot_run_is_refused_in_a_line(
     assert len(str(refused.value).splitlines()) <= 3
     check_cron("0 6 * * 1")
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    monkeypatch.setattr("flows.deploy.api_configured", lambda: False)
+    monkeypatch.setattr("routeyard.flows.deploy.api_configured", lambda: False)
     with pytest.raises(BadInput, match="nothing will run"):
         deploy(str(write(tmp_path)), tmp_path / "yard")
 

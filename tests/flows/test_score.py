@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 
 def _lines(text: str) -> list[dict[str, object]]:

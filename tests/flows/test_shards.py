@@ -17,17 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.build import build
-from flows.demo import bank
-from flows.demo.server import running
-from flows.tracking.run import start
-from flows.workspace.shares import part, sharers
-from pipelines import embed, encoders
-from pipelines.collect.plan import cuts
-from pipelines.errors import BudgetReached
-from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import RateLimits
-from schemas.recipe.pool import Model, Provider
+from routeyard.flows.build import build
+from routeyard.flows.demo import bank
+from routeyard.flows.demo.server import running
+from routeyard.flows.tracking.run import start
+from routeyard.flows.workspace.shares import part, sharers
+from routeyard.pipelines import embed, encoders
+from routeyard.pipelines.collect.plan import cuts
+from routeyard.pipelines.errors import BudgetReached
+from routeyard.schemas.recipe import Collect, Pool
+from routeyard.schemas.recipe.collect import RateLimits
+from routeyard.schemas.recipe.pool import Model, Provider
 from tests.calls.loopback import Loopback
 from tests.calls.test_budget import Billing
 from tests.flows.test_sharing import RECIPE
@@ -221,7 +221,7 @@ def test_killed_shards_go_on_where_they_were(tmp_path):
         yard = tmp_path / "yard"
         words = ["build", str(recipe), "--workspace", str(yard), "--until", "collect"]
         process = subprocess.Popen(
-            [sys.executable, "-m", "flows", *words, "--shards", "4"],
+            [sys.executable, "-m", "routeyard", *words, "--shards", "4"],
             cwd=ROOT,
             start_new_session=True,
             stderr=subprocess.DEVNULL,

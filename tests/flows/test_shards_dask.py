@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.build import build
-from flows.tracking.run import start
-from flows.tracking.runners import on
-from schemas.manifest import MEASURED_COLUMNS
+from routeyard.flows.build import build
+from routeyard.flows.tracking.run import start
+from routeyard.flows.tracking.runners import on
+from routeyard.schemas.manifest import MEASURED_COLUMNS
 from tests.flows.model_endpoint import endpoint
 from tests.support.small_recorded import write
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from flows.demo.bank import write
-from flows.demo.server import running
-from flows.workspace.shares import collectors, open_ledger, part, share
-from pipelines.errors import BadInput
-from pipelines.ledger.collector_slots import take_slot
-from schemas.recipe import Collect, Pool
-from schemas.recipe.collect import RateLimits
+from routeyard.flows.demo.bank import write
+from routeyard.flows.demo.server import running
+from routeyard.flows.workspace.shares import collectors, open_ledger, part, share
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.collector_slots import take_slot
+from routeyard.schemas.recipe import Collect, Pool
+from routeyard.schemas.recipe.collect import RateLimits
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,7 +106,7 @@ def test_two_collectors_with_workspaces_of_their_own_ask_every_pair_once(postgre
             "ROUTEYARD_LEDGER": postgres,
             "ROUTEYARD_COLLECTORS": "2",
         }
-        command = [sys.executable, "-m", "flows", "build", str(recipe), "--until", "collect"]
+        command = [sys.executable, "-m", "routeyard", "build", str(recipe), "--until", "collect"]
         both = [
             subprocess.Popen(
                 [*command, "--workspace", str(tmp_path / name)],

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.site import write as write_site
-from flows.web.site_server import SiteServer
-from pipelines.errors import BadInput
-from pipelines.evaluate.rows import METRICS_SCHEMA
-from schemas import CONTRACTS
+from routeyard.flows.site import write as write_site
+from routeyard.flows.web.site_server import SiteServer
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rows import METRICS_SCHEMA
+from routeyard.schemas import CONTRACTS
 from tests.support import small_release
 
 write = small_release.write

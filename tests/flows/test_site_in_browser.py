@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datacards.card import render
-from datacards.files import render as render_files
-from datacards.reports.health import health_report
-from datacards.reports.study import page as study_page
-from datacards.reports.study import plot as study_plot
-from flows.site import write as write_site
-from flows.web.site_server import SiteServer
-from pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA
-from pipelines.release import write_release
-from pipelines.studies.study import CELLS
-from schemas import CONTRACTS
+from routeyard.datacards.card import render
+from routeyard.datacards.files import render as render_files
+from routeyard.datacards.reports.health import health_report
+from routeyard.datacards.reports.study import page as study_page
+from routeyard.datacards.reports.study import plot as study_plot
+from routeyard.flows.site import write as write_site
+from routeyard.flows.web.site_server import SiteServer
+from routeyard.pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA
+from routeyard.pipelines.release import write_release
+from routeyard.pipelines.studies.study import CELLS
+from routeyard.schemas import CONTRACTS
 from tests.support import small_release
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import signature
 from pathlib import Path
 
-from flows.stages import RELEASE, STAGES, UNTIL, as_table
-from schemas.recipe import Recipe
+from routeyard.flows.stages import RELEASE, STAGES, UNTIL, as_table
+from routeyard.schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
 

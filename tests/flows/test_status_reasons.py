@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from flows.status import why_stale
-from flows.workspace.seal import RECORD, sealed
-from pipelines.io.staging import write_json
+from routeyard.flows.status import why_stale
+from routeyard.flows.workspace.seal import RECORD, sealed
+from routeyard.pipelines.io.staging import write_json
 
 
 def stored(workspace: Path, name: str, **made_of: Any) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from flows import cli
-from flows.console.progress import collecting
-from pipelines.calls.progress import Tally, snapshot
+from routeyard.flows import cli
+from routeyard.flows.console.progress import collecting
+from routeyard.pipelines.calls.progress import Tally, snapshot
 
 
 def raising(error: BaseException):
@@ -81,7 +81,7 @@ def test_another_fault_keeps_its_traceback(monkeypatch) -> None:
 
 def test_a_name_too_long_for_the_file_system(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "flows", "status", "--workspace", str(tmp_path / ("y" * 300))],
+        [sys.executable, "-m", "routeyard", "status", "--workspace", str(tmp_path / ("y" * 300))],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert "Traceback" not in done.stderr

@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.build import run_build
-from flows.demo.real.weights import at_hand, source
-from pipelines.errors import BudgetReached
-from pipelines.ledger.sqlite import SqliteLedger
+from routeyard.flows.build import run_build
+from routeyard.flows.demo.real.weights import at_hand, source
+from routeyard.pipelines.errors import BudgetReached
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ("llama_cpp", "sse_starlette", "starlette_context")

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from flows.build import run_build
-from flows.cli import run
+from routeyard.flows.build import run_build
+from routeyard.flows.cli import run
 
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 #: Task → words right of ten by model.

@@ -18,12 +18,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import routeyard
-from flows.cli import run
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.spec import ImportResult
-from pipelines.metrics.arena import arena_score
-from pipelines.routers import ROUTERS
-from schemas import CONTRACTS
+from routeyard.flows.cli import run
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.spec import ImportResult
+from routeyard.pipelines.metrics.arena import arena_score
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.schemas import CONTRACTS
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("integral limit derivative", "river castle king treaty")
@@ -201,7 +201,7 @@ def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
     found = []
     for runner in ("threads", "dask"):
         out = tmp_path / runner
-        command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
+        command = [sys.executable, "-m", "routeyard", "zoo", "run", str(release), "--no-report"]
         command += ["--routers", "mf,linucb", "--encoders", "tfidf", "--out", str(out)]
         done = subprocess.run(
             [*command, "--runner", runner], cwd=tmp_path, capture_output=True, text=True,
@@ -216,7 +216,7 @@ def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
 
 def test_a_kill_costs_the_cells_in_flight_and_no_more(release, tmp_path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "flows", "zoo", "run", str(release), "--no-report"]
+    command = [sys.executable, "-m", "routeyard", "zoo", "run", str(release), "--no-report"]
     command += ["--routers", "knn,carrot,linucb", "--encoders", "tfidf", "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     running = subprocess.Popen(

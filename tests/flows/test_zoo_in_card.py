@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.build import run_build
-from flows.cli import run
-from pipelines.errors import BadInput, GateFailed
+from routeyard.flows.build import run_build
+from routeyard.flows.cli import run
+from routeyard.pipelines.errors import BadInput, GateFailed
 from tests.support.small_recorded import RECIPE, write
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.cli import run
-from pipelines.errors import SourceError, UnknownName
-from pipelines.ingest import ingest
-from pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
-from pipelines.ingest.catalog import readme as pages
-from pipelines.ingest.check import check
-from pipelines.ingest.queries import to_queries
-from pipelines.ingest.row import each_item
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
-from schemas.recipe import Source
+from routeyard.flows.cli import run
+from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.ingest import ingest
+from routeyard.pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
+from routeyard.pipelines.ingest.catalog import readme as pages
+from routeyard.pipelines.ingest.check import check
+from routeyard.pipelines.ingest.queries import to_queries
+from routeyard.pipelines.ingest.row import each_item
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.schemas.recipe import Source
 
 FOLDER = Path(pages.__file__).parent
 
@@ -94,7 +94,7 @@ def test_mt_bench_has_both_turns_and_mmlu_its_subjects() -> None:
 @pytest.mark.parametrize("domain", domains())
 def test_the_page_of_a_domain_is_made_from_its_entries(domain: str) -> None:
     page = (FOLDER / domain / "README.md").read_text(encoding="utf-8")
-    assert page == pages.readme(domain), "run `python -m pipelines.ingest.catalog.readme`"
+    assert page == pages.readme(domain), "run `python -m routeyard.pipelines.ingest.catalog.readme`"
 
 
 def test_the_right_answer_does_not_always_stand_first() -> None:

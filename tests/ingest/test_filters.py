@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.ingest import ingest
-from schemas.recipe import Source
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest import ingest
+from routeyard.schemas.recipe import Source
 
 ROWS = [
     {"id": "a", "question": "2 + 2?", "answer": "4", "level": 1, "kind": "sum"},

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import RouteyardError, SourceError
-from pipelines.ingest import ingest
-from pipelines.ingest.queries import query_id
-from pipelines.mapping.fields import NoColumn
-from schemas.recipe import Source
+from routeyard.pipelines.errors import RouteyardError, SourceError
+from routeyard.pipelines.ingest import ingest
+from routeyard.pipelines.ingest.queries import query_id
+from routeyard.pipelines.mapping.fields import NoColumn
+from routeyard.schemas.recipe import Source
 
 ROWS = [
     {"id": "a", "question": "What is 2 + 2?", "answer": "4"},
@@ -53,8 +53,8 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
 
 
 def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path: Path) -> None:
-    from pipelines.scorers import SCORERS
-    from pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers.scorer import ScoringInput
 
     path = write(tmp_path, "q.jsonl", [{"id": "a", "question": "Which share?", "answer": "0.5"}])
     wanted = {None: "correct", "value": "correct", "points": "incorrect"}
@@ -199,8 +199,8 @@ def test_an_unset_data_folder_says_which_repository_and_what_to_set(
 LOAD = """
 import json, sys
 from pathlib import Path
-from pipelines.ingest import ingest, pin
-from schemas.recipe import Source
+from routeyard.pipelines.ingest import ingest, pin
+from routeyard.schemas.recipe import Source
 out = []
 for name, scorer, fields, choices in json.loads(sys.argv[1]):
     for streaming in (False, True):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import RecipeError, SourceError
-from pipelines.ingest import ingest
-from schemas.recipe import Source
+from routeyard.pipelines.errors import RecipeError, SourceError
+from routeyard.pipelines.ingest import ingest
+from routeyard.schemas.recipe import Source
 
 FULL = {"id": "a", "question": "2 + 2?", "answer": "4", "level": "low", "topic": "sums"}
 

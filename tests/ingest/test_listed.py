@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.ingest import ingest
-from schemas.recipe import Source
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest import ingest
+from routeyard.schemas.recipe import Source
 
 LISTED = "opts"
 COLUMNS = ["{{ a }}", "{{ b }}", "{{ c }}", "{{ d }}"]

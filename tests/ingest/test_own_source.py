@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 README = Path(__file__).parents[2] / "pipelines" / "ingest" / "catalog" / "README.md"
 #: What any recipe needs besides its sources; the docs of `init` write it.

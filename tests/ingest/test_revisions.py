@@ -8,16 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipelines.ingest import revisions
-from schemas.recipe import Source
+from routeyard.pipelines.ingest import revisions
+from routeyard.schemas.recipe import Source
 from tests.ingest.hub_stand_in import commit_of, serving
 
 ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
 import dataclasses, json, sys
-from pipelines.ingest import revisions
-from schemas.recipe import Source
+from routeyard.pipelines.ingest import revisions
+from routeyard.schemas.recipe import Source
 found = revisions([Source.model_validate(one) for one in json.loads(sys.argv[1])])
 print(json.dumps([dataclasses.asdict(r) | {"newer": r.newer_exists} for r in found]))
 """

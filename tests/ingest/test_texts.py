@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.errors import RecipeError, RecordedError, SourceError
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import run_import
-from pipelines.mapping.fields import compile_field
-from pipelines.mapping.texts import expression, text_of
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Model
+from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.pipelines.errors import RecipeError, RecordedError, SourceError
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import run_import
+from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.pipelines.mapping.texts import expression, text_of
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model
 from tests.collect.test_collect import queries as asked_queries
 from tests.collect.test_recorded import row as recorded_row
 from tests.collect.test_recorded import run as recorded

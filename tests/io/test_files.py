@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.io import files, named_files
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io import files, named_files
 
 ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": "y\n{"}]
 

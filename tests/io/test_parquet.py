@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.io import files, untrusted
-from pipelines.io.untrusted import RELEASED, bounded
-from pipelines.isolation import parquet_file
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io import files, untrusted
+from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.isolation import parquet_file
 
 MANY, LONG = 2_000, "z" * 20_000
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.io import files
-from pipelines.io.untrusted import bounded, false_statistics
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io import files
+from routeyard.pipelines.io.untrusted import bounded, false_statistics
 
 COLUMNS: dict[str, Any] = {
     "text": ["aaaa", None, "mmmm", "zzzz"],
@@ -62,8 +62,8 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 _READ = """
 import sys
 from pathlib import Path
-from pipelines.io import files
-from pipelines.errors import SourceError
+from routeyard.pipelines.io import files
+from routeyard.pipelines.errors import SourceError
 try:
     list(files.rows(Path(sys.argv[1])))
 except SourceError as error:

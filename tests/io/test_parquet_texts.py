@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.io import files
-from pipelines.io.untrusted import bounded
-from pipelines.isolation import parquet_file
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io import files
+from routeyard.pipelines.io.untrusted import bounded
+from routeyard.pipelines.isolation import parquet_file
 from tests.io.test_parquet import plain, varint
 
 ENCODINGS = ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")

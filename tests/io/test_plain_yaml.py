@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli import run
-from pipelines.errors import RecipeError
-from pipelines.io.plain_yaml import DEEPEST, read_text
+from routeyard.flows.cli import run
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.io.plain_yaml import DEEPEST, read_text
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.io.row_groups import column_batches, positions
-from schemas import StoredTable
+from routeyard.pipelines.io.row_groups import column_batches, positions
+from routeyard.schemas import StoredTable
 
 TABLE = pa.table({"query_id": [f"q{i // 2}" for i in range(10)], "score": list(range(10))})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import SourceError
+from routeyard.pipelines.errors import SourceError
 
 _prepared: list[int] = []
 

@@ -13,9 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.isolation import FunctionFailed, LimitExceeded, Limits, ProcessEnded, Worker, worker
-from pipelines.isolation.worker import START_S
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.isolation import (
+    FunctionFailed,
+    LimitExceeded,
+    Limits,
+    ProcessEnded,
+    Worker,
+    worker,
+)
+from routeyard.pipelines.isolation.worker import START_S
 from tests.isolation import in_child
 
 LIMITS = Limits(memory=256 << 20, wall_s=20.0, cpu_s=1.0)

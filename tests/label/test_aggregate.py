@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.label.aggregate import decide, open_steps
-from schemas import QUERIES, RESPONSES, VERDICTS
-from schemas.recipe import Label, Policy
+from routeyard.pipelines.label.aggregate import decide, open_steps
+from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
+from routeyard.schemas.recipe import Label, Policy
 
 
 def queries(*scorers: str, task: str = "t") -> pa.Table:

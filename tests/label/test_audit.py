@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.label.aggregate import decide
-from pipelines.label.audit.audit import Audit, audit
-from pipelines.label.audit.noise import intervals
-from pipelines.label.rules import file_verdicts
-from schemas import DUPLICATES, QUERIES, RESPONSES
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.audit.audit import Audit, audit
+from routeyard.pipelines.label.audit.noise import intervals
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.schemas import DUPLICATES, QUERIES, RESPONSES
 from tests.support.label_tables import qid, queries, responses
 
 

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.methods.injections import moved, suite, told
-from pipelines.label.judge import judge
-from pipelines.label.templates import Template, load_template
-from pipelines.label.xverify import verify
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas import RESPONSES
-from schemas.recipe.collect import Retry
-from schemas.recipe.pool import Provider
-from schemas.recipe.verifier import Judge, Verifier
+from routeyard.pipelines.label.judge import judge
+from routeyard.pipelines.label.templates import Template, load_template
+from routeyard.pipelines.label.xverify import verify
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Provider
+from routeyard.schemas.recipe.verifier import Judge, Verifier
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import judging, queries, verifier
 
@@ -157,7 +157,7 @@ def test_a_reply_that_was_cut_is_no_verdict(
 
 
 def test_verifiers_keep_the_providers_limits(tmp_path: Path) -> None:
-    from schemas.recipe.collect import RateLimits
+    from routeyard.schemas.recipe.collect import RateLimits
     from tests.calls.loopback import Loopback, answer, completion
     from tests.label.test_xverify import responses
 

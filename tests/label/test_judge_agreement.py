@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from routeyard.pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.recipe import load
-from pipelines.errors import BadInput
-from pipelines.label.judge import judge
-from pipelines.label.judge_replies import decision_in, rating_in, winners_in
-from pipelines.label.templates import load_template, shipped
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.pool import Provider
-from schemas.recipe.verifier import Judge
+from routeyard.flows.recipe import load
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.judge import judge
+from routeyard.pipelines.label.judge_replies import decision_in, rating_in, winners_in
+from routeyard.pipelines.label.templates import load_template, shipped
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.pool import Provider
+from routeyard.schemas.recipe.verifier import Judge
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import ONCE, queries, responses
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from pipelines.label.aggregate import decide
-from pipelines.label.relabel import changes, keep_others
-from pipelines.label.rules import file_verdicts
-from pipelines.scorers import SCORERS, numeric
-from pipelines.scorers.scorer import ScoreResult, ScoringInput
-from schemas import VERDICTS
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.relabel import changes, keep_others
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.scorers import SCORERS, numeric
+from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.schemas import VERDICTS
 from tests.support.label_tables import qid, queries, responses
 
 TEXTS: dict[str, list[str | None]] = {

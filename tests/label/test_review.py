@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flows.web.review_page import ReviewPage
-from pipelines.errors import BadInput
-from pipelines.label.aggregate import decide
-from pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
-from pipelines.label.rules import file_verdicts
+from routeyard.flows.web.review_page import ReviewPage
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
+from routeyard.pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 
 AT = "2026-11-21T00:00:00Z"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
+from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
 
 PLUGIN = """
 import os
-from pipelines.scorers.scorer import ScoreResult, Scorer
+from routeyard.pipelines.scorers.scorer import ScoreResult, Scorer
 
 def read(asked, output):
     if output == "die":

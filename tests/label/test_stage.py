@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import BadInput, UnknownName, Unsafe
-from pipelines.label.rules import file_verdicts
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
-from schemas import QUERIES, RESPONSES
+from routeyard.pipelines.errors import BadInput, UnknownName, Unsafe
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.schemas import QUERIES, RESPONSES
 
 
 def _read(asked: ScoringInput, output: str) -> ScoreResult:

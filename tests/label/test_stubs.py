@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.label.aggregate import decide
-from pipelines.label.audit.audit import Audit, audit
-from pipelines.label.audit.stubs import is_stub
-from pipelines.label.rules import file_verdicts
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.audit.audit import Audit, audit
+from routeyard.pipelines.label.audit.stubs import is_stub
+from routeyard.pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 
 

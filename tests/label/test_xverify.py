@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.label.aggregate import decide, open_steps
-from pipelines.label.escalate import ask_verifiers_and_judges
-from pipelines.label.judge import judge
-from pipelines.label.judge_replies import rating_in, winners_in
-from pipelines.label.templates import load_template
-from pipelines.label.xverify import verdict_in, verify
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas import QUERIES, RESPONSES, VERDICTS
-from schemas.recipe import Label, Policy
-from schemas.recipe.collect import Retry
-from schemas.recipe.pool import Provider
-from schemas.recipe.verifier import Judge, Verifier
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.aggregate import decide, open_steps
+from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
+from routeyard.pipelines.label.judge import judge
+from routeyard.pipelines.label.judge_replies import rating_in, winners_in
+from routeyard.pipelines.label.templates import load_template
+from routeyard.pipelines.label.xverify import verdict_in, verify
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
+from routeyard.schemas.recipe import Label, Policy
+from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.pool import Provider
+from routeyard.schemas.recipe.verifier import Judge, Verifier
 from tests.label.loopback_judge import serving
 
 ONCE = Retry(attempts=1, first_wait_s=0, pause_after=1000)

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.ledger.answer_keys import misled
-from pipelines.ledger.attempt import Attempt
-from pipelines.ledger.lease import Lease, _started
-from pipelines.ledger.postgres import PostgresLedger
-from pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.answer_keys import misled
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.ledger.lease import Lease, _started
+from routeyard.pipelines.ledger.postgres import PostgresLedger
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
 BASE = Attempt(
     request_hash="a" * 32,
@@ -424,7 +424,7 @@ def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch):
     # One that was ahead held its claims for years after it was gone; one that was behind lost
     # them while it was at work, and both asked.
     now = [1_000.0]
-    monkeypatch.setattr("pipelines.ledger.sqlite.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("routeyard.pipelines.ledger.sqlite.time.monotonic", lambda: now[0])
     with SqliteLedger(tmp_path / "l.sqlite") as ledger:
         ahead, behind = time.time() + 1e8, time.time() - 1e8
         for seen in (ahead, behind):

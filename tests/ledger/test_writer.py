@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.calls.attempts import AttemptWriter
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.progress import Tally
-from pipelines.ledger.charges import Charge, ChargeBounds
-from pipelines.ledger.sqlite import SqliteLedger
-from schemas.recipe.collect import Budget
+from routeyard.pipelines.calls.attempts import AttemptWriter
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.progress import Tally
+from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Budget
 from tests.ledger.test_ledgers import BASE, KEY, append
 
 FREE = ChargeBounds(None, {})

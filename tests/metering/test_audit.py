@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.metering import checks
-from pipelines.metering.audit import apply_waivers, audit
-from pipelines.metering.checks import same_model
-from schemas import MODELS, RESPONSES
-from schemas.recipe.collect import Metering
-from schemas.recipe.release import Waiver
+from routeyard.pipelines.metering import checks
+from routeyard.pipelines.metering.audit import apply_waivers, audit
+from routeyard.pipelines.metering.checks import same_model
+from routeyard.schemas import MODELS, RESPONSES
+from routeyard.schemas.recipe.collect import Metering
+from routeyard.schemas.recipe.release import Waiver
 
 PRICED = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ContractError, VersionExists
-from pipelines.release.manifest import read_manifest
-from pipelines.release.tables import cut
-from pipelines.release.write_table import Streamed
-from schemas import QUERIES
+from routeyard.pipelines.errors import ContractError, VersionExists
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.tables import cut
+from routeyard.pipelines.release.write_table import Streamed
+from routeyard.schemas import QUERIES
 
 
 def _hashes(release: Path) -> dict[str, str]:
@@ -45,7 +45,7 @@ def test_two_builds_in_two_folders_are_byte_identical(write, tables, tmp_path):
 def test_a_table_in_order_is_written_in_parts_with_the_same_bytes(
     write, tables, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("pipelines.release.tables.ROWS_PER_GROUP", 2)
+    monkeypatch.setattr("routeyard.pipelines.release.tables.ROWS_PER_GROUP", 2)
     asked = tables["queries"]
     assert [part.num_rows for part in cut(QUERIES, asked)] == [2, 2, 2]
     one = write(tables, root=tmp_path / "parts")
@@ -78,7 +78,7 @@ def test_same_again_is_unchanged_and_touches_nothing(write):
 @pytest.mark.parametrize("same", [True, False])
 def test_a_release_that_another_build_makes_meanwhile(write, tables, monkeypatch, same):
     """trap: the second of two builds ended in a traceback, since it looks before it writes"""
-    from pipelines.release import build
+    from routeyard.pipelines.release import build
 
     plain, done = build.write_database, []
     theirs = tables if same else {**tables, "labels": tables["labels"].slice(1)}
@@ -149,9 +149,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 sys.path[:0] = [".", "tests/release"]
 from pathlib import Path
 from tests.support.small_release import RECIPE, tiny_tables
-from datacards.card import render
-from pipelines.errors import DiskFull
-from pipelines.release import write_release
+from routeyard.datacards.card import render
+from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.release import write_release
 try:
     write_release(tiny_tables(400), recipe=RECIPE, root=Path(sys.argv[1]), render_card=render)
 except DiskFull as error:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from datacards.card import render
-from pipelines.release.checks import files as files_room
-from pipelines.release.checks.card import _first_difference, card_facts, check_card
-from pipelines.release.checks.files import check_files
-from pipelines.release.checks.seal import check_seal
-from pipelines.release.finding import Finding, first_line
-from schemas.manifest import FORMAT, Manifest
+from routeyard.datacards.card import render
+from routeyard.pipelines.release.checks import files as files_room
+from routeyard.pipelines.release.checks.card import _first_difference, card_facts, check_card
+from routeyard.pipelines.release.checks.files import check_files
+from routeyard.pipelines.release.checks.seal import check_seal
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.schemas.manifest import FORMAT, Manifest
 from tests.support.sound_release import LABELS, other, places, tables_of
 
 

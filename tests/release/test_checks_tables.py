@@ -8,16 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.release.checks.database import (
+from routeyard.pipelines.release.checks.database import (
     _plain,
     _undescribed,
     check_database,
     objects,
 )
-from pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
-from pipelines.release.checks.reread import reread
-from pipelines.release.checks.tables import check_references
-from schemas import StoredTable
+from routeyard.pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
+from routeyard.pipelines.release.checks.reread import reread
+from routeyard.pipelines.release.checks.tables import check_references
+from routeyard.schemas import StoredTable
 from tests.support.sound_release import other, places, tables_of
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 
 def test_verify_exits_0_and_3(release, capsys):

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipelines.release.database import database_content
+from routeyard.pipelines.release.database import database_content
 
 #: Number in the header of files that DuckDB 1.0 can read (0.10 brought it in).
 READ_BY_1_0 = 64
@@ -56,7 +56,7 @@ def test_questions_are_hashed_in_parts_and_none_is_passed_over(
     database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = database_content(database, ["queries"])
-    monkeypatch.setattr("pipelines.release.database._BATCH", 4)
+    monkeypatch.setattr("routeyard.pipelines.release.database._BATCH", 4)
     assert database_content(database, ["queries"]) == whole
     # A row may hide behind a number that no part would ask for.
     for number in ("NULL", "-3", "1000000"):

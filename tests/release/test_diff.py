@@ -6,16 +6,16 @@ import os
 import pyarrow as pa
 import pytest
 
-from datacards.card import render
-from flows.cli import run
-from flows.evaluation.released import read_release
-from pipelines.errors import BadInput, SourceError
-from pipelines.release import open_release
-from pipelines.release.changelog import changelog
-from pipelines.release.checks.verify import verify_release
-from pipelines.release.diff import diff_releases, write_diff
-from pipelines.release.yank import yank, yanked
-from schemas import LABELS, MODELS, RESPONSES, VERDICTS
+from routeyard.datacards.card import render
+from routeyard.flows.cli import run
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.changelog import changelog
+from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.release.diff import diff_releases, write_diff
+from routeyard.pipelines.release.yank import yank, yanked
+from routeyard.schemas import LABELS, MODELS, RESPONSES, VERDICTS
 
 
 def test_diff_with_itself_is_empty(release):

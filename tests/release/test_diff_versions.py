@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipelines.label.aggregate import decide
-from pipelines.label.relabel import keep_others
-from pipelines.label.rules import file_verdicts
-from pipelines.release.diff import diff_releases
-from pipelines.scorers import numeric
-from pipelines.scorers.scorer import ScoreResult, ScoringInput
-from schemas import QUERIES, RESPONSES
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.relabel import keep_others
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.release.diff import diff_releases
+from routeyard.pipelines.scorers import numeric
+from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.schemas import QUERIES, RESPONSES
 
 
 def _texts(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

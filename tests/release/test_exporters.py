@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import BadInput, UnknownName
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import run_import
-from pipelines.release import open_release
-from pipelines.release.exporters import EXPORTERS
-from pipelines.release.exporters.bundle import export
+from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import run_import
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.exporters import EXPORTERS
+from routeyard.pipelines.release.exporters.bundle import export
 
 OPTIONS = {"routellm": {"strong": "m0", "weak": "m1"}}
 
@@ -45,7 +45,7 @@ def test_round_trip(release, tmp_path, layout):
 
 
 def test_a_task_name_cannot_leave_the_folder(write, tables, tmp_path):
-    from schemas import QUERIES
+    from routeyard.schemas import QUERIES
 
     rows = tables["queries"].to_pylist()
     for row in rows:

@@ -9,7 +9,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 #: Clears a screen, sets a window's title, turns text around, is a formula, a link and HTML.
 NASTY = "=1+1\x1b[2J\x1b]0;owned\x07\u202e|<img src=x onerror=a()> [bold][x](javascript:0)"
@@ -18,8 +18,8 @@ ACTING = ("\x1b", "\x07", "\u202e", "\x9b")
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory, tiny):
-    from datacards.card import render
-    from pipelines.release import write_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import write_release
 
     tables = {}
     for name, table in tiny().items():
@@ -83,7 +83,7 @@ def test_what_a_command_prints(hostile, words, capsys) -> None:
 
 
 def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
-    from flows.console.summary import console_summary, markdown
+    from routeyard.flows.console.summary import console_summary, markdown
 
     console_summary(hostile, "new")
     said = capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
 def test_a_table_on_a_terminal_shows_their_markup_as_text() -> None:
     from rich.table import Table
 
-    from flows.console import SafeConsole
+    from routeyard.flows.console import SafeConsole
 
     console = SafeConsole(width=200)
     console.file, console._force_terminal = io.StringIO(), True

@@ -6,7 +6,7 @@ import csv
 import json
 from pathlib import Path
 
-from flows.cli import run
+from routeyard.flows.cli import run
 
 
 def test_import_build_query(tmp_path: Path, capsys):

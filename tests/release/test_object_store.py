@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from datacards.card import render
-from pipelines.errors import SourceError, VersionExists
-from pipelines.release import open_release
-from pipelines.release.checks.verify import verify_release
-from pipelines.release.manifest import read_manifest
-from pipelines.release.storage import StorageError, local_copy, put
+from routeyard.datacards.card import render
+from routeyard.pipelines.errors import SourceError, VersionExists
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.storage import StorageError, local_copy, put
 
 
 class Store:
@@ -61,7 +61,7 @@ def store() -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from benchmarks.release import make
-    from pipelines.release import write_release
+    from routeyard.pipelines.release import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     root = tmp_path_factory.mktemp("releases")
@@ -88,8 +88,8 @@ def bucket(store: Store, monkeypatch: pytest.MonkeyPatch, request: Any) -> Itera
 
 
 def test_publish_verify_and_open_from_an_object_store(release, bucket, store):
-    from flows.cli.publish import command as publish
-    from flows.cli.verify import command as verify
+    from routeyard.flows.cli.publish import command as publish
+    from routeyard.flows.cli.verify import command as verify
 
     publish(release, bucket)
     # Whoever looks for the manifest never sees half a release.

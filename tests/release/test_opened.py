@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from flows.evaluation.released import read_release
-from pipelines.errors import SourceError, UnknownName
-from pipelines.matrix.dense import scatter
-from pipelines.release import open_release
-from pipelines.release.query.saved import SAVED, saved
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.matrix.dense import scatter
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.query.saved import SAVED, saved
 
 
 def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, mo
 def test_an_unknown_cost_makes_the_sum_unknown(write, tables):
     responses = tables["responses"].to_pylist()
     responses[0].update(cost_usd=None, cost_source=None)
-    from schemas import RESPONSES
+    from routeyard.schemas import RESPONSES
 
     path = write({**tables, "responses": RESPONSES.from_rows(responses)}).path
     with open_release(path) as opened:

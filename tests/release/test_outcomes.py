@@ -13,19 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datacards.card import render
-from flows.evaluation.released import read_release
-from pipelines.errors import SourceError
-from pipelines.matrix.reading import core_of
-from pipelines.release import open_release, verify_release, write_release
-from pipelines.release import outcomes as made
-from pipelines.release.diff import diff_releases
-from pipelines.release.query.saved import SAVED
-from pipelines.release.summaries import SQL
-from pipelines.release.write_table import Streamed, by_model
-from schemas import LABELS, OUTCOMES, RESPONSES
-from schemas.errors import ContractError
-from schemas.manifest import Manifest
+from routeyard.datacards.card import render
+from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.release import open_release, verify_release, write_release
+from routeyard.pipelines.release import outcomes as made
+from routeyard.pipelines.release.diff import diff_releases
+from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.summaries import SQL
+from routeyard.pipelines.release.write_table import Streamed, by_model
+from routeyard.schemas import LABELS, OUTCOMES, RESPONSES
+from routeyard.schemas.errors import ContractError
+from routeyard.schemas.manifest import Manifest
 
 
 def with_gaps(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

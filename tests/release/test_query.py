@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import BadInput, SourceError, Unsafe
-from pipelines.release import open_release
-from pipelines.release.query.answers import to_text
-from pipelines.release.query.errors import QueryError, QueryLimit
-from pipelines.release.query.process import SqlProcess, query_release
+from routeyard.pipelines.errors import BadInput, SourceError, Unsafe
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.query.answers import to_text
+from routeyard.pipelines.release.query.errors import QueryError, QueryLimit
+from routeyard.pipelines.release.query.process import SqlProcess, query_release
 
 PER_TASK = (
     "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.release import open_release
-from pipelines.release.query.saved import SAVED
-from schemas import LABELS, RESPONSES, SPLITS
+from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.schemas import LABELS, RESPONSES, SPLITS
 
 #: The question as one would write it down: join everything, then count.
 PLAIN = {
@@ -87,8 +87,8 @@ PLAIN = {
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A release with gaps: absent labels, null scores, unknown costs, several samples."""
     from benchmarks.release import make
-    from datacards.card import render
-    from pipelines.release import write_release
+    from routeyard.datacards.card import render
+    from routeyard.pipelines.release import write_release
 
     tables = make(1_800, 6)
     random = np.random.default_rng(7)

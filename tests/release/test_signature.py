@@ -19,13 +19,13 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from datacards.card import render
-from datacards.files import render as render_files
-from flows.cli import run
-from pipelines.errors import BadInput
-from pipelines.release import write_release
-from pipelines.release.signature import check_signature, sign_release
-from schemas.manifest import Manifest
+from routeyard.datacards.card import render
+from routeyard.datacards.files import render as render_files
+from routeyard.flows.cli import run
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.signature import check_signature, sign_release
+from routeyard.schemas.manifest import Manifest
 from tests.support import small_release as small
 
 SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

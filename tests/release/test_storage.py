@@ -5,11 +5,11 @@ import uuid
 import fsspec
 import pytest
 
-from datacards.card import render
-from pipelines.errors import SourceError, VersionExists
-from pipelines.release.checks.verify import verify_release
-from pipelines.release.storage import StorageError, fetch, local_copy, put
-from schemas import EMBEDDINGS
+from routeyard.datacards.card import render
+from routeyard.pipelines.errors import SourceError, VersionExists
+from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.release.storage import StorageError, fetch, local_copy, put
+from routeyard.schemas import EMBEDDINGS
 
 
 @pytest.fixture

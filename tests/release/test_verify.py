@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datacards.card import render
-from pipelines.release.checks.verify import Finding, verify_release
-from pipelines.release.yank import yank
+from routeyard.datacards.card import render
+from routeyard.pipelines.release.checks.verify import Finding, verify_release
+from routeyard.pipelines.release.yank import yank
 
 
 def _findings(release: Path) -> list[Finding]:
@@ -30,7 +30,7 @@ def _edit_manifest(release: Path, change: Callable[[dict], None], *, reseal: boo
     manifest = json.loads(path.read_text())
     change(manifest)
     if reseal:
-        from schemas.manifest import Manifest
+        from routeyard.schemas.manifest import Manifest
 
         path.write_text(Manifest.model_validate(manifest).sealed().to_json())
     else:
@@ -135,8 +135,8 @@ _BUILD = """
 import sys
 from pathlib import Path
 from benchmarks.release import make
-from datacards.card import render
-from pipelines.release import write_release
+from routeyard.datacards.card import render
+from routeyard.pipelines.release import write_release
 
 recipe = {"name": "made", "version": "1.0.0"}
 write_release(make(300, 3), recipe=recipe, root=Path(sys.argv[1]), render_card=render)
@@ -163,7 +163,7 @@ def test_built_on_another_machine_it_is_the_same_and_holds_here(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert _findings(here) == []
     from benchmarks.release import make
-    from pipelines.release import write_release
+    from routeyard.pipelines.release import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     tables = make(300, 3)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from flows.cli import run
-from flows.cli.registry import COMMANDS, module_of
-from flows.cli.tree import command_of
-from flows.workspace.shares import open_ledger
-from pipelines.errors import BadInput
+from routeyard.flows.cli import run
+from routeyard.flows.cli.registry import COMMANDS, module_of
+from routeyard.flows.cli.tree import command_of
+from routeyard.flows.workspace.shares import open_ledger
+from routeyard.pipelines.errors import BadInput
 
 #: Paths that are only read, by their names in any command.
 READ = {

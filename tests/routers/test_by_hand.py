@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 
 NAN = float("nan")
 #: Two tasks, each a clump of its own: two directions, a little apart within.

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.rules import similarity_minus_cost
-from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.contrastive import losses
-from pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models
-from pipelines.routers.contrastive.cscr import CSCR
-from pipelines.routers.contrastive.gates import gate_value
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rules import similarity_minus_cost
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.contrastive import losses
+from routeyard.pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models
+from routeyard.pipelines.routers.contrastive.cscr import CSCR
+from routeyard.pipelines.routers.contrastive.gates import gate_value
 
 RNG = np.random.default_rng(0)
 B, M = 7, 6

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.base import GIVEN, traits_of
-from pipelines.routers.factors.matrix_factorisation import factorised
-from pipelines.routers.gradient import masked_cross_entropy
-from pipelines.routers.networks.hybrid_llm import as_good
-from pipelines.routers.networks.mlp import layers
-from pipelines.routers.networks.trained import Trained, TrainingBatch
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.base import GIVEN, traits_of
+from routeyard.pipelines.routers.factors.matrix_factorisation import factorised
+from routeyard.pipelines.routers.gradient import masked_cross_entropy
+from routeyard.pipelines.routers.networks.hybrid_llm import as_good
+from routeyard.pipelines.routers.networks.mlp import layers
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 from tests.routers.slow_losses import SLOW, Arrays, bce
 
 B, D, M = 6, 5, 4

@@ -7,11 +7,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from pipelines.routers.neighbours.eagle import POINTS, replayed
-from pipelines.routers.neighbours.wins import MOST, Wins, results
-from pipelines.routers.networks.model_spider import ordered
-from pipelines.routers.trees import forest
-from pipelines.routers.trees.forest import grow, per_tree
+from routeyard.pipelines.routers.neighbours.eagle import POINTS, replayed
+from routeyard.pipelines.routers.neighbours.wins import MOST, Wins, results
+from routeyard.pipelines.routers.networks.model_spider import ordered
+from routeyard.pipelines.routers.trees import forest
+from routeyard.pipelines.routers.trees.forest import grow, per_tree
 
 RNG = np.random.default_rng(5)
 

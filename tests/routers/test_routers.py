@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput, UnknownName
-from pipelines.routers import ROUTERS, Examples, Queries, Router
-from pipelines.routers.base import model_means, squared_error
-from pipelines.routers.neighbours.knn import KNN, nearest
-from pipelines.routers.references.uniform import UniformRandom
+from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries, Router
+from routeyard.pipelines.routers.base import model_means, squared_error
+from routeyard.pipelines.routers.neighbours.knn import KNN, nearest
+from routeyard.pipelines.routers.references.uniform import UniformRandom
 
 #: Modules of the room that hold no router.
 LEARNERS = ("kmeans", "knn", "mf", "mlp")

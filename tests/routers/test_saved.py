@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.evaluation.route import route
-from pipelines.errors import BadInput, RouteyardError, Unsafe
-from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.base import traits_of
-from pipelines.routers.saved import load, save, tuned_encoder
+from routeyard.flows.evaluation.route import route
+from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.base import traits_of
+from routeyard.pipelines.routers.saved import load, save, tuned_encoder
 
 
 def examples(n: int, seed: int) -> Examples:

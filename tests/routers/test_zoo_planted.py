@@ -11,9 +11,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.routers import ROUTERS, Examples, Queries
-from pipelines.routers.base import GIVEN, architectures_of, no_chances, traits_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.base import GIVEN, architectures_of, no_chances, traits_of
 
 #: Routers that learn nothing about questions, by design.
 BLIND = {"best-generalist", "pareto-random", "random", "thompson"}

@@ -6,8 +6,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from schemas import CONTRACTS, LABELS
-from schemas.errors import ContractError
+from routeyard.schemas import CONTRACTS, LABELS
+from routeyard.schemas.errors import ContractError
 
 GOOD = {
     "query_id": "q1",

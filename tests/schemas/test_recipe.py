@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.recipe import load, shipped
-from pipelines.errors import RecipeError, RouteyardError
+from routeyard.flows.recipe import load, shipped
+from routeyard.pipelines.errors import RecipeError, RouteyardError
 
 MINIMAL = {
     "name": "tiny",

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from flows.recipe import find, shipped
-from pipelines.errors import SourceError
-from pipelines.io.named_files import expand
-from schemas.recipe import Recipe
-from schemas.recipe.pool import Pool, Provider
-from schemas.recipe.secrets import secrets_in
+from routeyard.flows.recipe import find, shipped
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.named_files import expand
+from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.recipe.pool import Pool, Provider
+from routeyard.schemas.recipe.secrets import secrets_in
 
 KEY = "sk-proj-0aB9xY7tQ2mN4kL6"
 

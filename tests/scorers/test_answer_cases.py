@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 from tests.scorers import case_files
 
 CASES = case_files.cases()

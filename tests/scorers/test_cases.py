@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.scorers import math as math_scorer
-from pipelines.scorers import numeric
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import math as math_scorer
+from routeyard.pipelines.scorers import numeric
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 from tests.scorers import cases_math, cases_numeric
 
 

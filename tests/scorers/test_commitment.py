@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.extraction.commitment import breaks_off, cut_within, finished, settle
-from pipelines.scorers.extraction.marks import Committed, committed
+from routeyard.pipelines.scorers.extraction.commitment import (
+    breaks_off,
+    cut_within,
+    finished,
+    settle,
+)
+from routeyard.pipelines.scorers.extraction.marks import Committed, committed
 
 
 def settled(text: str) -> tuple[str, bool]:

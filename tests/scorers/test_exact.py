@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.comparison import exact, symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.comparison import exact, symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 EQUAL = [
     (r"\sqrt{8}", r"2\sqrt{2}"),

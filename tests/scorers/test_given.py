@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.given import carried, read
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.given import carried, read
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(

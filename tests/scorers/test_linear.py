@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
 from tests.scorers import adversarial
 
 #: Scorers that do not read a long text once, and what bounds them instead.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.comparison.math_form import Form, form_of
-from pipelines.scorers.extraction.math_statement import stated_value
+from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
+from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 
 
 def written(form: Form) -> str:

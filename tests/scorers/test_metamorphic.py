@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 from tests.scorers.rewrites import (
     LITERAL_CHANGED,
     LITERAL_KEPT,

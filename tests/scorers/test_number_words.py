@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from pipelines.scorers.comparison.number_words import spoken
+from routeyard.pipelines.scorers.comparison.number_words import spoken
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers.extraction.option_marks import commitments, spelled_out
-from pipelines.scorers.extraction.option_text import matching
-from pipelines.scorers.extraction.plain_option import plainly
-from pipelines.scorers.mcq import read
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
+from routeyard.pipelines.scorers.extraction.option_text import matching
+from routeyard.pipelines.scorers.extraction.plain_option import plainly
+from routeyard.pipelines.scorers.mcq import read
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OPTIONS = (("A", "rome"), ("B", "eternal city of paris"), ("C", "new york"), ("D", "york"))

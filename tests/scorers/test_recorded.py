@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipelines.scorers import math as math_scorer
-from pipelines.scorers import mcq, numeric
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import math as math_scorer
+from routeyard.pipelines.scorers import mcq, numeric
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.scorers import em, rouge_l
-from pipelines.scorers.extraction.short_answer import whole_answer
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import em, rouge_l
+from routeyard.pipelines.scorers.extraction.short_answer import whole_answer
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 def test_to_answer_nothing_is_right_where_the_source_means_it() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
-from pipelines.scorers.superglue import CLASSES, task_metrics
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.superglue import CLASSES, task_metrics
 
 
 @pytest.mark.parametrize(

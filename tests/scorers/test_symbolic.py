@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.math import read
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.math import read
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +97,9 @@ def test_what_cannot_be_read_is_not_equal() -> None:
 
 
 def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipelines.scorers import math
-    from pipelines.scorers.comparison import symbolic
-    from pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.scorers import math
+    from routeyard.pipelines.scorers.comparison import symbolic
+    from routeyard.pipelines.scorers.scorer import ScoringInput
 
     same = math.same_answer
 

@@ -83,7 +83,7 @@ def test_a_scorer_of_another_package_works_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text(yaml.safe_dump(recipe))
 
-    build = ("-m", "flows", "build", path, "--workspace", yard, "--until", "label", "--json")
+    build = ("-m", "routeyard", "build", path, "--workspace", yard, "--until", "label", "--json")
     stages = json.loads(run(site, *build).stdout)["stages"]
     assert stages["label"]["figures"]["labels"] == 5
     ask = f"""
@@ -92,9 +92,9 @@ from pathlib import Path
 yard = Path({str(yard)!r})
 labels = pq.read_table(next(yard.glob("stages/label/*/labels.parquet"))).to_pylist()
 prompts = pq.read_table(next(yard.glob("stages/ingest/*/queries.parquet")))["prompt"].to_pylist()
-from flows.tasks.entailment import scorer_equivalence
-from pipelines.label.policies import escalates_on
-from pipelines.equivalence_types import Pair
+from routeyard.flows.tasks.entailment import scorer_equivalence
+from routeyard.pipelines.label.policies import escalates_on
+from routeyard.pipelines.equivalence_types import Pair
 backend = scorer_equivalence()
 print(json.dumps({{
     "right": sorted(r["model_id"] for r in labels if r["correct"]),
@@ -112,7 +112,17 @@ print(json.dumps({{
     assert found["same"] == [True, False]
     assert found["canonical"] == 14
     assert found["escalates"] == "not_correct"
-    reading = ("-m", "flows", "score", "--scorer", "roman", "--reference", "9", "--output", "IX")
+    reading = (
+        "-m",
+        "routeyard",
+        "score",
+        "--scorer",
+        "roman",
+        "--reference",
+        "9",
+        "--output",
+        "IX",
+    )
     assert json.loads(run(site, *reading).stdout)["outcome"] == "correct"
 
     # Another version of it files its verdicts anew, and nothing else is made again.

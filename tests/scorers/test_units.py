@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from pipelines.scorers.comparison.quantity import plain, scan
-from pipelines.scorers.comparison.units import measured
+from routeyard.pipelines.scorers.comparison.quantity import plain, scan
+from routeyard.pipelines.scorers.comparison.units import measured
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.scorers import em, f1, meteor, rouge_l
-from pipelines.scorers.comparison.words import all_tokens, normalise, tokens
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import em, f1, meteor, rouge_l
+from routeyard.pipelines.scorers.comparison.words import all_tokens, normalise, tokens
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from datacards.card import render
-from flows.cli import run
-from pipelines.release import write_release
-from schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, SPLITS
+from routeyard.datacards.card import render
+from routeyard.flows.cli import run
+from routeyard.pipelines.release import write_release
+from routeyard.schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, SPLITS
 from tests.calls.loopback import Loopback, answer, completion
 
 N = 12
@@ -181,7 +181,7 @@ def test_memory_and_time_are_said_before_weights_are_loaded(
 ):
     from safetensors.numpy import load_file
 
-    from pipelines.signals import local_model
+    from routeyard.pipelines.signals import local_model
 
     def refuse(*_, **__):
         raise AssertionError("weights were loaded")

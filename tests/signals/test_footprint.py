@@ -9,12 +9,12 @@ import shutil
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.logprobs import Token
-from pipelines.signals.footprint import Trace, footprints, frequent_tokens, trace_tokens
-from pipelines.signals.local_footprint import trace_local
-from pipelines.signals.local_model import load
-from schemas import CONTRACTS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.logprobs import Token
+from routeyard.pipelines.signals.footprint import Trace, footprints, frequent_tokens, trace_tokens
+from routeyard.pipelines.signals.local_footprint import trace_local
+from routeyard.pipelines.signals.local_model import load
+from routeyard.schemas import CONTRACTS
 
 PROMPTS = ["What is 2 + 2?", "The capital of France", "fox", "Answer: B. The quick brown fox"]
 

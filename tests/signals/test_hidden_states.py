@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.signals import hidden_states
-from pipelines.signals.hidden_states import ABOUT, pooled, write_hidden_states
-from pipelines.signals.local_model import fingerprint
-from schemas import CONTRACTS
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.signals import hidden_states
+from routeyard.pipelines.signals.hidden_states import ABOUT, pooled, write_hidden_states
+from routeyard.pipelines.signals.local_model import fingerprint
+from routeyard.schemas import CONTRACTS
 
 PROMPTS = ["What is 2 + 2?", "fox", "The capital of France is Paris. " * 3, "B", "long " * 200]
 

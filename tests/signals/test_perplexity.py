@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.signals.local_model import load
-from pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.signals.local_model import load
+from routeyard.pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
 
 TEXTS = ["Paris is the capital of France.", "4", "", "the lazy dog, 17 times" * 3, "B"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.studies import collection
-from pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies import collection
+from routeyard.pipelines.studies.context import StudyContext
 from tests.studies.test_studies import reference, tables
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.methods.index import run_on
-from pipelines.studies import STUDIES
-from pipelines.studies.study import Study
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.study import Study
 
 PAGE = Path(__file__).parents[2] / "pipelines" / "studies" / "README.md"
 #: Paper as the page calls it → (its tables, its figures), counted in the papers; its short name.

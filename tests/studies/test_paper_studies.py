@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.evaluation.router_specs import reference
-from flows.evaluation.study import run_study
-from pipelines.studies import STUDIES
-from pipelines.studies.context import StudyContext
-from pipelines.studies.needs import check, lacking
-from pipelines.studies.study import Study, StudyCell
-from schemas import (
+from routeyard.flows.evaluation.router_specs import reference
+from routeyard.flows.evaluation.study import run_study
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.needs import check, lacking
+from routeyard.pipelines.studies.study import Study, StudyCell
+from routeyard.schemas import (
     DESCRIPTORS,
     EMBEDDINGS,
     HIDDEN_STATES,

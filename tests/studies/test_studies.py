@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from flows.evaluation.router_specs import reference
-from pipelines.errors import BadInput
-from pipelines.studies import STUDIES
-from pipelines.studies.context import StudyContext
-from pipelines.studies.needs import NEEDS, check
-from pipelines.studies.study import Study, table_of
-from schemas import LABELS, MODELS, QUERIES
+from routeyard.flows.cli import run
+from routeyard.flows.evaluation.router_specs import reference
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.needs import NEEDS, check
+from routeyard.pipelines.studies.study import Study, table_of
+from routeyard.schemas import LABELS, MODELS, QUERIES
 
 DOMINANCE: Study = STUDIES.get("dominance")
 
@@ -136,7 +136,7 @@ def test_a_study_writes_parquet_markdown_html_and_svg(tmp_path: Path) -> None:
 
 
 def test_names_in_a_table_are_no_markup(tmp_path: Path) -> None:
-    from datacards.reports.study import page
+    from routeyard.datacards.reports.study import page
 
     about = {
         "name": "x", "paper": "p", "item": "i", "title": "<b>t</b>", "rows": "model",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas import QUERIES, RESPONSES
+from routeyard.schemas import QUERIES, RESPONSES
 
 
 def qid(i: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from schemas import LABELS, MODELS, QUERIES
+from routeyard.schemas import LABELS, MODELS, QUERIES
 
 
 def mmlu_pro(data: Path) -> dict[str, pa.Table]:

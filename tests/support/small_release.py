@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from datacards.card import render
-from datacards.files import render as render_files
-from pipelines.release import Released, write_release
-from pipelines.release.manifest import read_manifest
-from schemas import CONTRACTS
-from schemas.manifest import Manifest
+from routeyard.datacards.card import render
+from routeyard.datacards.files import render as render_files
+from routeyard.pipelines.release import Released, write_release
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.manifest import Manifest
 
 RECIPE: dict[str, Any] = {"name": "tiny", "version": "1.0.0", "release": {"title": "Tiny"}}
 SOURCES = [{"source": "arith", "license": "MIT", "url": None, "redistribute_text": True}]

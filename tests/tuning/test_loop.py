@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.evaluation.released import read_release
-from flows.evaluation.tune import read
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples
-from pipelines.tuning import checkpoint
-from pipelines.tuning.encoder import Encoder
-from pipelines.tuning.heads import HEADS, head_of, registered
-from pipelines.tuning.loop import tune
-from pipelines.tuning.settings import TuningSettings, batches, pieces
+from routeyard.flows.evaluation.released import read_release
+from routeyard.flows.evaluation.tune import read
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples
+from routeyard.pipelines.tuning import checkpoint
+from routeyard.pipelines.tuning.encoder import Encoder
+from routeyard.pipelines.tuning.heads import HEADS, head_of, registered
+from routeyard.pipelines.tuning.loop import tune
+from routeyard.pipelines.tuning.settings import TuningSettings, batches, pieces
 
 QUICK = TuningSettings(epochs=2, batch=16, micro=16, encoder_rate=1e-3, tokens=32, save_every=3)
 
@@ -241,7 +241,7 @@ def test_batches_hold_each_row_once_and_little_padding() -> None:
 
 
 def test_vectors_are_those_of_the_zoo(tiny: Path, train: Examples) -> None:
-    from pipelines import encoders
+    from routeyard.pipelines import encoders
 
     texts = list(train.queries.prompts[:40])
     encoder = Encoder(str(tiny), 32)
@@ -254,7 +254,7 @@ def test_a_folder_that_was_trained_again_is_embedded_again(
 ) -> None:
     from safetensors.numpy import load_file, save_file
 
-    from pipelines.embed import embed
+    from routeyard.pipelines.embed import embed
 
     folder, queries = tmp_path / "encoder", read_release(release)["queries"].slice(0, 8)
     shutil.copytree(tiny, folder)

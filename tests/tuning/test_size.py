@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.tuning.settings import TuningSettings
-from pipelines.tuning.size import memory, size_of
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.tuning.settings import TuningSettings
+from routeyard.pipelines.tuning.size import memory, size_of
 
 
 def test_parameters_are_those_of_the_weights(tiny: Path) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from flows.cli import run
-from pipelines.errors import BadInput, Unsafe
-from pipelines.routers import saved
+from routeyard.flows.cli import run
+from routeyard.pipelines.errors import BadInput, Unsafe
+from routeyard.pipelines.routers import saved
 
 ROOT = Path(__file__).parents[2]
 HOW = ["--batch", "16", "--rate", "3e-3", "--tokens", "32", "--patience", "9"]
@@ -150,7 +150,7 @@ def test_a_plan_loads_no_weights_and_trains_nothing(
     release: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    from pipelines import encoders
+    from routeyard.pipelines import encoders
 
     def refuse(encoder: str) -> Any:
         raise AssertionError(f"{encoder} was loaded")
@@ -186,7 +186,7 @@ def test_killed_at_any_step_it_comes_to_the_same_figures(
 
     def start(out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "flows", *map(str, words), "--out", str(out)],
+            [sys.executable, "-m", "routeyard", *map(str, words), "--out", str(out)],
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.matrix.core import Core
-from pipelines.zoo.facts import facts, lines
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.zoo.facts import facts, lines
 
 N, M = 600, 6
 

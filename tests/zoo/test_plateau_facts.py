@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from benchmarks.zoo.matrices import MATRICES
-from pipelines.embed import text_of
-from pipelines.lexical import tfidf
-from pipelines.matrix.core import Core
-from pipelines.zoo.cell import accuracy
-from pipelines.zoo.facts import facts, lines
-from pipelines.zoo.router_specs import made, registered
+from routeyard.pipelines.embed import text_of
+from routeyard.pipelines.lexical import tfidf
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.zoo.cell import accuracy
+from routeyard.pipelines.zoo.facts import facts, lines
+from routeyard.pipelines.zoo.router_specs import made, registered
 
 SETTINGS = {
     "avengers-pro": {"clusters": 25},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.zoo.protocol import (
+from routeyard.pipelines.zoo.protocol import (
     FIRST_SEED,
     MORE_SEEDS,
     CellResult,

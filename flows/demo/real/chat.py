@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from flows.demo.real.weights import binding
+from routeyard.flows.demo.real.weights import binding
 
 #: Tokens of a prompt that are read at once.
 PIECE = 64

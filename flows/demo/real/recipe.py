@@ -18,7 +18,7 @@ def recipe_of_what_is_here(workspace: Path) -> tuple[str, str | None]:
     """
     import yaml
 
-    from flows.recipe import load
+    from routeyard.flows.recipe import load
 
     if os.environ.get(_DATA):
         return RECIPE, None

@@ -21,10 +21,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flows.demo.completions import HttpReply
-from flows.demo.real.chat import Chat, ChatAnswer, Sampling, TooLong
-from flows.demo.real.weights import VARIANTS, binding, source, variant
-from flows.demo.server import running
+from routeyard.flows.demo.completions import HttpReply
+from routeyard.flows.demo.real.chat import Chat, ChatAnswer, Sampling, TooLong
+from routeyard.flows.demo.real.weights import VARIANTS, binding, source, variant
+from routeyard.flows.demo.server import running
 
 #: Parameter → what this server takes; pydantic's words for the others.
 _EXPECTED = {

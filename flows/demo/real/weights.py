@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipelines.errors import BadInput
-from pipelines.fetch_weights import WEIGHTS, Weights, fetch, home
-from pipelines.io.staging import replacing
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.fetch_weights import WEIGHTS, Weights, fetch, home
+from routeyard.pipelines.io.staging import replacing
 
 #: A GGUF file of one's own, in place of the one that is fetched.
 VARIABLE = "ROUTEYARD_REAL_GGUF"

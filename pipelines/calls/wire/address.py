@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from pipelines.errors import RecipeError
-from pipelines.io.environment import expanded, missing
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.io.environment import expanded, missing
+from routeyard.schemas.recipe.pool import Provider
 
 
 def address_of(provider: Provider) -> str:

@@ -11,8 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pipelines.calls.reply import CallFault, ModelReply, from_status, read_json, reply_from
-from pipelines.calls.wire.secret import Secret
+from routeyard.pipelines.calls.reply import (
+    CallFault,
+    ModelReply,
+    from_status,
+    read_json,
+    reply_from,
+)
+from routeyard.pipelines.calls.wire.secret import Secret
 
 #: Characters of a server's words that are kept.
 MOST_CHARACTERS = 500

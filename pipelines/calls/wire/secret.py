@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from pipelines.calls.wire.address import address_of
-from pipelines.calls.wire.logs import hidden_in_logs
-from pipelines.errors import BadInput
-from schemas.recipe.pool import Provider
+from routeyard.pipelines.calls.wire.address import address_of
+from routeyard.pipelines.calls.wire.logs import hidden_in_logs
+from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.recipe.pool import Provider
 
 _Value = TypeVar("_Value")
 HIDDEN = "[key]"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.reply import CallFault
 
 #: Bytes of one completion, before and after decompression. A million log-probabilities fit.
 MOST_BYTES = 64 * 2**20

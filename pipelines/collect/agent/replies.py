@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.calls.reply import TOOL_CALLS
-from pipelines.ledger.attempt import Attempt
-from schemas.recipe.agent import Agent
+from routeyard.pipelines.calls.reply import TOOL_CALLS
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas.recipe.agent import Agent
 
 #: The tool, as the chat completions API declares it.
 TOOLS: list[Mapping[str, Any]] = [

@@ -15,17 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.budget import BudgetLedger
-from pipelines.calls.known_answers import KnownAnswers, notes
-from pipelines.calls.progress import OnProgress
-from pipelines.calls.request import Message, Request, RequestSettings
-from pipelines.calls.runner import RunResult, run_requests
-from pipelines.collect.agent import replies as words
-from pipelines.collect.agent.search import Corpus
-from pipelines.collect.agent.trajectory import Trajectory
-from pipelines.collect.missing import settles, unanswered
-from pipelines.collect.model_prompts import ModelPrompts
-from pipelines.collect.settings import (
+from routeyard.pipelines.calls.budget import BudgetLedger
+from routeyard.pipelines.calls.known_answers import KnownAnswers, notes
+from routeyard.pipelines.calls.progress import OnProgress
+from routeyard.pipelines.calls.request import Message, Request, RequestSettings
+from routeyard.pipelines.calls.runner import RunResult, run_requests
+from routeyard.pipelines.collect.agent import replies as words
+from routeyard.pipelines.collect.agent.search import Corpus
+from routeyard.pipelines.collect.agent.trajectory import Trajectory
+from routeyard.pipelines.collect.missing import settles, unanswered
+from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.pipelines.collect.settings import (
     check_model,
     model_notes,
     provider_of,
@@ -33,11 +33,11 @@ from pipelines.collect.settings import (
     settings_of,
     timeouts_of,
 )
-from pipelines.ledger.answer_keys import SettledKey
-from pipelines.ledger.ledger import Ledger
-from schemas.recipe.agent import Agent
-from schemas.recipe.collect import Collect
-from schemas.recipe.pool import Pool
+from routeyard.pipelines.ledger.answer_keys import SettledKey
+from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.recipe.agent import Agent
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Pool
 
 PURPOSE = "agent"
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, RecipeError
-from pipelines.io import files, named_files
-from pipelines.mapping.fields import compile_field
-from schemas.recipe.agent import Search
+from routeyard.pipelines.errors import BadInput, RecipeError
+from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.schemas.recipe.agent import Search
 
 _WORD = re.compile(r"\w+")
 #: Characters of a query that are read.

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.calls.pricing import Price
-from pipelines.collect.agent.trajectory import Trajectory, TrajectoryStep
-from pipelines.collect.responses import cost_by_price
-from schemas import RESPONSES, STEPS
-from schemas.recipe.pool import Pool
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.collect.agent.trajectory import Trajectory, TrajectoryStep
+from routeyard.pipelines.collect.responses import cost_by_price
+from routeyard.schemas import RESPONSES, STEPS
+from routeyard.schemas.recipe.pool import Pool
 
 _ORDER = [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
 _LAST = (

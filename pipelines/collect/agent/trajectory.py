@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.collect.agent.replies import AgentReply, after, read
-from pipelines.collect.agent.search import Corpus
-from pipelines.ledger.answer_keys import AnsweredKey
-from pipelines.ledger.attempt import Attempt
-from schemas.recipe.agent import Agent
-from schemas.recipe.pool import Model
+from routeyard.pipelines.collect.agent.replies import AgentReply, after, read
+from routeyard.pipelines.collect.agent.search import Corpus
+from routeyard.pipelines.ledger.answer_keys import AnsweredKey
+from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas.recipe.agent import Agent
+from routeyard.schemas.recipe.pool import Model
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.search import PAD, Pairs, components, near_duplicate_pairs
-from pipelines.errors import BadInput
+from routeyard.pipelines.curate.dedup.search import PAD, Pairs, components, near_duplicate_pairs
+from routeyard.pipelines.errors import BadInput
 
 #: Components along which rows may be cut; more cut no better on sentence embeddings.
 COMPONENTS = 16

@@ -12,20 +12,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.conflicts import Conflict, LabelIndex
-from pipelines.curate.dedup.partitioned import search
-from pipelines.curate.dedup.search import (
+from routeyard.pipelines.curate.dedup.conflicts import Conflict, LabelIndex
+from routeyard.pipelines.curate.dedup.partitioned import search
+from routeyard.pipelines.curate.dedup.search import (
     Pairs,
     components,
     cosines,
     near_duplicate_pairs,
     row_norms,
 )
-from pipelines.curate.dedup.unread_text import Unseen
-from pipelines.curate.dedup.vectors import query_vectors
-from pipelines.curate.rule import Curated, Rule, removing
-from pipelines.embed import text_of
-from schemas import DUPLICATES
+from routeyard.pipelines.curate.dedup.unread_text import Unseen
+from routeyard.pipelines.curate.dedup.vectors import query_vectors
+from routeyard.pipelines.curate.rule import Curated, Rule, removing
+from routeyard.pipelines.embed import text_of
+from routeyard.schemas import DUPLICATES
 
 __all__ = ["Groups", "Pairs", "dedup", "group_rows", "near_duplicate_pairs"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.close_pairs import close_pairs
-from pipelines.errors import BadInput
+from routeyard.pipelines.curate.dedup.close_pairs import close_pairs
+from routeyard.pipelines.errors import BadInput
 
 #: Leading principal components in which candidates are sought.
 COMPONENTS = 32

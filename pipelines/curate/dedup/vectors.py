@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pipelines.curate.dedup.search import row_norms
-from pipelines.errors import BadInput
+from routeyard.pipelines.curate.dedup.search import row_norms
+from routeyard.pipelines.errors import BadInput
 
 
 def query_vectors(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipelines.curate.preference.entropy import DISCRETE, SEQUENCE
-from pipelines.curate.preference.semantic import SampleEntropies
+from routeyard.pipelines.curate.preference.entropy import DISCRETE, SEQUENCE
+from routeyard.pipelines.curate.preference.semantic import SampleEntropies
 
 
 class Entropies(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import RecipeError, did_you_mean
+from routeyard.pipelines.errors import RecipeError, did_you_mean
 
 Scores = Mapping[tuple[str, str], float | bool | None]
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.equivalence_types import Entailment, Pair
+from routeyard.pipelines.equivalence_types import Entailment, Pair
 
 
 @dataclass(frozen=True, slots=True)

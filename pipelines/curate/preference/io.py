@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import SourceError
-from pipelines.io.files import format_of, rows
-from pipelines.io.staging import replacing
-from schemas import PREFERENCES
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.files import format_of, rows
+from routeyard.pipelines.io.staging import replacing
+from routeyard.schemas import PREFERENCES
 
 TEXTS = ("prompt", "response_a", "response_b")
 WINNERS = ("winner_model_a", "winner_model_b", "winner_tie")

@@ -13,29 +13,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.curate.preference.by_entropy import NoPair, compare
-from pipelines.curate.preference.by_score import (
+from routeyard.pipelines.curate.preference.by_entropy import NoPair, compare
+from routeyard.pipelines.curate.preference.by_score import (
     Scores,
     by_correctness,
     by_judge,
     judge_scorer,
 )
-from pipelines.curate.preference.entropy import ESTIMATORS
-from pipelines.curate.preference.record import (
+from routeyard.pipelines.curate.preference.entropy import ESTIMATORS
+from routeyard.pipelines.curate.preference.record import (
     Sides,
     delta,
     record,
     winner_by_entropy,
     winner_by_score,
 )
-from pipelines.curate.preference.samples import gather, need
-from pipelines.curate.preference.semantic import EQUALITY, entropy_table, measure, predictive_power
-from pipelines.curate.preference.signals import signal_table
-from pipelines.curate.preference.tau_sweep import TAUS, Compared, tau_sweep
-from pipelines.curate.rule import Curated, Rule, removals
-from pipelines.equivalence_types import Entailment
-from pipelines.errors import RecipeError, did_you_mean
-from schemas import PREFERENCES
+from routeyard.pipelines.curate.preference.samples import gather, need
+from routeyard.pipelines.curate.preference.semantic import (
+    EQUALITY,
+    entropy_table,
+    measure,
+    predictive_power,
+)
+from routeyard.pipelines.curate.preference.signals import signal_table
+from routeyard.pipelines.curate.preference.tau_sweep import TAUS, Compared, tau_sweep
+from routeyard.pipelines.curate.rule import Curated, Rule, removals
+from routeyard.pipelines.equivalence_types import Entailment
+from routeyard.pipelines.errors import RecipeError, did_you_mean
+from routeyard.schemas import PREFERENCES
 
 STAGE = "curate.preference"
 BASES = ("semantic_entropy", "correctness", "judge")

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import BadInput
-from pipelines.logprobs import sequence_logprob, tokens
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.logprobs import sequence_logprob, tokens
 
 
 @dataclass(frozen=True, slots=True)

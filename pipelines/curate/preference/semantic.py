@@ -9,11 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.curate.preference.clusters import AnswerGroup, Clustering, answer_key, cluster
-from pipelines.curate.preference.entropy import ESTIMATORS, entropies
-from pipelines.curate.preference.samples import Samples
-from pipelines.equivalence_types import Entailment
-from schemas import ENTROPIES
+from routeyard.pipelines.curate.preference.clusters import (
+    AnswerGroup,
+    Clustering,
+    answer_key,
+    cluster,
+)
+from routeyard.pipelines.curate.preference.entropy import ESTIMATORS, entropies
+from routeyard.pipelines.curate.preference.samples import Samples
+from routeyard.pipelines.equivalence_types import Entailment
+from routeyard.schemas import ENTROPIES
 
 #: The `backend` of clusters made by equal answers alone.
 EQUALITY = "equality"

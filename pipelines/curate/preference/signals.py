@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.logprobs import Token, tokens
-from schemas import SIGNALS
+from routeyard.pipelines.logprobs import Token, tokens
+from routeyard.schemas import SIGNALS
 
 
 def token_signals(found: Sequence[Token]) -> dict[str, float | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.curate.preference.record import winner_by_entropy
+from routeyard.pipelines.curate.preference.record import winner_by_entropy
 
 #: Default thresholds of a sweep.
 TAUS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.significance import holm
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import alone, ranked
-from pipelines.metrics.bootstrap import Draws, interval, p_value
-from pipelines.metrics.plateau import selection_entropy, selection_profile
-from pipelines.metrics.selection import Choice, at_choice, best, mean_costs
-from pipelines.routers import ROUTERS
-from pipelines.routers.base import Router, traits_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.significance import holm
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import alone, ranked
+from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value
+from routeyard.pipelines.metrics.plateau import selection_entropy, selection_profile
+from routeyard.pipelines.metrics.selection import Choice, at_choice, best, mean_costs
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Router, traits_of
 
 #: Routers whose collapse the certificate reports.
 REFERENCE = ("kmeans", "knn", "mf", "mlp", "task-map")

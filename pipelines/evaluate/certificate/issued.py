@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.certificate.crossfit import REFERENCE, Collapse, crossfitted
-from pipelines.evaluate.certificate.leaks import leaks
-from pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
-from pipelines.evaluate.certificate.power import resolvable_difference
-from pipelines.evaluate.certificate.verdict import RULE, verdict_of
-from pipelines.matrix.core import Core, first_measure
-from pipelines.metrics.baselines import best_single
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.selection import mean_costs
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE, Collapse, crossfitted
+from routeyard.pipelines.evaluate.certificate.leaks import leaks
+from routeyard.pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
+from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
+from routeyard.pipelines.evaluate.certificate.verdict import RULE, verdict_of
+from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.metrics.baselines import best_single
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.selection import mean_costs
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import hashlib
 
 import numpy as np
 
-from pipelines.matrix.core import Core
-from pipelines.matrix.texts import some
-from schemas.leaks import same_words
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.texts import some
+from routeyard.schemas.leaks import same_words
 
 
 def leaks(core: Core, scheme: str) -> dict[str, int | None]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.certificate.possible_gain import (
+from routeyard.pipelines.evaluate.certificate.possible_gain import (
     agreement,
     chance_corrected_oracle,
     corrected_oracle,
@@ -16,10 +16,10 @@ from pipelines.evaluate.certificate.possible_gain import (
     dominated,
     specialist_stability,
 )
-from pipelines.matrix.core import Core
-from pipelines.matrix.memmap import allocate, take_rows
-from pipelines.matrix.row_blocks import by_rows, known, side_by_side
-from pipelines.metrics.baselines import (
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.memmap import allocate, take_rows
+from routeyard.pipelines.matrix.row_blocks import by_rows, known, side_by_side
+from routeyard.pipelines.metrics.baselines import (
     alone,
     evened,
     levels,
@@ -29,9 +29,9 @@ from pipelines.metrics.baselines import (
     ranked,
     task_oracle,
 )
-from pipelines.metrics.bootstrap import Draws, interval
-from pipelines.metrics.plateau import hard_subset, right, solvable
-from pipelines.metrics.selection import Choice, at_choice, mean_costs
+from routeyard.pipelines.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.metrics.plateau import hard_subset, right, solvable
+from routeyard.pipelines.metrics.selection import Choice, at_choice, mean_costs
 
 Floats = NDArray[np.float64]
 

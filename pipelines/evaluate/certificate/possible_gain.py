@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.memmap import take_rows
-from pipelines.matrix.row_blocks import by_rows, distinct, sums_of
-from pipelines.metrics.baselines import alone, ranked, single_means
-from pipelines.metrics.plateau import right
-from pipelines.metrics.selection import at_choice, mean_costs, means_of
+from routeyard.pipelines.matrix.memmap import take_rows
+from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, sums_of
+from routeyard.pipelines.metrics.baselines import alone, ranked, single_means
+from routeyard.pipelines.metrics.plateau import right
+from routeyard.pipelines.metrics.selection import at_choice, mean_costs, means_of
 
 Floats = NDArray[np.float64]
 

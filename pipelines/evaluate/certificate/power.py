@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.metrics.baselines import ranked
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.metrics.baselines import ranked
 
 Floats = NDArray[np.float64]
 

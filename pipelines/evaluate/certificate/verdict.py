@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pipelines.evaluate.certificate.crossfit import Collapse
-from pipelines.evaluate.certificate.pool import Figure
-from pipelines.matrix.core import Core
+from routeyard.pipelines.evaluate.certificate.crossfit import Collapse
+from routeyard.pipelines.evaluate.certificate.pool import Figure
+from routeyard.pipelines.matrix.core import Core
 
 #: The oracle's gaps to the best single model, of which the smallest counts → what it is
 #: corrected for.

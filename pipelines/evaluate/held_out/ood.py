@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import best_single
-from pipelines.metrics.bootstrap import Draws, interval
-from pipelines.metrics.selection import at_choice, best, mean_costs
-from pipelines.routers.base import Examples, Router
-from pipelines.task_groups import members
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import best_single
+from routeyard.pipelines.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.metrics.selection import at_choice, best, mean_costs
+from routeyard.pipelines.routers.base import Examples, Router
+from routeyard.pipelines.task_groups import members
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     outside of it.
 
     Args:
-        patterns: as `pipelines.task_groups.members` takes them.
+        patterns: as `routeyard.pipelines.task_groups.members` takes them.
 
     Raises:
         BadInput: the group holds no train question, or no test question is outside of it.

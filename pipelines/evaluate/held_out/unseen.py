@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.held_out.ood import (
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.held_out.ood import (
     OutOfDistribution,
     choices_of,
     fitted,
@@ -17,10 +17,10 @@ from pipelines.evaluate.held_out.ood import (
     row_of,
     tested,
 )
-from pipelines.matrix.core import Core
-from pipelines.metrics.baselines import best_single
-from pipelines.metrics.bootstrap import Draws
-from pipelines.routers.base import Examples, Floats, Queries, Router
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.baselines import best_single
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Router
 
 #: What the models that are asked may be, with the name of the group.
 AMONG = {

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.pairs import ModelPair
-from pipelines.evaluate.rows import MetricRow, metric
-from pipelines.metrics import tradeoff
-from pipelines.metrics.bootstrap import Draws
-from pipelines.routers.base import Floats
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.pairs import ModelPair
+from routeyard.pipelines.evaluate.rows import MetricRow, metric
+from routeyard.pipelines.metrics import tradeoff
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.routers.base import Floats
 
 
 def opinions(

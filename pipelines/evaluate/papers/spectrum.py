@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.matrix.core import Core, first_measure
-from pipelines.metrics.selection import mean_costs, scaled
-from pipelines.routers.base import Floats
-from pipelines.routers.contrastive.bank import bank_of
-from pipelines.routers.contrastive.losses import bands_of
+from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.metrics.selection import mean_costs, scaled
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.routers.contrastive.bank import bank_of
+from routeyard.pipelines.routers.contrastive.losses import bands_of
 
 
 def band_shares(core: Core, scheme: str, profile: Mapping[str, float], n: int = 5) -> Floats:

@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.compare import Comparison, compare, compare_matched, compare_published
-from pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
-from pipelines.evaluate.router_result import RouterResult
-from pipelines.evaluate.rows import MetricRow, column_metric
-from pipelines.metrics.bootstrap import Draws
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.selection import at_choice
-from pipelines.metrics.tradeoff import Bands
-from pipelines.routers.base import Queries
+from routeyard.pipelines.evaluate.compare import (
+    Comparison,
+    compare,
+    compare_matched,
+    compare_published,
+)
+from routeyard.pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
+from routeyard.pipelines.evaluate.router_result import RouterResult
+from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.routers.base import Queries
 
 Floats = NDArray[np.float64]
 

@@ -12,11 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.matrix.core import Core
-from pipelines.routers import PAIR_ROUTERS
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.pairs.battles import Battles, from_labels, from_preferences, of_one_basis
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.routers import PAIR_ROUTERS
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.pairs.battles import (
+    Battles,
+    from_labels,
+    from_preferences,
+    of_one_basis,
+)
 
 #: The four of the confidence-driven router paper as printed, and how its tables call them.
 PRINTED: Mapping[str, str] = {

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.compare import Comparison, compare, ranking
-from pipelines.evaluate.pairs import Traded, default_pair, pair_of
-from pipelines.evaluate.router_result import RouterResult, measure
-from pipelines.evaluate.rows import (
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.compare import Comparison, compare, ranking
+from routeyard.pipelines.evaluate.pairs import Traded, default_pair, pair_of
+from routeyard.pipelines.evaluate.router_result import RouterResult, measure
+from routeyard.pipelines.evaluate.rows import (
     COMPARISONS_SCHEMA,
     CURVES_SCHEMA,
     METRICS_SCHEMA,
@@ -23,18 +23,22 @@ from pipelines.evaluate.rows import (
     counted,
     table,
 )
-from pipelines.evaluate.run.between import comparisons, pair_levels, traded
-from pipelines.evaluate.run.fitted import Fitted, Maker, fitted
-from pipelines.evaluate.run.references import agreement, plain_references, reference_scores
-from pipelines.evaluate.run.shift import ood_metrics, ood_rows
-from pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
-from pipelines.evaluate.sweep import joint, mix_curve
-from pipelines.matrix.core import Core
-from pipelines.metrics.evaluation_data import EvaluationData, prepare
-from pipelines.metrics.selection import at_choice
-from pipelines.metrics.spec import SharedFacts
-from pipelines.metrics.tradeoff import Bands
-from pipelines.routers.base import Queries
+from routeyard.pipelines.evaluate.run.between import comparisons, pair_levels, traded
+from routeyard.pipelines.evaluate.run.fitted import Fitted, Maker, fitted
+from routeyard.pipelines.evaluate.run.references import (
+    agreement,
+    plain_references,
+    reference_scores,
+)
+from routeyard.pipelines.evaluate.run.shift import ood_metrics, ood_rows
+from routeyard.pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
+from routeyard.pipelines.evaluate.sweep import joint, mix_curve
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
+from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.metrics.spec import SharedFacts
+from routeyard.pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.routers.base import Queries
 
 Floats = NDArray[np.float64]
 

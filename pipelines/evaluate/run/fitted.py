@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.rows import MetricRow, metric
-from pipelines.evaluate.significance import seed_spread
-from pipelines.matrix.memmap import on_disk_if_large
-from pipelines.matrix.row_blocks import every
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.selection import at_choice, best
-from pipelines.routers.base import Router, no_chances, traits_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.rows import MetricRow, metric
+from routeyard.pipelines.evaluate.significance import seed_spread
+from routeyard.pipelines.matrix.memmap import on_disk_if_large
+from routeyard.pipelines.matrix.row_blocks import every
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.selection import at_choice, best
+from routeyard.pipelines.routers.base import Router, no_chances, traits_of
 
 Floats = NDArray[np.float64]
 

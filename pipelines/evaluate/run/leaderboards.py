@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.run.predictions import leaderboard
-from pipelines.evaluate.run.written import metrics_table, told
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.run.predictions import leaderboard
+from routeyard.pipelines.evaluate.run.written import metrics_table, told
 
 
 def read_leaderboard(results: Iterable[Path]) -> tuple[pa.Table, list[str]]:

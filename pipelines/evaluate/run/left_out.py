@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.matrix.core import Core, few
-from pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.matrix.core import Core, few
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 
 
 def costs_lacking(core: Core, data: EvaluationData) -> dict[str, dict[str, Any]]:

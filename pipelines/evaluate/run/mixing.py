@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.held_out.unseen import Answering
-from pipelines.evaluate.run import Evaluation, evaluate
-from pipelines.matrix.core import Core
-from pipelines.routers.base import Examples, Router
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.held_out.unseen import Answering
+from routeyard.pipelines.evaluate.run import Evaluation, evaluate
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.routers.base import Examples, Router
 
 
 def alike(cores: Mapping[str, Core]) -> dict[str, Core]:

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from pipelines.errors import BadInput
-from pipelines.io.untrusted import bounded
-from pipelines.matrix.dense import codes, dense
-from pipelines.routers.base import Examples, Floats, Queries
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.untrusted import bounded
+from routeyard.pipelines.matrix.dense import codes, dense
+from routeyard.pipelines.routers.base import Examples, Floats, Queries
 
 #: Columns of names.
 _IDS = frozenset({"query_id", "model_id", "router"})

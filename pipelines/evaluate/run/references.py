@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.evaluate.router_result import RouterResult
-from pipelines.evaluate.rows import MetricRow, column_metric
-from pipelines.matrix.memmap import allocate, take_rows
-from pipelines.matrix.row_blocks import by_rows, distinct, side_by_side
-from pipelines.metrics.baselines import levels, random_mean, task_oracle
-from pipelines.metrics.evaluation_data import EvaluationData
-from pipelines.metrics.selection import best
+from routeyard.pipelines.evaluate.router_result import RouterResult
+from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
+from routeyard.pipelines.matrix.memmap import allocate, take_rows
+from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, side_by_side
+from routeyard.pipelines.metrics.baselines import levels, random_mean, task_oracle
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.selection import best
 
 Floats = NDArray[np.float64]
 

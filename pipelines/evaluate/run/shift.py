@@ -7,12 +7,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from pipelines.evaluate.held_out.ood import averages, held_out_groups
-from pipelines.evaluate.held_out.unseen import unseen_models
-from pipelines.evaluate.rows import MetricRow
-from pipelines.evaluate.run.fitted import Maker
-from pipelines.matrix.core import Core
-from pipelines.routers.base import Router
+from routeyard.pipelines.evaluate.held_out.ood import averages, held_out_groups
+from routeyard.pipelines.evaluate.held_out.unseen import unseen_models
+from routeyard.pipelines.evaluate.rows import MetricRow
+from routeyard.pipelines.evaluate.run.fitted import Maker
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.routers.base import Router
 
 
 def ood_rows(

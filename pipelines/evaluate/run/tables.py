@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.evaluate.router_result import RouterResult
-from pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
-from pipelines.evaluate.run.left_out import costs_lacking, missing
-from pipelines.matrix.core import Core
-from pipelines.matrix.row_blocks import sums_of
-from pipelines.metrics.baselines import query_oracle, task_oracle
-from pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
-from pipelines.metrics.plateau import exchange, hard_subset, selection_profile
-from pipelines.metrics.selection import at_choice
+from routeyard.pipelines.evaluate.router_result import RouterResult
+from routeyard.pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
+from routeyard.pipelines.evaluate.run.left_out import costs_lacking, missing
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.row_blocks import sums_of
+from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
+from routeyard.pipelines.metrics.plateau import exchange, hard_subset, selection_profile
+from routeyard.pipelines.metrics.selection import at_choice
 
 
 def profiles(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pipelines.errors import BadInput, SourceError
-from pipelines.evaluate.rows import METRICS_SCHEMA
-from pipelines.io.untrusted import bounded, short_text
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.evaluate.rows import METRICS_SCHEMA
+from routeyard.pipelines.io.untrusted import bounded, short_text
 
 #: Columns that say something in each row.
 _FILLED = frozenset(

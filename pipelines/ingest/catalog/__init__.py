@@ -17,8 +17,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from pipelines.errors import RecipeError, UnknownName, did_you_mean
-from schemas.recipe import Source
+from routeyard.pipelines.errors import RecipeError, UnknownName, did_you_mean
+from routeyard.schemas.recipe import Source
 
 #: Keys of an entry that are no part of a source.
 _BESIDE = ("about", "fixture")

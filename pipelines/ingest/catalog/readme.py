@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.ingest.catalog import Entry, domains, entry
+from routeyard.pipelines.ingest.catalog import Entry, domains, entry
 
 HEAD = """\
 # {title}
 
-Made from the entries by `python -m pipelines.ingest.catalog.readme`; change them, not this page.
-Licences are as the dataset's own card states them; `NOASSERTION` where it states none or was not
-seen. Cite the dataset, not this catalog.
+Made from the entries by `python -m routeyard.pipelines.ingest.catalog.readme`; change them, not
+this page. Licences are as the dataset's own card states them; `NOASSERTION` where it states none or
+was not seen. Cite the dataset, not this catalog.
 """
 
 

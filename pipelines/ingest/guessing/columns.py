@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from pipelines.ingest.guessing.forms import (
+from routeyard.pipelines.ingest.guessing.forms import (
     read_absent,
     read_choices,
     read_classes,
     read_references,
 )
-from pipelines.ingest.guessing.guess import GIVEN, Guess, Row, Table, reach
-from pipelines.ingest.guessing.nested import (
+from routeyard.pipelines.ingest.guessing.guess import GIVEN, Guess, Row, Table, reach
+from routeyard.pipelines.ingest.guessing.nested import (
     mix_marked,
     mix_wrong,
     nested_question,
@@ -24,8 +24,8 @@ from pipelines.ingest.guessing.nested import (
     read_question,
     wrong_options,
 )
-from pipelines.ingest.guessing.roles import QUESTION_ROLES
-from pipelines.ingest.guessing.values import consecutive, distinct, mean_length, scores
+from routeyard.pipelines.ingest.guessing.roles import QUESTION_ROLES
+from routeyard.pipelines.ingest.guessing.values import consecutive, distinct, mean_length, scores
 
 #: Columns that each hold one option: `A`, `option_b`, `choice3`, `opa`.
 _ONE_OPTION = re.compile(r"^(?:option|choice|answer|opt|op|ans|opcion|wahl|选项)?[ _-]?([a-j]|\d)$")

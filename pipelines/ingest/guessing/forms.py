@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from pipelines.ingest.guessing.guess import Guess, Table, here
-from pipelines.ingest.guessing.options import is_object, stored
-from pipelines.ingest.guessing.values import is_json_list
+from routeyard.pipelines.ingest.guessing.guess import Guess, Table, here
+from routeyard.pipelines.ingest.guessing.options import is_object, stored
+from routeyard.pipelines.ingest.guessing.values import is_json_list
 
 _YES_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|can|could|will|would|has|have|had|should|shall|may|might|"

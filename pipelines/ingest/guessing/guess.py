@@ -24,8 +24,8 @@ class Table:
 
     def values(self, mapping: Any) -> list[Any]:
         """What a mapping, or a list of them, gives for each row; None where it fails."""
-        from pipelines.errors import RecipeError
-        from pipelines.mapping.fields import compile_field
+        from routeyard.pipelines.errors import RecipeError
+        from routeyard.pipelines.mapping.fields import compile_field
 
         def one(text: str, row: Row) -> Any:
             try:

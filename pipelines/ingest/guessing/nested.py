@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.ingest.guessing.guess import Guess, Table, here
-from pipelines.ingest.guessing.roles import PASSAGE, QUESTION_ROLES, plain
+from routeyard.pipelines.ingest.guessing.guess import Guess, Table, here
+from routeyard.pipelines.ingest.guessing.roles import PASSAGE, QUESTION_ROLES, plain
 
 #: Columns with one wrong option each.
 _WRONG = re.compile(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.ingest.guessing.guess import here
-from pipelines.mapping.texts import text_key
+from routeyard.pipelines.ingest.guessing.guess import here
+from routeyard.pipelines.mapping.texts import text_key
 
 _LISTS = ("text", "texts", "choices")
 _LABELS = ("label", "key", "letter", "id", "option", "index")

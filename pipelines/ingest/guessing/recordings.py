@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.ingest.guessing.guess import Guess, Row, Table
-from pipelines.ingest.guessing.roles import ANSWER_ROLES
-from pipelines.ingest.guessing.values import scores
+from routeyard.pipelines.ingest.guessing.guess import Guess, Row, Table
+from routeyard.pipelines.ingest.guessing.roles import ANSWER_ROLES
+from routeyard.pipelines.ingest.guessing.values import scores
 
 #: What is written before or after the model's name in a column of scores.
 _SCORE = r"(?:is[ _-]?)?(?:scores?|acc(?:uracy)?|correct|grades?|quality|performance|labels?|eval)"

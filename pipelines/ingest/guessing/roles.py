@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from pipelines.ingest.guessing.guess import Table
-from pipelines.ingest.guessing.values import TESTS, present
+from routeyard.pipelines.ingest.guessing.guess import Table
+from routeyard.pipelines.ingest.guessing.values import TESTS, present
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.guessing.values import CODE
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.ingest.guessing.values import CODE
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 _MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
 _NUMBER = re.compile(r"^[\s$€£¥₹]*[-+−]?[\d.,  ]*\d\s*(?:%|[a-zA-Z°€]{0,4})\s*$")
@@ -81,7 +81,7 @@ def suggest(
 
 def _candidates(references: Sequence[Sequence[str]], flat: Sequence[str]) -> list[tuple[str, str]]:
     """Scorers to try, and why, by the shapes and lengths of the references."""
-    from pipelines.scorers.auto import shape_of
+    from routeyard.pipelines.scorers.auto import shape_of
 
     shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
@@ -106,7 +106,7 @@ def _candidates(references: Sequence[Sequence[str]], flat: Sequence[str]) -> lis
 
 
 def _suggestion(name: str, why: str, asked: Sequence[ScoringInput]) -> ScorerSuggestion:
-    from pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers import SCORERS
 
     read = SCORERS.get(name).read
     rows = [one for one in asked if any(text.strip() for text in one.references)][:TRIED]
@@ -147,7 +147,7 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     """
     import pyarrow.parquet as pq
 
-    from pipelines.scorers import SCORERS
+    from routeyard.pipelines.scorers import SCORERS
 
     listed = {row["id"]: row for row in pq.read_table(questions).to_pylist() if row["references"]}
     rows = [row for row in _graded(answers) if row["query"] in listed]

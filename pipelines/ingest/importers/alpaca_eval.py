@@ -6,8 +6,13 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _COLUMNS = ("instruction", "output_1", "generator_1", "output_2", "generator_2", "preference")
 _LAYOUT = "results/<model>/<annotator>/annotations.json"

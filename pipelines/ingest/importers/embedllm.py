@@ -12,8 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
 _LAYOUT = f"train.csv, val.csv, test.csv with the columns {', '.join(_COLUMNS)}"

@@ -12,10 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _LAYOUT = "Inspect logs: *.eval or *.json"
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")

@@ -14,8 +14,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _HEADER = ("model_name", "dataset_name", "split", "records")
 _RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")

@@ -13,10 +13,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
-from pipelines.io import files
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
+from routeyard.pipelines.io import files
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 _LAYOUT = "<model>/samples_<task>_<time>.jsonl, as `lm_eval --log_samples` writes them"

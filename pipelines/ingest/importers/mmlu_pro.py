@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")

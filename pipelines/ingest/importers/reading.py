@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError, did_you_mean
-from pipelines.ingest.importers.spec import ImportResult
-from pipelines.io import files
-from pipelines.io.untrusted import regular
+from routeyard.pipelines.errors import SourceError, did_you_mean
+from routeyard.pipelines.ingest.importers.spec import ImportResult
+from routeyard.pipelines.io import files
+from routeyard.pipelines.io.untrusted import regular
 
 #: Start of a file's name → split.
 SPLITS = {"train": "train", "val": "validation", "test": "test"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.ingest.importers.spec import ImportedAnswer, Importer, ImportResult
+from routeyard.pipelines.ingest.importers.spec import ImportedAnswer, Importer, ImportResult
 
 #: A size in billions as names state it; not one of several experts (`8x7b`).
 _SIZE = re.compile(r"(?<![0-9a-zA-Z.])(\d+(?:\.\d+)?)[bB](?![0-9a-zA-Z])")

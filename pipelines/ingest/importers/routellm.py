@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
 

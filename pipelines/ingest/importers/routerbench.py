@@ -15,10 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines import pickles
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines import pickles
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, prompt, eval_name, …)"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.errors import SourceError
+from routeyard.pipelines.errors import SourceError
 
 
 @dataclass(frozen=True, slots=True)

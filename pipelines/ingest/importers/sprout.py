@@ -15,10 +15,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
-from pipelines.io import files
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
+from routeyard.pipelines.io import files
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
 _LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct per model"

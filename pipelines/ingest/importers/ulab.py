@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
-from pipelines.io import files
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
+from routeyard.pipelines.io import files
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
 _LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"

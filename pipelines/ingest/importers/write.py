@@ -12,14 +12,19 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.errors import BadInput, RouteyardError, SourceError
-from pipelines.ingest.guessing.scorers import ScorerAgreement, scorer_agreement
-from pipelines.ingest.importers.reading import found_files, newest_first
-from pipelines.ingest.importers.recipe import recipe_of, write_yaml
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
-from pipelines.io.files import sha256
-from pipelines.io.staging import place, staging
-from pipelines.io.untrusted import too_large
+from routeyard.pipelines.errors import BadInput, RouteyardError, SourceError
+from routeyard.pipelines.ingest.guessing.scorers import ScorerAgreement, scorer_agreement
+from routeyard.pipelines.ingest.importers.reading import found_files, newest_first
+from routeyard.pipelines.ingest.importers.recipe import recipe_of, write_yaml
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.io.untrusted import too_large
 
 _BATCH = 50_000
 #: What a value of another kind raises where the format's was expected.

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines.ingest.importers import reading
-from pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, Importer, ImportResult
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import (
+    ImportedAnswer,
+    ImportedQuestion,
+    Importer,
+    ImportResult,
+)
 
 _COLUMNS = ("id", "output")
 _LAYOUT = "result_dirs/<task>/<model>.json: a list of id, question, answer, output, chat_history"

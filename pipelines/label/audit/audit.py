@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.label.audit import noise, stubs
-from pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
-from pipelines.label.audit.questions import question
-from pipelines.label.audit.thresholds import by_policy
-from pipelines.label.verdict_matrix import newest
-from schemas.recipe.label import Label
+from routeyard.pipelines.label.audit import noise, stubs
+from routeyard.pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.thresholds import by_policy
+from routeyard.pipelines.label.verdict_matrix import newest
+from routeyard.schemas.recipe.label import Label
 
 
 @dataclass(frozen=True, slots=True)

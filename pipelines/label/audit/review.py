@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.errors import BadInput
-from pipelines.label.verdict_matrix import newest
-from pipelines.label.verdicts import verdict, verdict_table
-from schemas.untrusted_text import spreadsheet
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.verdict_matrix import newest
+from routeyard.pipelines.label.verdicts import verdict, verdict_table
+from routeyard.schemas.untrusted_text import spreadsheet
 
 #: What a person may write; `cannot_tell` files an abstention.
 DECISIONS = {"correct": "correct", "incorrect": "incorrect", "cannot_tell": "abstain"}

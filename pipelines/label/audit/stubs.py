@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import question
 
 #: A stub is no longer than this; longer texts are answers, good or bad.
 LONGEST = 60

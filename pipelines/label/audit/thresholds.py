@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.recipe.label import Label
+from routeyard.schemas.recipe.label import Label
 
 
 def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:

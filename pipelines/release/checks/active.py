@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from pipelines.release.finding import Finding, first_line
-from schemas.manifest import Manifest
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.schemas.manifest import Manifest
 
 #: Larger files of these kinds are no plots and no metadata.
 _MOST = 64 * 1024 * 1024

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.manifest import MANIFEST, code_version
-from pipelines.release.tables import contract_of
-from schemas import CONTRACTS, StoredTable
-from schemas.manifest import FORMAT, Manifest, digest_of
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.manifest import MANIFEST, code_version
+from routeyard.pipelines.release.tables import contract_of
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.manifest import FORMAT, Manifest, digest_of
 
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 Render = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]

@@ -10,22 +10,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import SourceError
-from pipelines.io.files import sha256
-from pipelines.io.untrusted import RELEASED, physical_memory, reading
-from pipelines.release.database import (
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.untrusted import RELEASED, physical_memory, reading
+from routeyard.pipelines.release.database import (
     LOCKED,
     checksum_of,
     database_content,
     stored_rows,
     write_database,
 )
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.manifest import code_version
-from pipelines.release.summaries import Summaries, metered
-from pipelines.release.tables import IN_DATABASE, contract_of
-from schemas import CONTRACTS, OUTCOMES, StoredTable
-from schemas.manifest import FORMAT, Manifest
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.manifest import code_version
+from routeyard.pipelines.release.summaries import Summaries, metered
+from routeyard.pipelines.release.tables import IN_DATABASE, contract_of
+from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
+from routeyard.schemas.manifest import FORMAT, Manifest
 
 #: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
 _LISTED = {

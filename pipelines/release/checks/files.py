@@ -7,14 +7,14 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pipelines.errors import SourceError
-from pipelines.io.files import sha256
-from pipelines.io.untrusted import false_statistics
-from pipelines.release.checks.active import active
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.manifest import MANIFEST, SIGNATURE
-from pipelines.release.sealed_files import DEEPEST, wrong_name
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.untrusted import false_statistics
+from routeyard.pipelines.release.checks.active import active
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.manifest import MANIFEST, SIGNATURE
+from routeyard.pipelines.release.sealed_files import DEEPEST, wrong_name
+from routeyard.schemas.manifest import Manifest
 
 #: Written beside a release after it was sealed.
 BESIDE = frozenset({"YANKED.json", ".gitattributes", SIGNATURE})

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipelines.io.untrusted import RELEASED, bounded
-from pipelines.release.sealed_files import sealed
-from schemas import StoredTable
-from schemas.leaks import group_of, leaked_tests, looked_for_duplicates
-from schemas.manifest import Manifest
+from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.release.sealed_files import sealed
+from routeyard.schemas import StoredTable
+from routeyard.schemas.leaks import group_of, leaked_tests, looked_for_duplicates
+from routeyard.schemas.manifest import Manifest
 
 
 def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
-    """Rows of `schemas.leaks.LEAKS_SCHEMA` of the schemes in which some question leaks.
+    """Rows of `routeyard.schemas.leaks.LEAKS_SCHEMA` of the schemes in which some question leaks.
 
     No file is broken by it: a published split is kept as it was, and counted.
     """

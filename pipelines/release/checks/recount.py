@@ -10,16 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.database import LOCKED
-from pipelines.release.derived_tables import WIDE, columns_of, numbered, wide_rows, wide_schema
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.fingerprint import Content
-from pipelines.release.outcomes import blocks
-from pipelines.release.summaries import Summaries, metered
-from pipelines.release.write_table import ids_of
-from schemas import OUTCOMES, StoredTable
-from schemas.errors import ContractError
-from schemas.manifest import Manifest
+from routeyard.pipelines.release.database import LOCKED
+from routeyard.pipelines.release.derived_tables import (
+    WIDE,
+    columns_of,
+    numbered,
+    wide_rows,
+    wide_schema,
+)
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.fingerprint import Content
+from routeyard.pipelines.release.outcomes import blocks
+from routeyard.pipelines.release.summaries import Summaries, metered
+from routeyard.pipelines.release.write_table import ids_of
+from routeyard.schemas import OUTCOMES, StoredTable
+from routeyard.schemas.errors import ContractError
+from routeyard.schemas.manifest import Manifest
 
 _LONG = frozenset({"queries", "models", "labels"})
 

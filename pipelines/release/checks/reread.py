@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.fingerprint import Contents
-from pipelines.release.tables import LARGE, contract_of, ordered
-from pipelines.release.write_table import after
-from schemas import StoredTable
-from schemas.errors import ContractError
-from schemas.manifest import TableEntry
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.fingerprint import Contents
+from routeyard.pipelines.release.tables import LARGE, contract_of, ordered
+from routeyard.pipelines.release.write_table import after
+from routeyard.schemas import StoredTable
+from routeyard.schemas.errors import ContractError
+from routeyard.schemas.manifest import TableEntry
 
 #: Row groups of a large table that are read at a time, and the bytes at which fewer are.
 _GROUPS, _BYTES = 8, 256 << 20

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipelines.release.finding import Finding
-from pipelines.release.fingerprint import combine
-from pipelines.release.manifest import MANIFEST
-from pipelines.release.sealed_files import wrong_name
-from schemas.manifest import FORMAT, Manifest
+from routeyard.pipelines.release.finding import Finding
+from routeyard.pipelines.release.fingerprint import combine
+from routeyard.pipelines.release.manifest import MANIFEST
+from routeyard.pipelines.release.sealed_files import wrong_name
+from routeyard.schemas.manifest import FORMAT, Manifest
 
 
 def check_seal(manifest: Manifest) -> Iterator[Finding]:

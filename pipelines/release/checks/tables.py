@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.release.checks.reread import reread
-from pipelines.release.finding import Finding
-from schemas import CONTRACTS, StoredTable
-from schemas.manifest import Manifest
-from schemas.stored import register
+from routeyard.pipelines.release.checks.reread import reread
+from routeyard.pipelines.release.finding import Finding
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.stored import register
 
 Tables = dict[str, pa.Table | StoredTable]
 

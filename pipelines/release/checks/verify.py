@@ -8,19 +8,24 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.errors import SourceError
-from pipelines.release.checks.card import card_facts, check_card
-from pipelines.release.checks.database import check_database
-from pipelines.release.checks.files import check_files
-from pipelines.release.checks.recount import recount
-from pipelines.release.checks.seal import check_seal
-from pipelines.release.checks.tables import REFERENCES, Tables, check_references, check_tables
-from pipelines.release.finding import Finding, first_line
-from pipelines.release.manifest import MANIFEST, read_manifest
-from pipelines.release.signature import check_signature
-from pipelines.release.yank import check_mark
-from schemas import StoredTable
-from schemas.manifest import Manifest
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.release.checks.card import card_facts, check_card
+from routeyard.pipelines.release.checks.database import check_database
+from routeyard.pipelines.release.checks.files import check_files
+from routeyard.pipelines.release.checks.recount import recount
+from routeyard.pipelines.release.checks.seal import check_seal
+from routeyard.pipelines.release.checks.tables import (
+    REFERENCES,
+    Tables,
+    check_references,
+    check_tables,
+)
+from routeyard.pipelines.release.finding import Finding, first_line
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+from routeyard.pipelines.release.signature import check_signature
+from routeyard.pipelines.release.yank import check_mark
+from routeyard.schemas import StoredTable
+from routeyard.schemas.manifest import Manifest
 
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 

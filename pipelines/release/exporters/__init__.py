@@ -5,16 +5,16 @@ To add one: a file here with `EXPORTER = Exporter(...)`, listed below.
 
 from __future__ import annotations
 
-from pipelines.registry import Registry
+from routeyard.pipelines.registry import Registry
 
 #: Format → its exporter.
 EXPORTERS = Registry(
     kind="export format",
     group="routeyard.exporters",
     builtin={
-        "embedllm": "pipelines.release.exporters.embedllm:EXPORTER",
-        "llmrouterbench": "pipelines.release.exporters.llmrouterbench:EXPORTER",
-        "routellm": "pipelines.release.exporters.routellm:EXPORTER",
-        "ulab": "pipelines.release.exporters.ulab:EXPORTER",
+        "embedllm": "routeyard.pipelines.release.exporters.embedllm:EXPORTER",
+        "llmrouterbench": "routeyard.pipelines.release.exporters.llmrouterbench:EXPORTER",
+        "routellm": "routeyard.pipelines.release.exporters.routellm:EXPORTER",
+        "ulab": "routeyard.pipelines.release.exporters.ulab:EXPORTER",
     },
 )

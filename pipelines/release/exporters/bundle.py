@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput
-from pipelines.io.staging import place, staging
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.release.reader import OpenRelease
 
 #: Query, its split in the release's first scheme, its label by one model, and the answer.
 PAIRS = """

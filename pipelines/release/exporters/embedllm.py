@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs, write_csv
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.release.exporters.bundle import (
+    Exported,
+    Exporter,
+    numbers,
+    pairs,
+    write_csv,
+)
+from routeyard.pipelines.release.reader import OpenRelease
 
 _FILES = {"train": "train.csv", "validation": "val.csv", "test": "test.csv"}
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")

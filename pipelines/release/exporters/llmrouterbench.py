@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs
+from routeyard.pipelines.release.reader import OpenRelease
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import BadInput, UnknownName, did_you_mean
-from pipelines.release.exporters.bundle import (
+from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
+from routeyard.pipelines.release.exporters.bundle import (
     Exported,
     Exporter,
     pairs,
     write_csv,
     write_jsonl,
 )
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.release.reader import OpenRelease
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:

@@ -7,8 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs, write_jsonl
-from pipelines.release.reader import OpenRelease
+from routeyard.pipelines.release.exporters.bundle import (
+    Exported,
+    Exporter,
+    numbers,
+    pairs,
+    write_jsonl,
+)
+from routeyard.pipelines.release.reader import OpenRelease
 
 _SPLITS = ("train", "validation", "test")
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, UnknownName, did_you_mean
-from pipelines.io.staging import replacing
-from schemas.untrusted_text import markdown, one_line, spreadsheet
+from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
+from routeyard.pipelines.io.staging import replacing
+from routeyard.schemas.untrusted_text import markdown, one_line, spreadsheet
 
 _ENDINGS = {".csv": "csv", ".json": "json", ".md": "markdown"}
 #: Signs of one cell that a person is shown.

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import SourceError
-from pipelines.io.untrusted import literal
-from pipelines.release.database import LOCKED, comment
-from pipelines.release.derived_tables import WIDE, numbered
-from pipelines.release.manifest import read_manifest
-from pipelines.release.sealed_files import sealed
-from pipelines.release.summaries import OUTCOMES, SQL
-from schemas import CONTRACTS, RESPONSES
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import literal
+from routeyard.pipelines.release.database import LOCKED, comment
+from routeyard.pipelines.release.derived_tables import WIDE, numbered
+from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.sealed_files import sealed
+from routeyard.pipelines.release.summaries import OUTCOMES, SQL
+from routeyard.schemas import CONTRACTS, RESPONSES
 
 
 def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = None) -> Any:

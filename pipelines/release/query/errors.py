@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.errors import BadInput, RouteyardError
+from routeyard.pipelines.errors import BadInput, RouteyardError
 
 
 class QueryError(BadInput):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.release.query.errors import QueryError
+from routeyard.pipelines.release.query.errors import QueryError
 
 #: DuckDB's types that reach Arrow as something else: a zone or digits lost, or bytes of its own.
 INEXACT = frozenset(

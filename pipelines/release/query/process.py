@@ -10,10 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.errors import BadInput, SourceError
-from pipelines.isolation import FunctionFailed, LimitExceeded, Limits, ProcessEnded, Worker
-from pipelines.release.query import sql as in_child
-from pipelines.release.query.errors import QueryLimit, too_much
+from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.isolation import (
+    FunctionFailed,
+    LimitExceeded,
+    Limits,
+    ProcessEnded,
+    Worker,
+)
+from routeyard.pipelines.release.query import sql as in_child
+from routeyard.pipelines.release.query.errors import QueryLimit, too_much
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 #: What Arrow and DuckDB need beside the memory of a query, in bytes.

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import yaml
 
-from pipelines.errors import UnknownName, did_you_mean
+from routeyard.pipelines.errors import UnknownName, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

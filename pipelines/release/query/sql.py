@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipelines.errors import Unsafe
-from pipelines.release.query.connection import connect
-from pipelines.release.query.errors import QueryError, too_much
-from pipelines.release.query.exact import check_types, check_values
+from routeyard.pipelines.errors import Unsafe
+from routeyard.pipelines.release.query.connection import connect
+from routeyard.pipelines.release.query.errors import QueryError, too_much
+from routeyard.pipelines.release.query.exact import check_types, check_values
 
 #: Rows of a batch that is handed over.
 _ROWS = 10_000

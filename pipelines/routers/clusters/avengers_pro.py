@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, mean_cost, model_means, usable
-from pipelines.routers.clusters.kmeans import clustered
+from routeyard.pipelines.routers.base import (
+    Examples,
+    Floats,
+    Queries,
+    Traits,
+    mean_cost,
+    model_means,
+    usable,
+)
+from routeyard.pipelines.routers.clusters.kmeans import clustered
 
 
 class AvengersPro:
@@ -79,7 +87,7 @@ class AvengersPro:
         if self.alpha < 1:
             cost = mean_cost(train)
             if cost is None:
-                from pipelines.errors import BadInput
+                from routeyard.pipelines.errors import BadInput
 
                 raise BadInput(
                     "Avengers-Pro with α < 1 needs costs, and none is known for all models",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import (
+from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.clusters.kmeans import closest, clustered
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
 class TagRouter:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
-from pipelines.routers.clusters.kmeans import closest, clustered
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
 class UMR:

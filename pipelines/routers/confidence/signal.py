@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.probes.probe import PAPER
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.probes.probe import PAPER
 
 #: Questions without which no slope is fitted.
 FEW = 10

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Floats
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Floats
 
 #: Kinds in the order in which a router takes them.
 ORDER = ("logit_footprint", "perplexity_fingerprint", "text_footprint")

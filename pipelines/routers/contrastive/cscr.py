@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pipelines.routers.base import Examples, Traits
-from pipelines.routers.contrastive.losses import (
+from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.contrastive.losses import (
     bands_of,
     cheapest_positive,
     cost_spectrum,
     info_nce,
     temperatures,
 )
-from pipelines.routers.contrastive.space import DescriptorRouter
-from pipelines.routers.networks.trained import TrainingBatch
+from routeyard.pipelines.routers.contrastive.space import DescriptorRouter
+from routeyard.pipelines.routers.networks.trained import TrainingBatch
 
 PAPER = "Cost-Aware Contrastive Routing for LLMs"
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Traits
-from pipelines.routers.contrastive.bank import bank_of
-from pipelines.routers.contrastive.cscr import PAPER
-from pipelines.routers.contrastive.losses import info_nce
-from pipelines.routers.contrastive.space import DescriptorRouter
-from pipelines.routers.networks.trained import (
+from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.contrastive.bank import bank_of
+from routeyard.pipelines.routers.contrastive.cscr import PAPER
+from routeyard.pipelines.routers.contrastive.losses import info_nce
+from routeyard.pipelines.routers.contrastive.space import DescriptorRouter
+from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
     head,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats
+from routeyard.pipelines.routers.base import Floats
 
 
 def bands_of(cost: Floats, n: int) -> NDArray[np.int64]:

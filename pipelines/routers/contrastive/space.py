@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, Floats, Queries, mean_cost
-from pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models, unit
-from pipelines.routers.networks.trained import Trained, TrainingBatch
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, mean_cost
+from routeyard.pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models, unit
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DescriptorRouter(Trained):
         """(n, D) unit vectors of questions in the space of the descriptors."""
         import torch
 
-        from pipelines.routers.gradient import one_thread
+        from routeyard.pipelines.routers.gradient import one_thread
 
         with one_thread(), torch.no_grad():
             found = self._network(torch.from_numpy(np.ascontiguousarray(self.inputs(queries))))

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats, Queries, Traits
-from pipelines.routers.networks.trained import Trained
+from routeyard.pipelines.routers.base import Floats, Queries, Traits
+from routeyard.pipelines.routers.networks.trained import Trained
 
 
 class MIRT(Trained):
@@ -82,7 +82,7 @@ class MIRT(Trained):
     def scores(self, queries: Queries) -> Floats:
         if self._memory is None:
             return super().scores(queries)
-        from pipelines.routers.neighbours.knn import nearest
+        from routeyard.pipelines.routers.neighbours.knn import nearest
 
         own, mix = queries.vectors(), self.settings["mix"]
         near = nearest(own, self._memory, self.settings["neighbours"])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
 
 
 class LinUCB:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 
 
 class Ridge:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.neighbours.knn import nearest
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.neighbours.knn import nearest
 
 #: Neighbours that the published code tries.
 CHOICES = (2, 4, 8, 16, 32, 64, 128, 256, 512)

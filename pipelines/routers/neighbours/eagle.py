@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
-from pipelines.routers.neighbours.knn import nearest
-from pipelines.routers.neighbours.wins import Wins
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.neighbours.knn import nearest
+from routeyard.pipelines.routers.neighbours.wins import Wins
 
 #: Elo points per unit of log odds, and where ratings begin.
 POINTS, BEGIN = 400 / np.log(10), 1000.0

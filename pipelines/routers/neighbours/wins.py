@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats
+from routeyard.pipelines.routers.base import Floats
 
 #: Most distinct labels that are counted by products.
 MOST = 8

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Traits
-from pipelines.routers.networks.trained import Trained, head
+from routeyard.pipelines.routers.base import Examples, Floats, Traits
+from routeyard.pipelines.routers.networks.trained import Trained, head
 
 #: Error rates that are tried.
 ALPHAS = tuple(round(0.01 * k, 2) for k in range(1, 100))

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Traits, model_means
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from routeyard.pipelines.routers.base import Examples, Floats, Traits, model_means
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 
 class HybridLLM(Trained):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Floats
-from pipelines.routers.gradient import one_thread, seeded, start_logits
-from pipelines.routers.networks.mess_plus import MessPlus
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.routers.gradient import one_thread, seeded, start_logits
+from routeyard.pipelines.routers.networks.mess_plus import MessPlus
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import (
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.gradient import (
     best_network,
     network_arrays,
     probabilities,

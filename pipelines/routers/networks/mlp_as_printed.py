@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import (
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.gradient import (
     network_arrays,
     probabilities,
     start_logits,
     train_network,
     with_arrays,
 )
-from pipelines.routers.networks.mlp import layers
+from routeyard.pipelines.routers.networks.mlp import layers
 
 
 class MLPAsPrinted:

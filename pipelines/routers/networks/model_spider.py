@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Traits, model_means
-from pipelines.routers.networks.trained import Trained, TrainingBatch
+from routeyard.pipelines.routers.base import Examples, Traits, model_means
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 
 
 class ModelSpider(Trained):
@@ -51,7 +51,7 @@ class ModelSpider(Trained):
     )
 
     def fit(self, train: Examples) -> ModelSpider:
-        from pipelines.routers.clusters.kmeans import clustered
+        from routeyard.pipelines.routers.clusters.kmeans import clustered
 
         vectors = train.queries.vectors()
         k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))

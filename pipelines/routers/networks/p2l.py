@@ -7,8 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean, pairs_of
+from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.networks.trained import (
+    Trained,
+    TrainingBatch,
+    head,
+    masked_mean,
+    pairs_of,
+)
 
 
 class PromptToLeaderboard(Trained):

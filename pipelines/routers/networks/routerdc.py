@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Traits
-from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 class RouterDC(Trained):
@@ -77,7 +77,7 @@ class RouterDC(Trained):
         return Space()
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
-        from pipelines.routers.clusters.kmeans import clustered
+        from routeyard.pipelines.routers.clusters.kmeans import clustered
 
         vectors = train.queries.vectors()
         k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))

@@ -17,8 +17,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from pipelines.routers.gradient import network_arrays, one_thread, seeded, start_logits, with_arrays
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.gradient import (
+    network_arrays,
+    one_thread,
+    seeded,
+    start_logits,
+    with_arrays,
+)
 
 
 @dataclass(frozen=True, eq=False)

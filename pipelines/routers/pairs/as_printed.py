@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.gradient import probabilities, train_network
-from pipelines.routers.pairs.battles import Battles
-from pipelines.routers.pairs.matrix_factorisation import factors
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.gradient import probabilities, train_network
+from routeyard.pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.pairs.matrix_factorisation import factors
 
 
 class PairBilinear:

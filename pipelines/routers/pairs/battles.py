@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, Floats
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.pairs.battles import Battles
 
 #: Questions ranked at once.
 BLOCK = 256

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.neighbours.knn import nearest
-from pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.neighbours.knn import nearest
+from routeyard.pipelines.routers.pairs.battles import Battles
 
 
 class PairKNN:

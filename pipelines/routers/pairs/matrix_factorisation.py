@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.factors.matrix_factorisation import RATES
-from pipelines.routers.gradient import best_network, probabilities
-from pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.factors.matrix_factorisation import RATES
+from routeyard.pipelines.routers.gradient import best_network, probabilities
+from routeyard.pipelines.routers.pairs.battles import Battles
 
 
 class PairMatrixFactorisation:

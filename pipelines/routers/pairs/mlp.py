@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.gradient import best_network, probabilities, start_logits
-from pipelines.routers.networks.mlp import candidates
-from pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.gradient import best_network, probabilities, start_logits
+from routeyard.pipelines.routers.networks.mlp import candidates
+from routeyard.pipelines.routers.pairs.battles import Battles
 
 
 class PairMLP:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Traits, mean_cost, model_means
-from pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
-from pipelines.routers.trees.rorf import strong_and_cheap
+from routeyard.pipelines.routers.base import Examples, Traits, mean_cost, model_means
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from routeyard.pipelines.routers.trees.rorf import strong_and_cheap
 
 
 class RouteLLMClassifier(Trained):
@@ -41,7 +41,7 @@ class RouteLLMClassifier(Trained):
         means = model_means(train.labels)
         self._pair = (int(np.argmax(means)), -1)
         if self.as_published:
-            from pipelines.routers.base import usable
+            from routeyard.pipelines.routers.base import usable
 
             usable(train, least_models=2)
             self._pair = strong_and_cheap(means, mean_cost(train))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
-from pipelines.routers.neighbours.eagle import half, ratings
-from pipelines.routers.neighbours.wins import Wins
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.neighbours.eagle import half, ratings
+from routeyard.pipelines.routers.neighbours.wins import Wins
 
 #: Questions ranked at once.
 BLOCK = 256

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipelines.routers.base import Floats, Queries
-from pipelines.routers.gradient import drawn
-from pipelines.routers.probes.probe import Probe, traits
+from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.gradient import drawn
+from routeyard.pipelines.routers.probes.probe import Probe, traits
 
 #: Least concentration of a layer: below it float32 draws lose their gradient.
 LEAST = 1e-3

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Traits
-from pipelines.routers.networks.trained import (
+from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
     dropped,
     head,
     logistic_loss,
 )
-from pipelines.routers.probes.probe import PAPER
+from routeyard.pipelines.routers.probes.probe import PAPER
 
 
 class EmbeddingMLP(Trained):

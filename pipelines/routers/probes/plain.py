@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.routers.probes.probe import Probe, fixed, traits
+from routeyard.pipelines.routers.probes.probe import Probe, fixed, traits
 
 
 class ProbeMean(Probe):

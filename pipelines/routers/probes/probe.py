@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Examples, Floats, Queries, Traits
-from pipelines.routers.networks.trained import (
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits
+from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
     head,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipelines.matrix.memmap import allocate
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
 
 
 class BestGeneralist:

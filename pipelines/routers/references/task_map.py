@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.matrix.memmap import allocate
-from pipelines.matrix.row_blocks import distinct, sums_of
-from pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.matrix.row_blocks import distinct, sums_of
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
 
 
 class TaskMap:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.routers.base import Examples, Floats, Queries, Traits, usable
-from pipelines.routers.references.uniform import UniformRandom
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.references.uniform import UniformRandom
 
 
 class Thompson:

@@ -6,8 +6,8 @@ import hashlib
 
 import numpy as np
 
-from pipelines.matrix.memmap import allocate, blocks
-from pipelines.routers.base import Examples, Floats, Queries, Traits
+from routeyard.pipelines.matrix.memmap import allocate, blocks
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits
 
 
 class UniformRandom:

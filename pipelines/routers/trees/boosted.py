@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.routers.base import Floats
-from pipelines.routers.trees.forest import leaf_of
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.routers.trees.forest import leaf_of
 
 
 def boost(

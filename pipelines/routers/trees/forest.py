@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats
+from routeyard.pipelines.routers.base import Floats
 
 #: With more than twice as many outputs, splits are sought on this many leading directions.
 DIRECTIONS = 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pipelines.scorers.comparison import exact, symbolic
+from routeyard.pipelines.scorers.comparison import exact, symbolic
 
 _GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
 # Two words in a row: the parser would take each letter for a factor, for seconds.

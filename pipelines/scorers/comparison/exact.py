@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from random import Random
 
-from pipelines.scorers.comparison.arithmetic import (
+from routeyard.pipelines.scorers.comparison.arithmetic import (
     Expression,
     Irrational,
     Unclear,

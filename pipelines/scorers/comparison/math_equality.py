@@ -6,14 +6,14 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from pipelines.scorers.comparison.algebra import symbolically
-from pipelines.scorers.comparison.math_form import Form, form_of
-from pipelines.scorers.comparison.number import numeric_answer
-from pipelines.scorers.comparison.one_number import looks_numeric, number, spoken_number
-from pipelines.scorers.comparison.quantities import agree
-from pipelines.scorers.comparison.quantity import Quantity, plain, scan
-from pipelines.scorers.comparison.units import Measure, measured
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.comparison.algebra import symbolically
+from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
+from routeyard.pipelines.scorers.comparison.number import numeric_answer
+from routeyard.pipelines.scorers.comparison.one_number import looks_numeric, number, spoken_number
+from routeyard.pipelines.scorers.comparison.quantities import agree
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from routeyard.pipelines.scorers.comparison.units import Measure, measured
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 # "60 square feet as the average": words around a number, read as `numeric` reads them.
 _PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")

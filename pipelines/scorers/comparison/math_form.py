@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipelines.scorers.comparison.math_spelling import tidy
+from routeyard.pipelines.scorers.comparison.math_spelling import tidy
 
 _TEXT = re.compile(
     r"\\(?:text|textbf|textit|mbox|textrm|textnormal|textsf|operatorname)\s{0,2}\{([^{}]{0,200})\}"

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pipelines.scorers.comparison.number_context import part_of_more
-from pipelines.scorers.comparison.number_words import spoken
-from pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+from routeyard.pipelines.scorers.comparison.number_context import part_of_more
+from routeyard.pipelines.scorers.comparison.number_words import spoken
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 
 # "Ms. Thompson" does not end a sentence.
 _SENTENCE = re.compile(

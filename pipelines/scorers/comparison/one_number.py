@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pipelines.scorers.comparison.number import numeric_answer
-from pipelines.scorers.comparison.quantity import Quantity, plain, scan
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.comparison.number import numeric_answer
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 _NUMBER_ONLY = re.compile(
     r"[-+]?\s?\$?\s?[-+]?[\d.,'_ ]*\d\.?(?:\s?\(?\d+/\d+\)?|\s?/\s?-?[\d.,]*\d)?"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from pipelines.scorers.comparison.quantity import Quantity
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.comparison.quantity import Quantity
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d\d))?([ap]?)")
 

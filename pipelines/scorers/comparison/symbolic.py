@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.isolation import LimitExceeded, Limits, ProcessEnded, Worker
-from pipelines.scorers.comparison import latex_equality
+from routeyard.pipelines.isolation import LimitExceeded, Limits, ProcessEnded, Worker
+from routeyard.pipelines.scorers.comparison import latex_equality
 
 #: Seconds for one comparison.
 LIMIT = 5.0

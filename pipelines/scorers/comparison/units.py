@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 
 # pint's name: what answers call it. A plural "s" is taken off before looking up.
 _NAMES = {
@@ -72,7 +72,7 @@ class Measure:
     def same_as(self, other: Measure) -> bool:
         """Whether two measures are the same quantity; symmetric."""
         if [unit for _, unit in self.parts] == [unit for _, unit in other.parts]:
-            from pipelines.scorers.comparison.quantities import agree
+            from routeyard.pipelines.scorers.comparison.quantities import agree
 
             return all(
                 agree(mine, theirs)

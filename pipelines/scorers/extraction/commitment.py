@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from pipelines.scorers.extraction.marks import Committed
+from routeyard.pipelines.scorers.extraction.marks import Committed
 
 Value = TypeVar("Value")
 

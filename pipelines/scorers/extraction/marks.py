@@ -12,8 +12,8 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-from pipelines.scorers.extraction.keywords import lowered, occurrences
-from pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 
 #: A stated answer is read no further than this, but for the digits of one long
 #: number; longer texts are prose.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipelines.scorers.comparison.words import normalise
-from pipelines.scorers.extraction.keywords import lowered, occurrences
-from pipelines.scorers.extraction.option_text import Options, matching, repeats
+from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
+from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 
-from pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.comparison.words import normalise
 
 #: (letter, normalised text) of each option.
 Options = tuple[tuple[str, str], ...]

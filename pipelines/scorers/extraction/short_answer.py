@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.scorers.extraction.commitment import breaks_off, cut_within, settle
-from pipelines.scorers.extraction.marks import MOST_READ, after_draft, committed, trim
-from pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.commitment import breaks_off, cut_within, settle
+from routeyard.pipelines.scorers.extraction.marks import MOST_READ, after_draft, committed, trim
+from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 
 #: An unmarked output longer than this is no short answer.
 LONGEST_WHOLE = 20_000

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.pairs import default_pair
-from pipelines.matrix.core import Core
-from pipelines.metrics.bootstrap import interval
-from pipelines.routers.base import Floats
-from pipelines.studies.agents.handing_over import handed, relays, states
-from pipelines.studies.context import SLOW_RESAMPLES, StudyContext
-from pipelines.studies.router_table import measure_of
-from pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.pairs import default_pair
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.bootstrap import interval
+from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.studies.agents.handing_over import handed, relays, states
+from routeyard.pipelines.studies.context import SLOW_RESAMPLES, StudyContext
+from routeyard.pipelines.studies.router_table import measure_of
+from routeyard.pipelines.studies.study import CURVES, StudyCell
 
 #: Routers of whole questions that are drawn where the release can feed them.
 ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "task-map")

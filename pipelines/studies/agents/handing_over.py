@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipelines.routers.base import Floats
+from routeyard.pipelines.routers.base import Floats
 
 _WORD = re.compile(r"\w{3,}")
 #: Seen after a step: its number, tokens of prompt and reply (log), share of the question's words

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from pipelines.collect.agent.rounds import walk
-from pipelines.collect.agent.search import Corpus, Passage, corpus_of
-from pipelines.collect.agent.tables import tables_of
-from pipelines.collect.collect import collect as collect_answers
-from pipelines.collect.plan import plan
-from pipelines.ledger.sqlite import SqliteLedger
-from pipelines.metering.steps import as_answers
-from schemas import QUERIES
-from schemas.recipe import Recipe
-from schemas.recipe.agent import Agent, Search
-from schemas.recipe.collect import Budget, Collect, Retry
-from schemas.recipe.pool import Model, Pool, Provider
+from routeyard.pipelines.collect.agent.rounds import walk
+from routeyard.pipelines.collect.agent.search import Corpus, Passage, corpus_of
+from routeyard.pipelines.collect.agent.tables import tables_of
+from routeyard.pipelines.collect.collect import collect as collect_answers
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.metering.steps import as_answers
+from routeyard.schemas import QUERIES
+from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.recipe.agent import Agent, Search
+from routeyard.schemas.recipe.collect import Budget, Collect, Retry
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 
 PASSAGES = [["The Opal Map", ["It was drawn by Ada Orn."]], ["Ada Orn", ["She was born in Lissa."]]]

@@ -9,12 +9,12 @@ from itertools import combinations
 
 import pytest
 
-from datacards.charts import bars, grids, lines
-from datacards.charts.colours import COLOURS, colours
-from datacards.charts.draw import PAGE
-from datacards.charts.labels import SIDES, _box, place
-from datacards.charts.models import accuracy_bars, cost_accuracy, frontier
-from datacards.charts.words import short
+from routeyard.datacards.charts import bars, grids, lines
+from routeyard.datacards.charts.colours import COLOURS, colours
+from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.charts.labels import SIDES, _box, place
+from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy, frontier
+from routeyard.datacards.charts.words import short
 
 NASTY = "\x00\x1b\ufffe</svg><script>alert(1)</script> clip1 url(#clip1) 'x' \"y\" \\ {{7*7}}"
 

@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from datacards.site import shards
-from datacards.site.shards import pieces, write_shards
+from routeyard.datacards.site import shards
+from routeyard.datacards.site.shards import pieces, write_shards
 
 
 def unpacked(path: Path) -> Any:

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipelines.evaluate.held_out.ood import held_out_groups
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.core import Core
+from routeyard.pipelines.evaluate.held_out.ood import held_out_groups
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.core import Core
 
 
 def holed(seed: int) -> Core:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.evaluate.run import evaluate
+from routeyard.pipelines.evaluate.run import evaluate
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
 #: Measured on a clock, not on questions.

@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import pipelines.metrics
-from pipelines.evaluate.run import evaluate
-from pipelines.matrix.core import Core
-from pipelines.metrics import METRICS
-from pipelines.metrics.arena import arena_score
-from pipelines.metrics.selection import penalties
-from pipelines.metrics.spec import MetricSpec
+import routeyard.pipelines.metrics
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics import METRICS
+from routeyard.pipelines.metrics.arena import arena_score
+from routeyard.pipelines.metrics.selection import penalties
+from routeyard.pipelines.metrics.spec import MetricSpec
 from tests.evaluate.metrics.plain_loops import PLAIN, Case
 
-README = Path(importlib.import_module("pipelines.evaluate").__file__ or "").parent / "README.md"
+README = (
+    Path(importlib.import_module("routeyard.pipelines.evaluate").__file__ or "").parent
+    / "README.md"
+)
 
 #: Metrics that only exist in an evaluation over seeds or held-out groups:
 #: tests/evaluate/held_out holds them against loops of their own.
@@ -38,8 +41,8 @@ def row_of(spec: MetricSpec) -> str:
 
 def test_every_spec_in_the_folder_is_listed() -> None:
     listed = set(METRICS.builtin.values())
-    for module in pkgutil.iter_modules(pipelines.metrics.__path__):
-        name = f"pipelines.metrics.{module.name}"
+    for module in pkgutil.iter_modules(routeyard.pipelines.metrics.__path__):
+        name = f"routeyard.pipelines.metrics.{module.name}"
         for attribute, value in vars(importlib.import_module(name)).items():
             if isinstance(value, MetricSpec):
                 assert f"{name}:{attribute}" in listed, (

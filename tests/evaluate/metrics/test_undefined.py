@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.evaluate.run import evaluate
-from pipelines.metrics import METRICS
-from pipelines.metrics.areas import aiq, aiq_as_written
-from pipelines.metrics.calibration import BINS, _probabilities, ece
-from pipelines.metrics.frontier import perf_gain
-from pipelines.metrics.routereval import entropies
-from pipelines.metrics.spec import Routed
+from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.metrics import METRICS
+from routeyard.pipelines.metrics.areas import aiq, aiq_as_written
+from routeyard.pipelines.metrics.calibration import BINS, _probabilities, ece
+from routeyard.pipelines.metrics.frontier import perf_gain
+from routeyard.pipelines.metrics.routereval import entropies
+from routeyard.pipelines.metrics.spec import Routed
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
 #: Of models that cost nothing and spend nothing.

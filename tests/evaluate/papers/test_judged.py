@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipelines.errors import BadInput
-from pipelines.evaluate.pairs import ModelPair
-from pipelines.evaluate.papers.judged import opinions, quality_at
-from pipelines.evaluate.papers.spectrum import at_peak
-from pipelines.evaluate.run.duels import bases, first_of
-from pipelines.metrics.bootstrap import Draws
-from pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.pairs import ModelPair
+from routeyard.pipelines.evaluate.papers.judged import opinions, quality_at
+from routeyard.pipelines.evaluate.papers.spectrum import at_peak
+from routeyard.pipelines.evaluate.run.duels import bases, first_of
+from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.routers.pairs.battles import Battles
 
 #: Six questions: the large model repairs the first two.
 SMALL = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])

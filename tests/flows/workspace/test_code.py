@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ASKED = """
 import json, sys
-from flows.workspace.code import made_by
-from flows.tasks import label
-found = made_by(label.decide_labels, ["pipelines.scorers.numeric"])
+from routeyard.flows.workspace.code import made_by
+from routeyard.flows.tasks import label
+found = made_by(label.decide_labels, ["routeyard.pipelines.scorers.numeric"])
 print(json.dumps(found))
 """
 
@@ -30,8 +30,9 @@ def asked(tree: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree")
-    for room in ("schemas", "pipelines", "flows"):
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    unneeded = shutil.ignore_patterns("__pycache__")
+    for name in ("schemas", "pipelines", "flows", "datacards", "routeyard"):
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=unneeded)
     return folder
 
 
@@ -47,7 +48,9 @@ def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
     shared = tree / "pipelines/errors.py"
     shared.write_text(shared.read_text() + "\nX = 1\n")
     after = asked(tree)
-    assert {name for name in before if before[name] != after[name]} == {"pipelines.errors"}
+    assert {name for name in before if before[name] != after[name]} == {
+        "routeyard.pipelines.errors"
+    }
 
 
 def _without_docstring(path: Path) -> str:
@@ -56,22 +59,24 @@ def _without_docstring(path: Path) -> str:
 
 
 def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
-    from flows.workspace.code import module_hash, reach
+    from routeyard.flows.workspace.code import module_hash, reach
 
     # The jail's programs are read as files and started; no import shows them.
-    assert "pipelines.isolation.jail.host" in reach(frozenset({"pipelines.scorers.code"}))
-    assert "pipelines.scorers.comparison.latex_equality" in reach(
-        frozenset({"pipelines.scorers.math"})
+    assert "routeyard.pipelines.isolation.jail.host" in reach(
+        frozenset({"routeyard.pipelines.scorers.code"})
     )
-    assert module_hash("pipelines.isolation.jail.host")
+    assert "routeyard.pipelines.scorers.comparison.latex_equality" in reach(
+        frozenset({"routeyard.pipelines.scorers.math"})
+    )
+    assert module_hash("routeyard.pipelines.isolation.jail.host")
 
 
 STAGES = """
 import sys
 from pathlib import Path
-from flows.build import build
-from flows.workspace.code import reach
-import flows.workspace.stage_folders as folders
+from routeyard.flows.build import build
+from routeyard.flows.workspace.code import reach
+import routeyard.flows.workspace.stage_folders as folders
 
 reached = set()
 real = folders.made_by
@@ -81,7 +86,8 @@ def noted(make, uses=()):
     return found
 folders.made_by = noted
 build.fn(recipe=sys.argv[1], workspace=sys.argv[2], until="certify")
-loaded = {n for n in sys.modules if n.partition(".")[0] in ("schemas", "pipelines")}
+of_stages = ("routeyard.schemas", "routeyard.pipelines")
+loaded = {n for n in sys.modules if n.startswith(of_stages)}
 print("\\n".join(sorted(loaded - reached)))
 """
 
@@ -100,11 +106,11 @@ def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -
     # What only plans, keeps and shows is loaded too, and so is what reads the recipe, whose
     # values are parameters of the fingerprint: none of it makes a table.
     beside = (
-        "pipelines.ledger",
-        "pipelines.calls",
-        "pipelines.io.staging",
-        "pipelines.equivalence_types",
+        "routeyard.pipelines.ledger",
+        "routeyard.pipelines.calls",
+        "routeyard.pipelines.io.staging",
+        "routeyard.pipelines.equivalence_types",
     )
-    beside += ("pipelines.io.plain_yaml",)
+    beside += ("routeyard.pipelines.io.plain_yaml",)
     missed = [n for n in done.stdout.split() if not n.startswith(beside)]
     assert missed == []

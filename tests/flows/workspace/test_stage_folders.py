@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.workspace.stage_folders import StageWork, find_stage, run_stage
-from pipelines.errors import DiskFull
+from routeyard.flows.workspace.stage_folders import StageWork, find_stage, run_stage
+from routeyard.pipelines.errors import DiskFull
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,7 +41,8 @@ def test_the_same_inputs_are_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"parameters": {"a": 2}}, {"inputs": {"q": "f2"}}, {"uses": ["pipelines.errors"]}]
+    "change",
+    [{"parameters": {"a": 2}}, {"inputs": {"q": "f2"}}, {"uses": ["routeyard.pipelines.errors"]}],
 )
 def test_any_change_makes_it_again(tmp_path: Path, change: dict[str, object]) -> None:
     assert run(tmp_path).fingerprint != run(tmp_path, **change).fingerprint
@@ -65,7 +66,7 @@ def test_what_a_killed_process_left_is_swept_but_not_what_another_host_makes(
     begun = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from flows.workspace.stage_folders import StageWork, run_stage\n"
+        "from routeyard.flows.workspace.stage_folders import StageWork, run_stage\n"
         "def make(folder):\n    print('begun', flush=True); time.sleep(60)\n"
         "run_stage(Path(sys.argv[1]), 'stage', StageWork({}, {}, make))\n"
     )
@@ -108,14 +109,16 @@ def test_looking_for_a_stage_makes_nothing(tmp_path: Path) -> None:
 
 def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     # A change in a shared module used to be told as "never run".
-    from flows.status import why_stale
+    from routeyard.flows.status import why_stale
 
     run(tmp_path)
-    made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["pipelines.errors"]).made_of("stage")
+    made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["routeyard.pipelines.errors"]).made_of(
+        "stage"
+    )
     assert find_stage(tmp_path, made_of) is None
     why = why_stale(made_of, tmp_path)
     assert "parameter 'a' changed" in why
-    assert "code 'pipelines.errors' changed" in why
+    assert "code 'routeyard.pipelines.errors' changed" in why
     assert why_stale({**made_of, "stage": "other"}, tmp_path) == "never run"
     # What another recipe left in the folder is no earlier output of this one.
     assert why_stale(made_of, tmp_path, ran=False) == "never run for this recipe"
@@ -181,7 +184,7 @@ def test_a_stage_of_an_older_version_has_no_seal_and_is_reused(tmp_path: Path) -
 
 
 def test_half_a_record_beside_is_no_reason_to_fail(tmp_path: Path) -> None:
-    from flows.status import why_stale
+    from routeyard.flows.status import why_stale
 
     _record(Path(run(tmp_path).folder))
     made_of = {"stage": "stage", "parameters": {}, "inputs": {}, "code": {}}

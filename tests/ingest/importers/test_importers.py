@@ -16,14 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.recipe import load
-from pipelines.errors import SourceError, UnknownName
-from pipelines.ingest import ingest
-from pipelines.ingest.guessing.scorers import ScorerAgreement
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.flows.recipe import load
+from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.ingest import ingest
+from routeyard.pipelines.ingest.guessing.scorers import ScorerAgreement
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:

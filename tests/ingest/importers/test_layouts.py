@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError, Unsafe
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.archive import members
-from pipelines.ingest.importers.write import ImportReport, run_import
+from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:

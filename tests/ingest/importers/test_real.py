@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import ImportReport, run_import
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 pytestmark = pytest.mark.data
 

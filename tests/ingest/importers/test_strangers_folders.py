@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import run_import
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import run_import
 
 SAMPLES = "samples_t_2025-01-01T00-00-00.jsonl"
 ROW = {
@@ -75,6 +75,6 @@ def test_memory_that_is_not_there_is_said(
         raise MemoryError
 
     (folder / SAMPLES).write_text(json.dumps(ROW) + "\n")
-    monkeypatch.setattr("pipelines.ingest.importers.lm_eval.files.rows", short)
+    monkeypatch.setattr("routeyard.pipelines.ingest.importers.lm_eval.files.rows", short)
     with pytest.raises(SourceError, match="more memory than there is"):
         read(folder, tmp_path)

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import SourceError
-from pipelines.ingest.importers import IMPORTERS
-from pipelines.ingest.importers.write import ImportReport, run_import
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> ImportReport:

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flows.evaluation.study import reference
-from pipelines.errors import BadInput
-from pipelines.studies import STUDIES
-from pipelines.studies.agents.handing_over import relays, states
-from pipelines.studies.context import StudyContext
-from pipelines.studies.needs import check
-from schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS
+from routeyard.flows.evaluation.study import reference
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.agents.handing_over import relays, states
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.needs import check
+from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS
 
 N = 400
 MEMBERS = ("large", "over-1", "small")

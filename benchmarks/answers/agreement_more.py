@@ -11,8 +11,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from pipelines.scorers import SCORERS
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 Measured = tuple[dict[str, Any], list[dict[str, Any]]]
 

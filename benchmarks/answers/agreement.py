@@ -13,12 +13,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.agreement_more import MORE
-from pipelines.errors import SourceError
-from pipelines.io.named_files import DATA_HINT
-from pipelines.scorers import SCORERS
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from benchmarks.answers.agreement_more import MORE
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.named_files import DATA_HINT
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.errors import SourceError
-from pipelines.io.named_files import DATA_HINT
-from pipelines.scorers import SCORERS
-from pipelines.scorers.comparison import symbolic
-from pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.named_files import DATA_HINT
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 class Judged(NamedTuple):

@@ -1,0 +1,1 @@
+"""Labels beside those of other graders and of people."""

@@ -1,5 +1,0 @@
-"""`python -m flows` is `routeyard`."""
-
-from flows.cli import main
-
-main()
