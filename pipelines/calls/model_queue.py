@@ -15,7 +15,7 @@ from routeyard.schemas.recipe.pool import Provider
 
 
 class Transport(Protocol):
-    """Sends completions to one provider; `Client` does."""
+    """Sends completions to one provider: `Client`, or `RequestsClient` over `requests`."""
 
     @property
     def streams(self) -> bool: ...

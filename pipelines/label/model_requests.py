@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from routeyard.pipelines.calls.budget import BudgetLedger
 from routeyard.pipelines.calls.client import Client
-from routeyard.pipelines.calls.model_queue import ModelQueue
+from routeyard.pipelines.calls.model_queue import ModelQueue, Transport
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.prompts import PromptResults, ask_prompts
 from routeyard.pipelines.calls.reply import CallFault, ModelReply
@@ -39,7 +38,7 @@ def ask_model(
     purpose: str,
     benchmark: str,
     readable: Callable[[str], bool],
-    use_proxies: bool = True,
+    transport: Callable[..., Transport] = Client,
     send: bool = True,
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
@@ -80,7 +79,7 @@ def ask_model(
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, readable),
         unanswered_after=Unanswered().after,
-        transport=partial(Client, use_proxies=use_proxies),
+        transport=transport,
     )
     return ask_prompts(
         requests,

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from routeyard.pipelines.calls.prompts import request_for
+from routeyard.pipelines.calls.wire.requests_client import RequestsClient
 from routeyard.pipelines.label.model_requests import ask_model, settings_of
 from routeyard.pipelines.label.templates import load_template
 from routeyard.pipelines.label.verdicts import (
@@ -75,7 +76,7 @@ def verify(
         purpose="verify",
         benchmark=benchmark,
         readable=lambda text: verdict_in(text) is not None,
-        use_proxies=False,
+        transport=RequestsClient,
         send=send,
     )
     rows = verdicts_from(

@@ -69,6 +69,7 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("routeyard.pipelines.calls.client.MOST_BYTES", 50_000)
+    monkeypatch.setattr("routeyard.pipelines.calls.wire.requests_client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")
         assert verified(server, tmp_path).startswith("too_large")
