@@ -90,6 +90,8 @@ def write_csv(table: pa.Table, path: Path) -> None:
     from routeyard.schemas.untrusted_text import spreadsheet
 
     def cell(value: object) -> object:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 0, not 0.0
         return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)
 
     with path.open("w", encoding="utf-8", newline="") as file:
