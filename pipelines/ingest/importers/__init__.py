@@ -1,6 +1,6 @@
 """Importers: existing routing benchmarks and evaluations as they are published → a workspace.
 
-To add one: a file here with `IMPORTER = Importer(...)`, listed below.
+To add one: an entry in `importers.yaml`, and a file here with its reader, listed below.
 """
 
 from __future__ import annotations

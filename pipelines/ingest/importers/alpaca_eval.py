@@ -6,19 +6,12 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _COLUMNS = ("instruction", "output_1", "generator_1", "output_2", "generator_2", "preference")
-_LAYOUT = "results/<model>/<annotator>/annotations.json"
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Score = preference - 1: 0 when the reference is preferred, 1 when the model is."""
     for path in paths:
         rows = reading.objects(reading.load_json(path), str(path))
@@ -26,7 +19,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
         for where, row in reading.records(rows, _COLUMNS, name):
             instruction = reading.text(row["instruction"])
             query = hashlib.sha256(instruction.encode()).hexdigest()[:12]
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=instruction,
                 prompt=instruction,
@@ -39,7 +32,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             if reading.number(preferred, where) is None:
                 result.left_out["annotations without a preference"] += 1
                 continue
-            yield ImportedAnswer(
+            yield spec.ImportedAnswer(
                 query=query,
                 model=str(row["generator_2"]),
                 text=reading.output_text(row["output_2"]),
@@ -47,13 +40,4 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             )
 
 
-IMPORTER = Importer(
-    name="alpaca_eval",
-    title="AlpacaEval annotations",
-    url="https://github.com/tatsu-lab/alpaca_eval",
-    license="CC-BY-NC-4.0",
-    layout=_LAYOUT,
-    files=("**/annotations.json",),
-    lacks=("token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("alpaca_eval", read)

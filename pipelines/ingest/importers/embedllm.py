@@ -12,25 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
-_LAYOUT = f"train.csv, val.csv, test.csv with the columns {', '.join(_COLUMNS)}"
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Repeats of (model, prompt), conflicting or not, are kept as samples."""
     for path in paths:
         for number, row in enumerate(reading.csv_rows(path, _COLUMNS)):
             where = f"{path.name}, row {number}"
             query, model = row["prompt_id"], row["model_name"]
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=row["prompt"],
                 prompt=row["prompt"],
@@ -43,20 +36,10 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 result.left_out["rows without a label"] += 1
                 continue
             sample = result.next_sample(query, model)
-            yield ImportedAnswer(query=query, model=model, sample=sample, score=label)
+            yield spec.ImportedAnswer(query=query, model=model, sample=sample, score=label)
     repeats = sum(n - 1 for n in result.samples.values())
     if repeats:
         result.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
 
 
-IMPORTER = Importer(
-    name="embedllm",
-    title="EmbedLLM",
-    url="https://huggingface.co/datasets/RZ412/EmbedLLM",
-    license="Apache-2.0",
-    layout=_LAYOUT,
-    files=("**/train.csv", "**/val.csv", "**/test.csv"),
-    lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
-    read=read,
-    sizes_in_names=True,
-)
+IMPORTER = spec.importer("embedllm", read)

@@ -13,23 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.archive import members
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
 
-_LAYOUT = "Inspect logs: *.eval or *.json"
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 _SAMPLE = ("id", "epoch", "input", "target", "output")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
     A task that was retried, or run once more with the same arguments, has several logs;
@@ -42,25 +35,25 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
         if not header:
             result.skip("files that are not of the format", path.name)
             continue
-        spec = reading.obj(header.get("eval"), str(path))
-        reading.need(spec, ("task", "model"), str(path))
-        task, model = str(spec["task"]), str(spec["model"])
-        if spec.get("task_id") in seen:
+        evaluation = reading.obj(header.get("eval"), str(path))
+        reading.need(evaluation, ("task", "model"), str(path))
+        task, model = str(evaluation["task"]), str(evaluation["model"])
+        if evaluation.get("task_id") in seen:
             result.skip("older logs of a task that was retried", path.name)
             continue
         # A task that was run once more has another id; with the same arguments, the newest counts.
-        run = (task, model, reading.text(spec.get("task_args")))
+        run = (task, model, reading.text(evaluation.get("task_args")))
         if run in tried:
             result.skip("older logs of the same task and model", path.name)
             continue
         tried.add(run)
-        seen |= {str(spec["task_id"])} if spec.get("task_id") else set()
+        seen |= {str(evaluation["task_id"])} if evaluation.get("task_id") else set()
         for sample in samples:
             where = f"{path.name}, sample {sample.get('id')}"
             reading.need(sample, _SAMPLE, where)
             query = f"{task}/{sample['id']}"
             prompt = _prompt(sample["input"])
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=prompt,
                 prompt=prompt,
@@ -75,12 +68,12 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             yield _answer(query, model, sample, where)
 
 
-def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> ImportedAnswer:
+def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> spec.ImportedAnswer:
     output = reading.obj(sample["output"], where)
     choices = output.get("choices") or []
     first = choices[0] if choices else {}
     usage = output.get("usage") or {}
-    return ImportedAnswer(
+    return spec.ImportedAnswer(
         query=query,
         model=model,
         sample=int(sample["epoch"]) - 1,
@@ -142,14 +135,4 @@ def _score(scores: Any, where: str) -> float | None:
     return None
 
 
-IMPORTER = Importer(
-    name="inspect",
-    title="Inspect evaluation logs",
-    url="https://github.com/UKGovernmentBEIS/inspect_ai",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/*.eval", "**/*.json"),
-    newest_first=_STAMP,
-    lacks=("cost",),
-    read=read,
-)
+IMPORTER = spec.importer("inspect", read, newest_first=_STAMP)

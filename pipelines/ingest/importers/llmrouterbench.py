@@ -14,23 +14,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _HEADER = ("model_name", "dataset_name", "split", "records")
 _RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")
-_LAYOUT = "results/bench/<dataset>/<split>/<model>/*.json with a header and records"
 #: How the three places that catch an error write it in place of the output.
 _FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
     seen: set[tuple[str, ...]] = set()
     for path in paths:
@@ -51,8 +44,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
 
 
 def _run(
-    result: ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
-) -> Iterator[ImportedAnswer]:
+    result: spec.ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
+) -> Iterator[spec.ImportedAnswer]:
     model, dataset, split = identity
     for where, record in reading.records(rows, _RECORD, name):
         output = reading.output_text(record.get("raw_output"))
@@ -65,7 +58,7 @@ def _run(
             result.left_out["records without output and score"] += 1
             continue
         query = f"{dataset}/{split}/{record['index']}"
-        question = ImportedQuestion(
+        question = spec.ImportedQuestion(
             id=query,
             question=reading.text(record["origin_query"]) or reading.text(record["prompt"]),
             prompt=reading.text(record["prompt"]),
@@ -75,7 +68,7 @@ def _run(
         )
         result.ask(question, where)
         tokens = reading.count(record.get("completion_tokens"), where)
-        yield ImportedAnswer(
+        yield spec.ImportedAnswer(
             query=query,
             model=model,
             text=output,
@@ -86,14 +79,4 @@ def _run(
         )
 
 
-IMPORTER = Importer(
-    name="llmrouterbench",
-    title="LLMRouterBench",
-    url="https://github.com/ynulihao/LLMRouterBench",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/*.json",),
-    newest_first=_STAMP,
-    lacks=("latency of single calls",),
-    read=read,
-)
+IMPORTER = spec.importer("llmrouterbench", read, newest_first=_STAMP)

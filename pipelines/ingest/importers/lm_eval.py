@@ -14,17 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.io import files
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
-_LAYOUT = "<model>/samples_<task>_<time>.jsonl, as `lm_eval --log_samples` writes them"
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
 _NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
 #: Metrics in [0, 1], the most telling first.
@@ -44,7 +37,7 @@ _METRICS = (
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """One folder per model, the newest run of a task; of several filters the first known one."""
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
@@ -65,8 +58,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
 
 
 def _run(
-    result: ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
-) -> Iterator[ImportedAnswer]:
+    result: spec.ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
+) -> Iterator[spec.ImportedAnswer]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
     for line, row in enumerate(rows, start=1):
@@ -77,7 +70,7 @@ def _run(
             continue
         prompt, generates = _request(row["arguments"], where)
         query = f"{task}/{row['doc_id']}"
-        question = ImportedQuestion(
+        question = spec.ImportedQuestion(
             id=query,
             question=prompt,
             prompt=prompt,
@@ -90,7 +83,7 @@ def _run(
         if graded is None and generated is None:
             result.left_out["rows without text and without a metric in [0, 1]"] += 1
             continue
-        yield ImportedAnswer(query=query, model=model, text=generated, score=graded)
+        yield spec.ImportedAnswer(query=query, model=model, text=generated, score=graded)
 
 
 def _model(folder: Path) -> str:
@@ -155,14 +148,4 @@ def _score(row: dict[str, Any], where: str) -> float | None:
     return None
 
 
-IMPORTER = Importer(
-    name="lm_eval",
-    title="lm-evaluation-harness samples",
-    url="https://github.com/EleutherAI/lm-evaluation-harness",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/samples_*.jsonl",),
-    newest_first=_STAMP,
-    lacks=("token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("lm_eval", read, newest_first=_STAMP)

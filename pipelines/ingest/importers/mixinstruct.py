@@ -14,18 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _COLUMNS = ("id", "instruction", "input", "output", "candidates")
-_LAYOUT = (
-    "train/val/test_data_prepared.jsonl (or .json): id, instruction, input, output, candidates"
-)
 #: The metric taken as score: in [0, 1], and the field's usual one for this set.
 METRIC = "bertscore"
 
@@ -48,8 +39,8 @@ Graded = Callable[[dict[str, Any], str], float | None]
 
 
 def read(
-    paths: Sequence[Path], result: ImportResult, graded: Graded = by_bertscore
-) -> Iterator[ImportedAnswer]:
+    paths: Sequence[Path], result: spec.ImportResult, graded: Graded = by_bertscore
+) -> Iterator[spec.ImportedAnswer]:
     """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
     for path in paths:
         # The dataset's own folder holds each split once; revisions hold JSON beside JSONL.
@@ -59,12 +50,12 @@ def read(
 
 
 def _candidates(
-    result: ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
-) -> Iterator[ImportedAnswer]:
+    result: spec.ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
+) -> Iterator[spec.ImportedAnswer]:
     query = str(row["id"])
     parts = (reading.text(row["instruction"]), reading.text(row["input"]))
     asked = "\n".join(part for part in parts if part)
-    question = ImportedQuestion(
+    question = spec.ImportedQuestion(
         id=query,
         question=asked,
         prompt=asked,
@@ -76,7 +67,7 @@ def _candidates(
     for candidate in reading.objects(row["candidates"], where):
         reading.need(candidate, ("model", "text", "scores"), where)
         scores = reading.obj(candidate["scores"], where)
-        yield ImportedAnswer(
+        yield spec.ImportedAnswer(
             query=query,
             model=str(candidate["model"]),
             text=reading.output_text(candidate["text"]),
@@ -90,24 +81,6 @@ def comparisons(row: dict[str, Any]) -> dict[str, str]:
     return dict(json.loads(compared)) if isinstance(compared, str) and compared else {}
 
 
-IMPORTER = Importer(
-    name="mixinstruct",
-    title="MixInstruct",
-    url="https://huggingface.co/datasets/llm-blender/mix-instruct",
-    license="MIT",
-    layout=_LAYOUT,
-    files=("**/*_data_prepared.jsonl", "**/*_data_prepared.json"),
-    lacks=("token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("mixinstruct", read)
 
-BARTSCORE = Importer(
-    name="mixinstruct_bartscore",
-    title="MixInstruct, graded by exp(BARTScore)",
-    url=IMPORTER.url,
-    license=IMPORTER.license,
-    layout=_LAYOUT,
-    files=IMPORTER.files,
-    lacks=IMPORTER.lacks,
-    read=partial(read, graded=by_bartscore),
-)
+BARTSCORE = spec.importer("mixinstruct_bartscore", partial(read, graded=by_bartscore))

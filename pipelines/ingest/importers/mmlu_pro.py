@@ -9,29 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.archive import members
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
 
 _COLUMNS = ("question_id", "question", "options", "answer", "category")
 _OUTPUTS = ("model_outputs", "generated_text")
-_LAYOUT = "eval_results/model_outputs_<model>_<n>shots.zip"
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
     used is the question, and a run of another variant keeps its own gold letter.
     """
-    variants: dict[str, Counter[ImportedQuestion]] = {}
+    variants: dict[str, Counter[spec.ImportedQuestion]] = {}
     for file in paths:
-        for question, _ in _records(file, ImportResult(file)):
+        for question, _ in _records(file, spec.ImportResult(file)):
             variants.setdefault(question.id, Counter())[question] += 1
     for versions in variants.values():
         # The most used variant; the text decides between equally used ones.
@@ -47,8 +40,8 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
 
 
 def _records(
-    path: Path, result: ImportResult
-) -> Iterator[tuple[ImportedQuestion, ImportedAnswer | None]]:
+    path: Path, result: spec.ImportResult
+) -> Iterator[tuple[spec.ImportedQuestion, spec.ImportedAnswer | None]]:
     model = path.stem.removeprefix("model_outputs_")
     for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
         model = model.removesuffix(end)
@@ -61,7 +54,7 @@ def _records(
             if not isinstance(row, dict):
                 raise SourceError("a record is no object", where=place)
             reading.need(row, _COLUMNS, place)
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=str(row["question_id"]),
                 question=reading.text(row["question"]),
                 task=reading.text(row["category"]),
@@ -77,7 +70,7 @@ def _records(
                 continue
             yield (
                 question,
-                ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
+                spec.ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
             )
 
 
@@ -94,13 +87,4 @@ def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
         yield where, rows
 
 
-IMPORTER = Importer(
-    name="mmlu_pro",
-    title="MMLU-Pro eval_results",
-    url="https://github.com/TIGER-AI-Lab/MMLU-Pro",
-    license="Apache-2.0",
-    layout=_LAYOUT,
-    files=("**/model_outputs_*.zip", "**/model_outputs_*.json"),
-    lacks=("token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("mmlu_pro", read)

@@ -6,18 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
-
-_LAYOUT = "mmlu_<subject>.csv (prompt and two model columns of True/False) and/or gsm8k_*.csv"
+from routeyard.pipelines.ingest.importers import reading, spec
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Every column besides `prompt` and `<model>_response` is a model."""
     for path in paths:
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
@@ -27,13 +19,15 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             models = models or _models(row, where)
             query = f"{task}-{number}"
             prompt = row["prompt"]
-            result.ask(ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where)
+            result.ask(
+                spec.ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where
+            )
             for model in models:
                 graded = reading.score(row[model], f"{where}, {model}")
                 if graded is None:
                     result.left_out["pairs without label"] += 1
                     continue
-                yield ImportedAnswer(
+                yield spec.ImportedAnswer(
                     query=query, model=model, text=row.get(f"{model}_response"), score=graded
                 )
 
@@ -46,18 +40,9 @@ def _models(row: dict[str, str], where: str) -> list[str]:
         raise SourceError(
             f"column {wrong[0]!r} is no model's True/False" if wrong else "two models are expected",
             where=where,
-            next_step=f"expected: {_LAYOUT}",
+            next_step=f"expected: {IMPORTER.layout}",
         )
     return models
 
 
-IMPORTER = Importer(
-    name="routellm",
-    title="RouteLLM evaluation data",
-    url="https://github.com/lm-sys/RouteLLM",
-    license="Apache-2.0",
-    layout=_LAYOUT,
-    files=("**/mmlu_*.csv", "**/gsm8k_*.csv"),
-    lacks=("gold labels", "token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("routellm", read)

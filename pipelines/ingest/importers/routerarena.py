@@ -12,23 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _COLUMNS = ("global index", "prompt", "prediction", "generated_result")
-_LAYOUT = "router prediction files (*.json): a list of global index, prompt, prediction, …"
 
 
 #: The same queries in other words; upstream measures with them whether a router's choice holds.
 _REWORDED = "-robustness"
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Robustness files, placeholders and failed calls are counted, not imported."""
     if result.source.is_dir():
         reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
@@ -38,7 +31,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
     for path in paths:
         for where, row in reading.records(reading.json_rows(path), _COLUMNS, path.name, result):
             index, model = str(row["global index"]), str(row["prediction"])
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=index,
                 question=reading.text(row["prompt"]),
                 prompt=reading.text(row["prompt"]),
@@ -61,7 +54,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 reading.count(usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")), where)
                 for new, old in (("input", "prompt"), ("output", "completion"))
             )
-            yield ImportedAnswer(
+            yield spec.ImportedAnswer(
                 query=index,
                 model=model,
                 text=output,
@@ -79,13 +72,4 @@ def _call(value: Any, where: str) -> dict[str, Any] | None:
     return None if absent or call.get("provider") == "placeholder" else call
 
 
-IMPORTER = Importer(
-    name="routerarena",
-    title="RouterArena predictions",
-    url="https://github.com/RouteWorks/RouterArena",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/*.json", "**/*.jsonl"),
-    lacks=("answers of models that no router chose", "gold answers", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("routerarena", read)

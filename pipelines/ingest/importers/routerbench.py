@@ -17,18 +17,10 @@ from typing import Any
 
 from routeyard.pipelines import pickles
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
-
-_LAYOUT = "routerbench_0shot.pkl or routerbench_5shot.pkl (columns sample_id, prompt, eval_name, …)"
+from routeyard.pipelines.ingest.importers import reading, spec
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
     for file in paths:
         frame = pickles.read(file)
@@ -53,35 +45,35 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
 
 def _apart(
     called: str, repeats: list[tuple[str, dict[str, Any]]]
-) -> dict[ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
+) -> dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
     """The questions that share a sample_id, each with its rows.
 
     The file repeats some ids: with another prompt, which is another question
     (`id#2`), or with the same one, each row holding the cells the other lacks.
     """
-    apart: dict[ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
+    apart: dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
     numbers: dict[tuple[str, str], str] = {}
     for where, row in repeats:
         prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
         number = len(numbers) + 1
         name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
-        question = ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
+        question = spec.ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
         apart.setdefault(question, []).append((where, row))
     return apart
 
 
 def _cells(
-    result: ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
-) -> Iterator[ImportedAnswer]:
+    result: spec.ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+) -> Iterator[spec.ImportedAnswer]:
     """One answer per model; halves are put together, a second graded answer is a sample."""
-    answers: list[ImportedAnswer] = []
+    answers: list[spec.ImportedAnswer] = []
     for where, row in rows:
         graded = reading.score(row[model], f"{where}, {model}")
         text = _unwrapped(row.get(f"{model}|model_response")) or None
         if graded is None and text is None:
             continue
         cost = reading.spent(row[f"{model}|total_cost"], None, where)
-        new = ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
+        new = spec.ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
         half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
         if half is None:
             answers.append(new)
@@ -94,13 +86,13 @@ def _cells(
     yield from (replace(one, sample=at) for at, one in enumerate(answers))
 
 
-def _complete(one: ImportedAnswer, other: ImportedAnswer) -> bool:
+def _complete(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> bool:
     """Whether two cells do not contradict each other: what both know is the same."""
     pairs = ((one.text, other.text), (one.score, other.score), (one.cost_usd, other.cost_usd))
     return all(a is None or b is None or a == b for a, b in pairs)
 
 
-def _together(one: ImportedAnswer, other: ImportedAnswer) -> ImportedAnswer:
+def _together(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> spec.ImportedAnswer:
     return replace(
         one,
         text=other.text if one.text is None else one.text,
@@ -124,13 +116,4 @@ def _unwrapped(value: Any) -> str:
     return text
 
 
-IMPORTER = Importer(
-    name="routerbench",
-    title="RouterBench",
-    url="https://huggingface.co/datasets/withmartian/routerbench",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("*shot*.pkl",),
-    lacks=("gold labels", "token usage", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("routerbench", read)

@@ -15,18 +15,10 @@ from typing import Any
 
 from routeyard.pipelines import pickles
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
-
-_LAYOUT = "<task>_router_dataset.pkl: easy, hard → size → all_strong… → data, model; prompt on top"
+from routeyard.pipelines.ingest.importers import reading, spec
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """The union of all pools; a model in several pools has one score per question."""
     for path in paths:
         content = pickles.read(path)
@@ -35,7 +27,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             raise SourceError(
                 "the pickle holds no pool with 'data' and 'model'",
                 where=str(path),
-                next_step=f"expected: {_LAYOUT}",
+                next_step=f"expected: {IMPORTER.layout}",
             )
         given: dict[tuple[str, str], float] = {}
         task = path.stem.removesuffix("_router_dataset")
@@ -70,8 +62,8 @@ def _pools(
 
 
 def _pool(
-    result: ImportResult, task: str, pool: Mapping[str, Any], where: str
-) -> Iterator[ImportedAnswer]:
+    result: spec.ImportResult, task: str, pool: Mapping[str, Any], where: str
+) -> Iterator[spec.ImportedAnswer]:
     models = [str(name) for name in pool["model"]]
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
@@ -94,7 +86,9 @@ def _pool(
             if not prompt.strip():
                 prompt = f"[question {query}: its text is not in the file]"
             result.ask(
-                ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task, split=split),
+                spec.ImportedQuestion(
+                    id=query, question=prompt, prompt=prompt, task=task, split=split
+                ),
                 place,
             )
             for model, value in zip(models, row, strict=True):
@@ -102,16 +96,7 @@ def _pool(
                 if graded is None:
                     result.left_out["pairs without score"] += 1
                     continue
-                yield ImportedAnswer(query=query, model=model, score=graded)
+                yield spec.ImportedAnswer(query=query, model=model, score=graded)
 
 
-IMPORTER = Importer(
-    name="routereval",
-    title="RouterEval",
-    url="https://github.com/MilkThink-Lab/RouterEval",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/*.pkl",),
-    lacks=("model outputs", "gold labels", "token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("routereval", read)

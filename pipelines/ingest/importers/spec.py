@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from routeyard.pipelines.errors import SourceError
 
 
@@ -117,3 +119,17 @@ class Importer:
     read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]]
     newest_first: re.Pattern[str] | None = None
     sizes_in_names: bool = False
+
+
+def importer(
+    name: str,
+    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]],
+    *,
+    newest_first: re.Pattern[str] | None = None,
+) -> Importer:
+    """The importer of a format that `importers.yaml` describes."""
+    about = {key: tuple(v) if isinstance(v, list) else v for key, v in _FORMATS[name].items()}
+    return Importer(name=name, read=read, newest_first=newest_first, **about)
+
+
+_FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))

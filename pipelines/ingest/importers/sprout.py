@@ -16,21 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.io import files
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
-_LAYOUT = "Parquet files with key, dataset, prompt, golden_answer and one struct per model"
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Tokens are given, dollars are not: costs stay unknown."""
     for path in paths:
         models = _models(path)
@@ -38,7 +31,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
         rows = files.rows(path, "parquet")
         for where, row in reading.records(rows, _COLUMNS, path.name, result):
             query = f"{row['dataset']}/{row['key']}"
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=reading.text(row["prompt"]),
                 prompt=reading.text(row["prompt"]),
@@ -58,7 +51,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 if graded is None and output is None:
                     result.left_out["pairs without score"] += 1
                     continue
-                yield ImportedAnswer(
+                yield spec.ImportedAnswer(
                     query=query,
                     model=model,
                     text=reading.output_text(output),
@@ -83,18 +76,11 @@ def _models(path: Path) -> list[str]:
     models = [field.name for field in structs if field.type.get_field_index("score") >= 0]
     if not models:
         raise SourceError(
-            "no column is a model's struct", where=str(path), next_step=f"expected: {_LAYOUT}"
+            "no column is a model's struct",
+            where=str(path),
+            next_step=f"expected: {IMPORTER.layout}",
         )
     return models
 
 
-IMPORTER = Importer(
-    name="sprout",
-    title="SPROUT (CARROT)",
-    url="https://huggingface.co/datasets/CARROT-LLM-Routing/SPROUT",
-    license="NOASSERTION",
-    layout=_LAYOUT,
-    files=("**/*.parquet",),
-    lacks=("cost in USD", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("sprout", read)

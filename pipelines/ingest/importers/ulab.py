@@ -10,22 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.io import files
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
-_LAYOUT = f"JSONL files with {', '.join(_COLUMNS)}"
 #: What `call_api` and the script around it write in place of a response.
 _FAILED = ("API Error", "ERROR: ")
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Error texts in place of a response are missing answers."""
     # Files of the same ending beside the routed answers hold only the queries.
     paths = [path for path in paths if "routing" in path.name] or paths
@@ -36,7 +29,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             task, asked, truth = (reading.text(row[key]) for key in _COLUMNS[:3])
             query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
             there = result.questions.get(query)
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=asked,
                 prompt=asked,
@@ -52,7 +45,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                 result.left_out["failed calls"] += 1
                 continue
             model = str(row["model_name"])
-            yield ImportedAnswer(
+            yield spec.ImportedAnswer(
                 query=query,
                 model=model,
                 sample=result.next_sample(query, model),
@@ -73,13 +66,4 @@ def _choices(value: object, where: str) -> tuple[str, ...]:
     return reading.options(value)
 
 
-IMPORTER = Importer(
-    name="ulab",
-    title="ulab LLMRouter data",
-    url="https://github.com/ulab-uiuc/LLMRouter",
-    license="MIT",
-    layout=_LAYOUT,
-    files=("**/*.jsonl",),
-    lacks=("cost",),
-    read=read,
-)
+IMPORTER = spec.importer("ulab", read)

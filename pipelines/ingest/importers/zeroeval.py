@@ -6,23 +6,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import (
-    ImportedAnswer,
-    ImportedQuestion,
-    Importer,
-    ImportResult,
-)
+from routeyard.pipelines.ingest.importers import reading, spec
 
 _COLUMNS = ("id", "output")
-_LAYOUT = "result_dirs/<task>/<model>.json: a list of id, question, answer, output, chat_history"
 #: task of the path → rule scorer that reads its answers.
 _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", "zebra": "given"}
 #: Of other tasks the shape of each reference says how its answers are read.
 _BY_SHAPE = "auto"
 
 
-def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer]:
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
     for path in paths:
         if path.name.endswith(".summary.json"):
@@ -38,7 +31,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
             prompt = reading.text(history[0]) if isinstance(history, list) and history else None
             asked = reading.text(row.get("question")) or prompt or ""
             query = f"{task}/{row['id']}"
-            question = ImportedQuestion(
+            question = spec.ImportedQuestion(
                 id=query,
                 question=asked,
                 prompt=prompt,
@@ -55,7 +48,7 @@ def read(paths: Sequence[Path], result: ImportResult) -> Iterator[ImportedAnswer
                     result.left_out["absent outputs"] += 1
                     continue
                 generator = row.get("generator")
-                yield ImportedAnswer(
+                yield spec.ImportedAnswer(
                     query=query,
                     model=model,
                     sample=sample,
@@ -74,13 +67,4 @@ def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
     return reading.texts(answer)
 
 
-IMPORTER = Importer(
-    name="zeroeval",
-    title="ZeroEval results",
-    url="https://github.com/WildEval/ZeroEval",
-    license="Apache-2.0",
-    layout=_LAYOUT,
-    files=("**/*.json",),
-    lacks=("token usage", "cost", "latency"),
-    read=read,
-)
+IMPORTER = spec.importer("zeroeval", read)

@@ -53,7 +53,9 @@ def _csv(path: Path, rows: list[dict]) -> None:
 
 def test_every_importer_is_listed():
     folder = Path(__file__).parents[3] / "pipelines/ingest/importers"
-    defined = {p.stem for p in folder.glob("[!_]*.py") if "IMPORTER = Importer(" in p.read_text()}
+    defined = {
+        p.stem for p in folder.glob("[!_]*.py") if "IMPORTER = spec.importer(" in p.read_text()
+    }
     listed = {target.partition(":")[0].rpartition(".")[2] for target in IMPORTERS.builtin.values()}
     assert defined == listed
     for name in IMPORTERS.names():
