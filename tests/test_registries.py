@@ -89,7 +89,8 @@ def test_every_part_that_is_made_is_listed(kind: str) -> None:
     }
     package = PACKAGES[kind].registry.partition(":")[0].replace(".", "/")
     forgotten = sorted(set(made(kind)) - listed)
-    assert not forgotten, f"list {', '.join(forgotten)} in {kind} in {package}/__init__.py"
+    place = "a row of listed/routers.yaml" if kind == "ROUTERS" else "__init__.py"
+    assert not forgotten, f"list {', '.join(forgotten)} in {kind}: {place} of {package}"
 
 
 def faults(kind: str, name: str) -> Iterator[str]:
@@ -98,7 +99,7 @@ def faults(kind: str, name: str) -> Iterator[str]:
     if part.name != name:
         yield f"{registry(kind).builtin[name]} calls itself {part.name!r}: use one name"
     if kind == "ROUTERS" and not (hasattr(part, "traits") and part.traits.cost):
-        yield "write `traits = Traits(…)` with what a fit costs (pipelines/routers/base.py)"
+        yield f"say in the row {name!r} of routers.yaml what a fit costs, and write `@listed`"
     if not is_tested(kind, name):
         yield f"no test under {PACKAGES[kind].tests} names it: add cases, each with its trap"
     page = (ROOT / PACKAGES[kind].readme).read_text(encoding="utf-8")

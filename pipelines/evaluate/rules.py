@@ -1,7 +1,7 @@
 """Selection rules that weigh a whole batch, a pair or a similarity; `selection` holds the others.
 
 A rule turns scores (n, m) and costs into choices. What a rule can do with a
-router depends on what its scores mean (`routeyard.pipelines.routers.base.Scale`): only a
+router depends on what its scores mean (`routeyard.pipelines.routers.listed.Scale`): only a
 probability can be weighed against cost in one unit. `supported` says which rules a
 scale has; `refuse` answers for the rest.
 """

@@ -18,13 +18,14 @@ have a default for routers of other people:
 * `traits: Traits`: paper, loss, selection rule, what it needs, what its scores mean;
 * `architectures`: keyword arguments of its class, one mapping for each setting
   that the zoo's protocol tries.
+
+Those of the routers here are in `listed/routers.yaml`, which `@listed` reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from routeyard.pipelines.matrix.examples import Examples as Examples
 from routeyard.pipelines.matrix.examples import Floats as Floats
 from routeyard.pipelines.matrix.examples import Queries as Queries
 from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.routers.listed import Traits as Traits
+from routeyard.pipelines.routers.listed import listed as listed
 
 
 @runtime_checkable
@@ -70,12 +73,6 @@ class Router(Protocol):
         """(n, m) predicted score of every model on every question, finite."""
 
 
-#: What a router's numbers mean, and with it which selection rules can use them.
-#: `probability`: chance of a good answer; may be weighed against cost.
-#: `similarity`: cosine to a model; may be lowered by λ·cost, in its own unit.
-#: `strength`: an order of the models of one question; its unit means nothing.
-Scale = Literal["probability", "similarity", "strength"]
-
 #: Needs that no release has of itself → what they are, for messages.
 GIVEN: Mapping[str, str] = {
     "signals": "signals of the models' own answers",
@@ -85,36 +82,6 @@ GIVEN: Mapping[str, str] = {
 
 #: Most settings that the protocol tries per router (plateau study, appendix E.4).
 MOST_ARCHITECTURES = 15
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What a router says about itself, for `routeyard zoo list` and the protocol.
-
-    Attributes:
-        paper: where it is from.
-        loss: what its training minimises; `none` and why where nothing is trained. Empty
-            is for routers of other people only.
-        selection: the rule of its paper.
-        scale: what its scores mean. Those of a `probability` lie in [0, 1]; others are
-            said to be none, and rules that weigh chances against cost refuse them.
-        needs: of `embeddings`, `tasks`, `costs`, and of `GIVEN`, which a release may lack.
-        stochastic: whether a seed changes the fit, so that five are run.
-        online: whether it learns question by question, so that its seeds are
-            orders in which the questions come.
-        extra: the extra of the distribution it needs, if any.
-        cost: what a fit takes, in words.
-    """
-
-    paper: str = ""
-    loss: str = ""
-    selection: str = "argmax"
-    scale: Scale = "probability"
-    needs: tuple[str, ...] = ("embeddings",)
-    stochastic: bool = True
-    online: bool = False
-    extra: str | None = None
-    cost: str = ""
 
 
 def no_chances(scores: Floats) -> str | None:

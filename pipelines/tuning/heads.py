@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.factors.embedllm import EmbedLLM
 from routeyard.pipelines.routers.gradient import masked_cross_entropy
 from routeyard.pipelines.routers.networks.cp_router import CPRouter
@@ -24,7 +25,7 @@ class SharedMLP(Trained):
     """The study's `mlp_cn`: the network and loss of `mlp`, in the loop of the other seven."""
 
     name = "mlp"
-    traits = MLP.traits
+    traits = traits_of(MLP)
     defaults: ClassVar[dict[str, Any]] = {"width": 256}
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:

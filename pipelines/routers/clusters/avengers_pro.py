@@ -8,7 +8,7 @@ from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,
-    Traits,
+    listed,
     mean_cost,
     model_means,
     usable,
@@ -16,6 +16,7 @@ from routeyard.pipelines.routers.base import (
 from routeyard.pipelines.routers.clusters.kmeans import clustered
 
 
+@listed
 class AvengersPro:
     """Avengers-Pro (Zhang et al., "Beyond GPT-5", DAI 2025).
 
@@ -33,21 +34,6 @@ class AvengersPro:
     """
 
     name = "avengers-pro"
-    traits = Traits(
-        paper="Beyond GPT-5 (Avengers-Pro), DAI 2025",
-        loss="K-means; means per cluster",
-        selection="argmax of performance and efficiency, weight α",
-        cost="seconds",
-    )
-    architectures = (
-        {"clusters": 25},
-        {"clusters": 8},
-        {"clusters": 16},
-        {"clusters": 64},
-        {"clusters": 64, "near": 5},
-        {"clusters": 25, "as_published": True},
-        {"clusters": 64, "as_published": True},
-    )
 
     def __init__(
         self,

@@ -9,13 +9,14 @@ from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,
-    Traits,
+    listed,
     model_means,
     squared_error,
     usable,
 )
 
 
+@listed
 class KMeansRouter:
     """Cluster means of labels (Universal Model Routing, arXiv 2502.08773).
 
@@ -25,13 +26,6 @@ class KMeansRouter:
     """
 
     name = "kmeans"
-    traits = Traits(
-        paper="Universal Model Routing, arXiv 2502.08773",
-        loss="K-means; means per cluster",
-        selection="argmin error + λ·cost",
-        cost="seconds",
-    )
-    architectures = tuple({"choices": (k,)} for k in (4, 8, 16, 32, 64, 128))
     #: Questions that a model's overall mean counts as in every cluster.
     weight = 1.0
 

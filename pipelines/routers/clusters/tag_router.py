@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
+@listed
 class TagRouter:
     """TagRouter (ACL 2025, arXiv 2506.12473), with the tags a release has.
 
@@ -24,21 +25,6 @@ class TagRouter:
     """
 
     name = "tag-router"
-    traits = Traits(
-        paper="TagRouter, arXiv 2506.12473",
-        loss="mean result against the reference per tag",
-        selection="threshold on the difference from a cheaper model",
-        scale="strength",
-        needs=("embeddings", "tasks"),
-        cost="seconds",
-    )
-    architectures = (
-        {"grains": (8, 32)},
-        {"grains": (16,)},
-        {"grains": (32, 128)},
-        {"grains": ()},
-        {"grains": (64,), "prior": 20.0},
-    )
 
     def __init__(
         self,

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
 from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
+@listed
 class UMR:
     """Universal model routing with cluster footprints, as CSCR takes it for a baseline.
 
@@ -26,13 +27,6 @@ class UMR:
     """
 
     name = "umr"
-    traits = Traits(
-        paper="Universal Model Routing, arXiv 2502.08773; CSCR's baseline",
-        loss="K-means; errors per cluster on validation",
-        selection="argmin error + λ·cost",
-        cost="seconds",
-    )
-    architectures = (*({"k": k} for k in (20, 10, 50)), {"as_published": True})
 
     def __init__(self, k: int = 20, as_published: bool = False, seed: int = 42):
         self.k, self.as_published, self.seed = k, as_published, seed

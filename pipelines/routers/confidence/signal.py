@@ -9,8 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
-from routeyard.pipelines.routers.probes.probe import PAPER
+from routeyard.pipelines.routers.base import (
+    Examples,
+    Floats,
+    Queries,
+    Traits,
+    listed,
+    model_means,
+    usable,
+)
 
 #: Questions without which no slope is fitted.
 FEW = 10
@@ -87,47 +94,37 @@ def shown(router: str, signals: Mapping[str, Floats]) -> bool:
     return wanted is None or wanted in signals
 
 
-def _traits(what: str) -> Traits:
-    return Traits(
-        paper=PAPER,
-        loss="none",
-        selection="threshold on the small model",
-        needs=("signals",),
-        stochastic=False,
-        cost=f"none, after {what}",
-    )
-
-
+@listed
 class SelfAsk(Confidence):
     """Probability with which the model calls its own answer right (Kadavath et al. 2022)."""
 
     name = "self-ask"
-    traits = _traits("the answer and one more question to its model")
 
     def confidence(self, queries: Queries) -> Floats:
         return queries.signal("self_assessment")
 
 
+@listed
 class Margin(Confidence):
     """Mean over the answer's tokens of p(first) − p(second)."""
 
     name = "margin"
-    traits = _traits("the answer with its log-probabilities")
 
     def confidence(self, queries: Queries) -> Floats:
         return queries.signal("margin")
 
 
+@listed
 class Entropy(Confidence):
     """exp(−H), H the mean entropy of the answer's tokens."""
 
     name = "entropy"
-    traits = _traits("the answer with its log-probabilities")
 
     def confidence(self, queries: Queries) -> Floats:
         return np.asarray(np.exp(-queries.signal("entropy")))
 
 
+@listed
 class MaxLogit(Confidence):
     """exp of the mean over tokens of the largest log-probability.
 
@@ -135,12 +132,12 @@ class MaxLogit(Confidence):
     """
 
     name = "max-logit"
-    traits = _traits("the answer with its log-probabilities")
 
     def confidence(self, queries: Queries) -> Floats:
         return np.asarray(np.exp(queries.signal("max_logit")))
 
 
+@listed
 class SemanticEntropy(Confidence):
     """exp(−H), H the entropy over the meanings of several samples.
 
@@ -150,13 +147,6 @@ class SemanticEntropy(Confidence):
     """
 
     name = "semantic-entropy"
-    traits = _traits("several samples of the answer")
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"calibrated": True},
-        {"estimator": "rao_blackwell"},
-        {"estimator": "sequence_probability_renormalised"},
-    )
 
     def __init__(self, calibrated: bool = False, estimator: str = "discrete"):
         super().__init__(calibrated)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.contrastive.losses import (
     bands_of,
     cheapest_positive,
@@ -15,9 +15,8 @@ from routeyard.pipelines.routers.contrastive.losses import (
 from routeyard.pipelines.routers.contrastive.space import DescriptorRouter
 from routeyard.pipelines.routers.networks.trained import TrainingBatch
 
-PAPER = "Cost-Aware Contrastive Routing for LLMs"
 
-
+@listed
 class CSCR(DescriptorRouter):
     """Cost-spectrum contrastive router (Cost-Aware Contrastive Routing, section 3).
 
@@ -38,34 +37,6 @@ class CSCR(DescriptorRouter):
     """
 
     name = "cscr"
-    traits = Traits(
-        paper=PAPER,
-        loss="InfoNCE per cost band, dear negatives weighed less",
-        selection="similarity − λ·cost among the k nearest",
-        scale="similarity",
-        needs=("embeddings", "costs", "descriptors"),
-        extra="faiss",
-        cost="seconds to minutes",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        **DescriptorRouter.defaults,
-        "bands": 5, "gamma": 0.2, "slope": 0.25, "least": 0.05,
-        "penalty": "inside", "positives": "all", "average": "query",
-    }  # fmt: skip
-    published: ClassVar[dict[str, Any]] = {
-        **DescriptorRouter.published, "bands": None, "average": "band",
-    }  # fmt: skip
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"gamma": 0.0},
-        {"gamma": 0.1},
-        {"bands": 1},
-        {"bands": 2},
-        {"slope": 0.0},
-        {"width": 4.0},
-        {"positives": "cheapest"},
-        {"as_published": True},
-    )
 
     def fit(self, train: Examples) -> CSCR:
         super().fit(train)
@@ -92,6 +63,7 @@ class CSCR(DescriptorRouter):
         )  # fmt: skip
 
 
+@listed
 class Contrastive(DescriptorRouter):
     """The vanilla contrastive router that CSCR is compared with (equation 6, Table 5).
 
@@ -99,22 +71,6 @@ class Contrastive(DescriptorRouter):
     """
 
     name = "contrastive"
-    traits = Traits(
-        paper=PAPER,
-        loss="InfoNCE, all right models against all",
-        selection="similarity − λ·cost among the k nearest",
-        scale="similarity",
-        needs=("embeddings", "descriptors"),
-        extra="faiss",
-        cost="seconds to minutes",
-    )
-    defaults: ClassVar[dict[str, Any]] = {**DescriptorRouter.defaults, "temperature": 0.05}
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"temperature": 0.1},
-        {"temperature": 0.2},
-        {"width": 4.0},
-    )
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         positive, known = self.positives(batch)

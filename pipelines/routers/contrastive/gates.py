@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.contrastive.bank import bank_of
-from routeyard.pipelines.routers.contrastive.cscr import PAPER
 from routeyard.pipelines.routers.contrastive.losses import info_nce
 from routeyard.pipelines.routers.contrastive.space import DescriptorRouter
 from routeyard.pipelines.routers.networks.trained import (
@@ -20,6 +19,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class SoftMoE(DescriptorRouter):
     """Soft-MoE of CSCR's baselines (section 4.1): softmax((cos − λ·cost)/τ), argmax.
 
@@ -30,24 +30,6 @@ class SoftMoE(DescriptorRouter):
     """
 
     name = "soft-moe"
-    traits = Traits(
-        paper=PAPER,
-        loss="−expected label under the gate",
-        selection="argmax softmax((similarity − λ·cost)/τ)",
-        scale="similarity",
-        needs=("embeddings", "descriptors"),
-        extra="faiss",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        **DescriptorRouter.defaults, "k": 1_000_000, "temperature": 0.1,
-    }  # fmt: skip
-    published: ClassVar[dict[str, Any]] = {**DescriptorRouter.published, "k": 1_000_000}
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"temperature": 0.05},
-        {"temperature": 0.3},
-    )
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         known = batch.known > 0
@@ -66,6 +48,7 @@ def gate_value(similarity: Any, y: Any, known: Any, temperature: float) -> Any:
     return (weight * y[some]).sum(dim=1).mean()
 
 
+@listed
 class Parametric(Trained):
     """Parametric softmax gate of CSCR's baselines (section 4.1): one head per model.
 
@@ -79,22 +62,6 @@ class Parametric(Trained):
     """
 
     name = "parametric"
-    traits = Traits(
-        paper=PAPER,
-        loss="−log softmax mass on the right models",
-        selection="argmax of the gate",
-        scale="strength",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"right": 0.5, "descriptor": None, "of": "questions"}
-    published: ClassVar[dict[str, Any]] = {
-        "of": "descriptors", "batch": 512, "learning_rate": 5e-4, "epochs": 10,
-    }  # fmt: skip
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"learning_rate": 1e-2},
-        {"weight_decay": 0.1},
-    )
 
     def fit(self, train: Examples) -> Self:
         self._bank = np.zeros((len(train.model_ids), 1), np.float32)

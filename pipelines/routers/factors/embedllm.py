@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
+@listed
 class EmbedLLM(Trained):
     """EmbedLLM (Zhuang et al., arXiv 2410.02223).
 
@@ -27,22 +28,6 @@ class EmbedLLM(Trained):
     """
 
     name = "embedllm"
-    traits = Traits(
-        paper="EmbedLLM, arXiv 2410.02223",
-        loss="cross-entropy of two classes per (model, question)",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"size": 64, "noise": 0.05, "learning_rate": 1e-2}
-    published: ClassVar[dict[str, Any]] = {
-        "size": 232, "learning_rate": 1e-4, "weight_decay": 1e-5, "batch": 2048, "epochs": 50,
-    }  # fmt: skip
-    architectures = (
-        {"size": 64},
-        {"size": 232},
-        {"size": 32},
-        {"size": 64, "noise": 0.0},
-        {"size": 64, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     best_network,
     network_arrays,
@@ -20,6 +20,7 @@ from routeyard.pipelines.routers.gradient import (
 RATES = {"learning_rate": 1e-2, "weight_decay": 1e-2}
 
 
+@listed
 class MatrixFactorisation:
     """score(m, q) = σ(w·(v_m ⊙ (W e_q + b)) + β_m).
 
@@ -29,12 +30,6 @@ class MatrixFactorisation:
     """
 
     name = "mf"
-    traits = Traits(
-        paper="EmbedLLM, arXiv 2410.02223; RouteLLM, arXiv 2406.18665",
-        loss="cross-entropy per model",
-        cost="seconds",
-    )
-    architectures = tuple({"dimensions": (size,)} for size in (8, 16, 64))
 
     def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
         self.dimensions, self.seed = dimensions, seed

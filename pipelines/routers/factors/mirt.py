@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats, Queries, Traits
+from routeyard.pipelines.routers.base import Floats, Queries, listed
 from routeyard.pipelines.routers.networks.trained import Trained
 
 
+@listed
 class MIRT(Trained):
     """MIRT of IRT-Router (Song et al., arXiv 2506.01048).
 
@@ -28,29 +29,6 @@ class MIRT(Trained):
     """
 
     name = "mirt"
-    traits = Traits(
-        paper="IRT-Router, arXiv 2506.01048",
-        loss="cross-entropy of σ(a·θ − b)",
-        selection="a·p − (1 − a)·price",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        "size": 25,
-        "mix": 0.0,
-        "neighbours": 10,
-        "learning_rate": 1e-2,
-        "epochs": 20,
-    }
-    published: ClassVar[dict[str, Any]] = {
-        "mix": 0.3, "learning_rate": 1e-3, "batch": 512, "epochs": 9, "weight_decay": 0.0,
-    }  # fmt: skip
-    architectures = (
-        {"size": 25},
-        {"size": 64},
-        {"size": 8},
-        {"size": 25, "weight_decay": 0.1},
-        {"size": 25, "mix": 0.3},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -16,6 +16,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class NIRT(Trained):
     """NIRT of IRT-Router (Song et al., arXiv 2506.01048).
 
@@ -31,31 +32,6 @@ class NIRT(Trained):
     """
 
     name = "nirt"
-    traits = Traits(
-        paper="IRT-Router, arXiv 2506.01048",
-        loss="cross-entropy of a monotone network",
-        selection="a·p − (1 − a)·price",
-        cost="tens of seconds; grows with the number of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        "size": 25,
-        "width": 32,
-        "dropout": 0.2,
-        "learning_rate": 1e-2,
-        "epochs": 15,
-    }
-    published: ClassVar[dict[str, Any]] = {
-        "width": 512,
-        "dropout": 0.5,
-        "learning_rate": 2e-3,
-        "weight_decay": 0.0,
-    }
-    architectures = (
-        {"width": 32},
-        {"width": 64},
-        {"size": 50, "width": 32},
-        {"width": 32, "weight_decay": 0.0},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
 
 
+@listed
 class LinUCB:
     """LinUCB with disjoint arms (Li et al., WWW 2010).
 
@@ -24,21 +25,6 @@ class LinUCB:
     """
 
     name = "linucb"
-    traits = Traits(
-        paper="A contextual-bandit approach, WWW 2010",
-        loss="ridge regression on the chosen model's labels",
-        selection="upper confidence bound while learning, argmax after",
-        scale="strength",  # a linear estimate, which nothing keeps in [0, 1]
-        online=True,
-        cost="seconds; grows with the number of models",
-    )
-    architectures = (
-        {"alpha": 0.1},
-        {"alpha": 0.5},
-        {"alpha": 1.0},
-        {"alpha": 0.1, "size": 16},
-        {"alpha": 0.5, "size": 16},
-    )
 
     def __init__(self, alpha: float = 0.5, size: int | None = 64, seed: int = 42):
         self.alpha, self.size, self.seed = alpha, size, seed

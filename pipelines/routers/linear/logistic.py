@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import Trained, head
 
 
+@listed
 class Logistic(Trained):
     """Cross-entropy per model, L2 by weight decay, one linear layer for all models.
 
@@ -18,9 +19,6 @@ class Logistic(Trained):
     """
 
     name = "logistic"
-    traits = Traits(loss="cross-entropy per model", cost="seconds")
-    defaults: ClassVar[dict[str, Any]] = {"learning_rate": 1e-2, "epochs": 20}
-    architectures = tuple({"weight_decay": decay} for decay in (0.0, 1e-2, 1e-1, 0.5))
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         return head(inputs, start)

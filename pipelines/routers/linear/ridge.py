@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 
 
+@listed
 class Ridge:
     """Least squares with penalty `alpha` on the weights, not on the level.
 
@@ -15,8 +16,6 @@ class Ridge:
     """
 
     name = "ridge"
-    traits = Traits(loss="squared error with an L2 penalty", stochastic=False, cost="seconds")
-    architectures = tuple({"alpha": alpha} for alpha in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 
     def __init__(self, alpha: float = 30.0):
         self.alpha = alpha

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.neighbours.knn import nearest
 
 #: Neighbours that the published code tries.
 CHOICES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
+@listed
 class Carrot:
     """CARROT (Somerstep et al., arXiv 2502.03261), its kNN form.
 
@@ -26,18 +27,6 @@ class Carrot:
     """
 
     name = "carrot"
-    traits = Traits(
-        paper="CARROT, arXiv 2502.03261",
-        loss="none; k by cross-validated ROC-AUC",
-        selection="argmax (1−λ)·p − λ·cost, cost in dollars per question",
-        stochastic=False,
-        cost="seconds: all pairs of train questions",
-    )
-    architectures = (
-        {"choices": CHOICES},
-        {"choices": CHOICES[4:]},
-        {"choices": CHOICES[:5]},
-    )
 
     def __init__(self, choices: tuple[int, ...] = CHOICES, folds: int = 5):
         self.choices, self.folds = choices, folds

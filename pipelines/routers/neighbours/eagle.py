@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
 from routeyard.pipelines.routers.neighbours.knn import nearest
 from routeyard.pipelines.routers.neighbours.wins import Wins
 
@@ -15,6 +15,7 @@ POINTS, BEGIN = 400 / np.log(10), 1000.0
 CELLS = 1 << 19
 
 
+@listed
 class Eagle:
     """Eagle (Zhao et al., arXiv 2409.15518); "Elo" in the plateau study.
 
@@ -31,22 +32,6 @@ class Eagle:
     """
 
     name = "eagle"
-    traits = Traits(
-        paper="Eagle, arXiv 2409.15518",
-        loss="none; Bradley-Terry likelihood",
-        selection="argmax within a budget",
-        scale="strength",
-        stochastic=False,
-        cost="seconds; grows with the square of the number of models",
-    )
-    architectures = (
-        {"neighbours": 20},
-        {"neighbours": 50},
-        {"neighbours": 100},
-        {"neighbours": 50, "share": 0.25},
-        {"neighbours": 100, "share": 0.25},
-        {"neighbours": 20, "as_published": True},
-    )
 
     def __init__(
         self,

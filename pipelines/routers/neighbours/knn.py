@@ -9,7 +9,7 @@ from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,
-    Traits,
+    listed,
     model_means,
     squared_error,
     usable,
@@ -42,6 +42,7 @@ def nearest(
     return found, cosine
 
 
+@listed
 class KNN:
     """Mean label of the k nearest train questions (RouterBench, arXiv 2403.12031).
 
@@ -52,14 +53,6 @@ class KNN:
     """
 
     name = "knn"
-    traits = Traits(
-        paper="RouterBench, arXiv 2403.12031",
-        loss="none",
-        selection="argmax willingness-to-pay · p − price",
-        stochastic=False,
-        cost="seconds: every question against all train questions",
-    )
-    architectures = tuple({"choices": (k,)} for k in (5, 10, 20, 40, 80, 160, 320))
     #: Neighbours that the mean over all train questions counts as.
     weight = 1.0
 
@@ -94,6 +87,7 @@ class KNN:
         return self._mean(nearest(queries.vectors(), self._vectors, self.k)[0])
 
 
+@listed
 class KNNAsPrinted(KNN):
     """The plain mean over the 5 nearest questions, nothing chosen and nothing added.
 
@@ -103,7 +97,6 @@ class KNNAsPrinted(KNN):
     """
 
     name = "knn-as-printed"
-    architectures = ({},)
     weight = 0.0
 
     def __init__(self, k: int = 5):

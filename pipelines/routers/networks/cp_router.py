@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Traits
+from routeyard.pipelines.routers.base import Examples, Floats, listed
 from routeyard.pipelines.routers.networks.trained import Trained, head
 
 #: Error rates that are tried.
 ALPHAS = tuple(round(0.01 * k, 2) for k in range(1, 100))
 
 
+@listed
 class CPRouter(Trained):
     """CP-Router (Su et al., arXiv 2505.19970), from a pair to a pool.
 
@@ -34,14 +35,6 @@ class CPRouter(Trained):
     """
 
     name = "cp-router"
-    traits = Traits(
-        paper="CP-Router, arXiv 2505.19970",
-        loss="cross-entropy per model; quantile of nonconformity",
-        selection="cheapest model in the conformal set",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128, "beta": 3.0}
-    architectures = ({"width": 128}, {"width": 64}, {"width": 256}, {"width": 0})
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -16,6 +16,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class EquiRouter(Trained):
     """EquiRouter (Lai and Ye, "When Routing Collapses", arXiv 2602.03478).
 
@@ -36,37 +37,6 @@ class EquiRouter(Trained):
     """
 
     name = "equirouter"
-    traits = Traits(
-        paper="When Routing Collapses, arXiv 2602.03478",
-        loss="squared error + 50 · softplus of pairs in the wrong order",
-        selection="argmax within a budget on predicted cost",
-        scale="strength",  # pairs are pushed apart beyond [0, 1]
-        cost="tens of seconds; grows with the number of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        "width": 64,
-        "embedding": 16,
-        "weight": 5.0,
-        "pooled": False,
-        "epochs": 10,
-    }
-    published: ClassVar[dict[str, Any]] = {
-        "width": 512,
-        "embedding": 128,
-        "weight": 50.0,
-        "pooled": True,
-        "learning_rate": 1e-4,
-        "epochs": 5,
-        "batch": 128,
-        "weight_decay": 0.0,
-    }
-    architectures = (
-        {"width": 64},
-        {"width": 32},
-        {"width": 64, "weight": 50.0},
-        {"width": 64, "weight": 1.0},
-        {"width": 64, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
+@listed
 class FlySwat(Trained):
     """FORC (Šakota et al., "Fly-Swat or Cannon?", WSDM 2024).
 
@@ -28,19 +29,6 @@ class FlySwat(Trained):
     """
 
     name = "fly-swat"
-    traits = Traits(
-        paper="Fly-Swat or Cannon?, WSDM 2024",
-        loss="cross-entropy of (question, model) pairs",
-        selection="integer program over a batch under a budget",
-        cost="tens of seconds; grows with the number of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 64, "size": 32}
-    architectures = (
-        {"width": 64},
-        {"width": 32, "size": 16},
-        {"width": 128},
-        {"width": 64, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
+@listed
 class GraphRouter(Trained):
     """GraphRouter (Feng et al., arXiv 2410.03834).
 
@@ -30,24 +31,6 @@ class GraphRouter(Trained):
     """
 
     name = "graph-router"
-    traits = Traits(
-        paper="GraphRouter, arXiv 2410.03834",
-        loss="cross-entropy on hidden edges of the question-model graph",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        "size": 32,
-        "hidden": 0.5,
-        "best_only": False,
-        "learning_rate": 1e-2,
-    }
-    published: ClassVar[dict[str, Any]] = {
-        "size": 8,
-        "best_only": True,
-        "learning_rate": 3e-4,
-        "weight_decay": 1e-4,
-    }
-    architectures = ({"size": 32}, {"size": 16}, {"size": 64}, {"size": 32, "hidden": 0.3})
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Traits, model_means
+from routeyard.pipelines.routers.base import Examples, Floats, listed, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
 
 
+@listed
 class HybridLLM(Trained):
     """Hybrid LLM (Ding et al., arXiv 2404.14618), and its form for many models.
 
@@ -29,21 +30,6 @@ class HybridLLM(Trained):
     """
 
     name = "hybrid-llm"
-    traits = Traits(
-        paper="Hybrid LLM, arXiv 2404.14618",
-        loss="cross-entropy of 'as good as the reference'",
-        selection="threshold between two models",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128, "labels": "half"}
-    published: ClassVar[dict[str, Any]] = {"labels": "det"}
-    architectures = (
-        {"width": 128},
-        {"width": 0},
-        {"width": 256},
-        {"width": 128, "weight_decay": 0.1},
-        {"width": 128, "labels": "trans"},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class MessPlus(Trained):
     """MESS+ (Woisetschläger et al., arXiv 2505.19947).
 
@@ -36,21 +37,6 @@ class MessPlus(Trained):
     """
 
     name = "mess-plus"
-    traits = Traits(
-        paper="MESS+, arXiv 2505.19947",
-        loss="cross-entropy per model",
-        selection="argmin V·cost + Q·(α − p), virtual queue Q",
-        online=True,
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128, "dropout": 0.1}
-    architectures = (
-        {"width": 128},
-        {"width": 256},
-        {"width": 64},
-        {"width": 128, "dropout": 0.3},
-        {"width": 128, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

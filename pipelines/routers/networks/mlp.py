@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     best_network,
     network_arrays,
@@ -18,6 +18,7 @@ from routeyard.pipelines.routers.gradient import (
 )
 
 
+@listed
 class MLP:
     """Probability that each model is right, from the question's embedding.
 
@@ -27,15 +28,6 @@ class MLP:
     """
 
     name = "mlp"
-    traits = Traits(
-        paper="RouterBench, arXiv 2403.12031",
-        loss="cross-entropy per model",
-        selection="argmax willingness-to-pay · p − price",
-        cost="seconds",
-    )
-    architectures = tuple(
-        {"widths": (width,), "decays": (decay,)} for width in (64, 256) for decay in (1e-2, 1e-1)
-    )
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     network_arrays,
     probabilities,
@@ -18,6 +18,7 @@ from routeyard.pipelines.routers.gradient import (
 from routeyard.pipelines.routers.networks.mlp import layers
 
 
+@listed
 class MLPAsPrinted:
     """One network per model, of its own labels only (RouterBench+, appendix E).
 
@@ -33,7 +34,6 @@ class MLPAsPrinted:
     """
 
     name = "mlp-as-printed"
-    traits = Traits(paper="RouterBench, arXiv 2403.12031", loss="cross-entropy", cost="minutes")
 
     def __init__(self, width: int = 100, epochs: int = 200, patience: int = 10, seed: int = 0):
         self.width, self.epochs, self.patience, self.seed = width, epochs, patience, seed

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Traits, model_means
+from routeyard.pipelines.routers.base import Examples, listed, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 
 
+@listed
 class ModelSpider(Trained):
     """Model Spider (Zhang et al., arXiv 2306.03900), turned from tasks to questions.
 
@@ -28,27 +29,6 @@ class ModelSpider(Trained):
     """
 
     name = "model-spider"
-    traits = Traits(
-        paper="Model Spider, arXiv 2306.03900",
-        loss="likelihood of the order of models (ListMLE)",
-        scale="strength",
-        cost="tens of seconds; grows with the number of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"size": 64, "clusters": 16, "ties": "shared"}
-    published: ClassVar[dict[str, Any]] = {
-        "size": 1024,
-        "ties": "mean",
-        "learning_rate": 2.5e-4,
-        "epochs": 30,
-        "batch": 16,
-    }
-    architectures = (
-        {"size": 64},
-        {"size": 32},
-        {"size": 128},
-        {"size": 64, "clusters": 64},
-        {"size": 64, "ties": "mean"},
-    )
 
     def fit(self, train: Examples) -> ModelSpider:
         from routeyard.pipelines.routers.clusters.kmeans import clustered

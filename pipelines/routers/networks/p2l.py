@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class PromptToLeaderboard(Trained):
     """P2L (Frick et al., arXiv 2502.14855).
 
@@ -35,27 +36,6 @@ class PromptToLeaderboard(Trained):
     """
 
     name = "p2l"
-    traits = Traits(
-        paper="Prompt-to-Leaderboard, arXiv 2502.14855",
-        loss="grounded Rao-Kupper likelihood of pairs (`bag`), or Bradley-Terry",
-        selection="argmax β, or a linear program under a mean budget",
-        cost="seconds; grows with the pairs of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128, "form": "bag"}
-    published: ClassVar[dict[str, Any]] = {
-        "form": "bag",
-        "learning_rate": 8e-6,
-        "epochs": 1,
-        "batch": 512,
-    }
-    architectures = (
-        {"width": 128},
-        {"width": 0},
-        {"width": 256},
-        {"width": 128, "form": "bt"},
-        {"width": 0, "form": "bt"},
-        {"width": 128, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Traits
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
+@listed
 class RouterDC(Trained):
     """RouterDC (Chen et al., arXiv 2409.19886).
 
@@ -30,31 +31,7 @@ class RouterDC(Trained):
     """
 
     name = "routerdc"
-    traits = Traits(
-        paper="RouterDC, arXiv 2409.19886",
-        loss="two contrastive terms: question to models, question to question",
-        scale="similarity",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {
-        "size": 128, "top": 3, "temperature": 0.1, "weight": 0.5, "clusters": 8, "negatives": 3,
-        "batch": 128,
-    }  # fmt: skip
-    published: ClassVar[dict[str, Any]] = {
-        "temperature": 1.0,
-        "weight": 1.0,
-        "batch": 64,
-        "learning_rate": 5e-5,
-    }
     targets_read_embeddings = True
-    architectures = (
-        {"size": 128},
-        {"size": 64},
-        {"size": 128, "top": 1},
-        {"size": 128, "temperature": 1.0},
-        {"size": 128, "weight": 0.0},
-        {"size": 128, "temperature": 0.03},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

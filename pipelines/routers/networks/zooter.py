@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Traits
+from routeyard.pipelines.routers.base import Examples, Floats, listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class Zooter(Trained):
     """Zooter (Lu et al., "Routing to the Expert", arXiv 2311.08692).
 
@@ -35,22 +36,6 @@ class Zooter(Trained):
     """
 
     name = "zooter"
-    traits = Traits(
-        paper="Routing to the Expert, arXiv 2311.08692",
-        loss="KL to the normalised labels (tag-smoothed) + cross-entropy per model",
-        needs=("embeddings", "tasks"),
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128, "beta": 0.3, "both": True}
-    published: ClassVar[dict[str, Any]] = {"both": False}
-    architectures = (
-        {"width": 128},
-        {"width": 64},
-        {"width": 256},
-        {"width": 128, "beta": 1.0},
-        {"width": 0},
-        {"width": 0, "weight_decay": 0.1},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

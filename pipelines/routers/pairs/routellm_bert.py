@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Traits, mean_cost, model_means
+from routeyard.pipelines.routers.base import Examples, listed, mean_cost, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 from routeyard.pipelines.routers.trees.rorf import strong_and_cheap
 
 
+@listed
 class RouteLLMClassifier(Trained):
     """BERT classifier of RouteLLM (Ong et al., arXiv 2406.18665) on a frozen embedding.
 
@@ -27,15 +28,6 @@ class RouteLLMClassifier(Trained):
     """
 
     name = "routellm-bert"
-    traits = Traits(
-        paper="RouteLLM, arXiv 2406.18665",
-        loss="cross-entropy of win, tie and loss against the reference",
-        selection="threshold on P(strong wins)",
-        scale="strength",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"width": 128}
-    architectures = ({"width": 128}, {"width": 64}, {"width": 256})
 
     def fit(self, train: Examples) -> RouteLLMClassifier:
         means = model_means(train.labels)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.p2l import bradley_terry
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.networks.trained import (
 )
 
 
+@listed
 class RouteLLMFactorisation(Trained):
     """MF of RouteLLM (Ong et al., arXiv 2406.18665), in its published form.
 
@@ -31,18 +32,6 @@ class RouteLLMFactorisation(Trained):
     """
 
     name = "routellm-mf"
-    traits = Traits(
-        paper="RouteLLM, arXiv 2406.18665",
-        loss="Bradley-Terry likelihood of decided pairs",
-        selection="threshold on P(strong wins)",
-        scale="strength",
-        cost="seconds; grows with the pairs of models",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"size": 128, "noise": 0.02, "learning_rate": 1e-2}
-    published: ClassVar[dict[str, Any]] = {
-        "noise": 0.1, "learning_rate": 3e-4, "weight_decay": 1e-5, "batch": 64, "epochs": 100,
-    }  # fmt: skip
-    architectures = ({"size": 128}, {"size": 32}, {"size": 128, "noise": 0.0}, {"size": 256})
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         import torch

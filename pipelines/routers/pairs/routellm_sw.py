@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
 from routeyard.pipelines.routers.neighbours.eagle import half, ratings
 from routeyard.pipelines.routers.neighbours.wins import Wins
 
@@ -13,6 +13,7 @@ from routeyard.pipelines.routers.neighbours.wins import Wins
 BLOCK = 256
 
 
+@listed
 class SimilarityWeighted:
     """SW of RouteLLM (Ong et al., arXiv 2406.18665), in its published form.
 
@@ -29,15 +30,6 @@ class SimilarityWeighted:
     """
 
     name = "routellm-sw"
-    traits = Traits(
-        paper="RouteLLM, arXiv 2406.18665",
-        loss="none; weighted Bradley-Terry per question",
-        selection="threshold on P(strong wins)",
-        scale="strength",
-        stochastic=False,
-        cost="seconds; every question against all train questions",
-    )
-    architectures = ({"tiers": 10}, {"tiers": 30}, {"tiers": 10, "gamma": 1e4})
 
     def __init__(self, tiers: int = 10, gamma: float = 10.0):
         self.tiers, self.gamma = tiers, gamma

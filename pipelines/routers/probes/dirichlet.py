@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.base import Floats, Queries, listed
 from routeyard.pipelines.routers.gradient import drawn
-from routeyard.pipelines.routers.probes.probe import Probe, traits
+from routeyard.pipelines.routers.probes.probe import Probe
 
 #: Least concentration of a layer: below it float32 draws lose their gradient.
 LEAST = 1e-3
 
 
+@listed
 class ProbeDirichlet(Probe):
     """ProbeDirichlet (RouterXBench, section 4 and Algorithm 1).
 
@@ -32,16 +33,6 @@ class ProbeDirichlet(Probe):
     """
 
     name = "probe-dirichlet"
-    traits = traits("cross-entropy on Dirichlet-weighed layers")
-    defaults: ClassVar[dict[str, Any]] = {**Probe.defaults, "conditional": False, "total": 1.0}
-    architectures = (
-        {},
-        {"conditional": True},
-        {"total": 3.0},
-        {"weight_decay": 0.1},
-        {"width": 64},
-        {"learning_rate": 1e-3},
-    )
 
     def weigher(self, layers: int, width: int) -> Any:
         import torch

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Traits
+from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -16,9 +16,9 @@ from routeyard.pipelines.routers.networks.trained import (
     head,
     logistic_loss,
 )
-from routeyard.pipelines.routers.probes.probe import PAPER
 
 
+@listed
 class EmbeddingMLP(Trained):
     """Two hidden layers on the frozen embedding (RouterXBench, section 5.1).
 
@@ -27,22 +27,6 @@ class EmbeddingMLP(Trained):
     """
 
     name = "embedding-mlp"
-    traits = Traits(
-        paper=PAPER,
-        loss="cross-entropy per model",
-        selection="threshold on the small model",
-        cost="seconds",
-    )
-    defaults: ClassVar[dict[str, Any]] = {"widths": (256, 64), "dropout": 0.1}
-    published: ClassVar[dict[str, Any]] = {
-        "learning_rate": 1e-4, "epochs": 50, "batch": 32, "weight_decay": 0.0, "patience": 1000,
-    }  # fmt: skip
-    architectures: ClassVar[tuple[dict[str, Any], ...]] = (
-        {},
-        {"weight_decay": 0.1},
-        {"widths": (64,)},
-        {"dropout": 0.3},
-    )
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
         from torch import nn

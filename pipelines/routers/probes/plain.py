@@ -6,34 +6,35 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.routers.probes.probe import Probe, fixed, traits
+from routeyard.pipelines.routers.base import listed
+from routeyard.pipelines.routers.probes.probe import Probe, fixed
 
 
+@listed
 class ProbeMean(Probe):
     """All layers weigh the same (RouterXBench, section 4 and appendix C)."""
 
     name = "probe-mean"
-    traits = traits("cross-entropy on the mean layer")
 
     def weigher(self, layers: int, width: int) -> Any:
         return fixed(np.full(layers, 1 / layers, dtype=np.float32))
 
 
+@listed
 class ProbeFinal(Probe):
     """The last layer alone (RouterXBench, Table 3)."""
 
     name = "probe-final"
-    traits = traits("cross-entropy on the last layer")
 
     def weigher(self, layers: int, width: int) -> Any:
         return fixed(np.eye(layers, dtype=np.float32)[-1])
 
 
+@listed
 class ProbeSoftmax(Probe):
     """Learned weights, the same for every question: softmax(θ) (Algorithm 1, lines 2 to 5)."""
 
     name = "probe-softmax"
-    traits = traits("cross-entropy on softmax-weighed layers")
 
     def weigher(self, layers: int, width: int) -> Any:
         import torch

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits
+from routeyard.pipelines.routers.base import Examples, Floats, Queries
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -18,7 +18,6 @@ from routeyard.pipelines.routers.networks.trained import (
     logistic_loss,
 )
 
-PAPER = "RouterXBench: Towards Fair and Comprehensive Evaluation of Routers"
 #: Of a spread in which nothing varies.
 STILL = 1e-6
 
@@ -129,17 +128,6 @@ class Probe(Trained):
         self._centre, self._spread = arrays["centre"], arrays["spread"]
         self._own = int(arrays["own"][0])
         return super().restore(arrays)
-
-
-def traits(loss: str) -> Traits:
-    """Traits of a probe; they differ in their loss alone."""
-    return Traits(
-        paper=PAPER,
-        loss=loss,
-        selection="threshold on the small model",
-        needs=("hidden",),
-        cost="seconds, after one pass of the local model over the prompts",
-    )
 
 
 def fixed(weights: NDArray[np.float32]) -> Any:

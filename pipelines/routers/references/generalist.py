@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from routeyard.pipelines.matrix.memmap import allocate
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means
 
 
+@listed
 class BestGeneralist:
     """Scores are the models' train accuracies, the same for every query.
 
@@ -14,7 +15,6 @@ class BestGeneralist:
     """
 
     name = "best-generalist"
-    traits = Traits(loss="none", needs=(), stochastic=False, cost="none")
 
     def fit(self, train: Examples) -> BestGeneralist:
         self._means = model_means(train.labels)

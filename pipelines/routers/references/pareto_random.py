@@ -9,7 +9,7 @@ from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,
-    Traits,
+    listed,
     mean_cost,
     model_means,
     usable,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.base import (
 from routeyard.pipelines.routers.references.uniform import UniformRandom
 
 
+@listed
 class ParetoRandom:
     """Uniform over the models on the cost-accuracy frontier of the train questions.
 
@@ -25,14 +26,6 @@ class ParetoRandom:
     """
 
     name = "pareto-random"
-    traits = Traits(
-        paper="RouterBench, arXiv 2403.12031; baseline of Cost-Aware Contrastive Routing",
-        loss="none",
-        selection="random on the frontier",
-        scale="strength",
-        needs=("costs",),
-        cost="none",
-    )
 
     def __init__(self, seed: int = 0):
         self.seed = seed

@@ -6,9 +6,10 @@ import numpy as np
 
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.row_blocks import distinct, sums_of
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 
 
+@listed
 class TaskMap:
     """A model's score is its mean label on the question's task in train.
 
@@ -19,13 +20,6 @@ class TaskMap:
     """
 
     name = "task-map"
-    traits = Traits(
-        loss="mean label per task",
-        needs=("tasks",),
-        stochastic=False,
-        cost="none",
-    )
-    architectures = ({"prior": 1.0}, {"prior": 10.0})
 
     def __init__(self, prior: float = 1.0):
         self.prior = prior

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
 from routeyard.pipelines.routers.references.uniform import UniformRandom
 
 
+@listed
 class Thompson:
     """Beta(1 + hits, 1 + misses) per model, drawn anew for every question.
 
@@ -18,13 +19,6 @@ class Thompson:
     """
 
     name = "thompson"
-    traits = Traits(
-        paper="Thompson 1933; baseline of Cost-Aware Contrastive Routing",
-        loss="none: posterior counts",
-        selection="argmax draw − λ·cost",
-        needs=(),
-        cost="none",
-    )
 
     def __init__(self, seed: int = 0):
         self.seed = seed

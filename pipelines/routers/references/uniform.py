@@ -7,9 +7,10 @@ import hashlib
 import numpy as np
 
 from routeyard.pipelines.matrix.memmap import allocate, blocks
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed
 
 
+@listed
 class UniformRandom:
     """Scores drawn uniformly from [0, 1) by query, so that their order is random.
 
@@ -18,7 +19,6 @@ class UniformRandom:
     """
 
     name = "random"
-    traits = Traits(loss="none", scale="strength", needs=(), cost="none")
 
     def __init__(self, seed: int = 0):
         self.seed = seed

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.trees.forest import grow, per_tree
 
 
+@listed
 class OptLLM:
     """OptLLM (Liu et al., arXiv 2405.15130).
 
@@ -25,13 +26,6 @@ class OptLLM:
     """
 
     name = "optllm"
-    traits = Traits(
-        paper="OptLLM, arXiv 2405.15130",
-        loss="squared error in the leaves, over bootstraps",
-        selection="assignment of a batch: front of accuracy and cost",
-        cost="tens of seconds; trees over all models",
-    )
-    architectures = ({"bonus": 0.0}, {"bonus": -0.5}, {"bonus": 1.0})
 
     def __init__(
         self,

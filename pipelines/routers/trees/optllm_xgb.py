@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.trees.boosted import boost, logits
 
 
+@listed
 class OptLLMBoosted:
     """The boosted form of OptLLM (Liu et al., arXiv 2405.15130); `optllm_xgb` of the plateau study.
 
@@ -21,14 +22,6 @@ class OptLLMBoosted:
     """
 
     name = "optllm-xgb"
-    traits = Traits(
-        paper="OptLLM, arXiv 2405.15130",
-        loss="cross-entropy per model, boosted",
-        selection="assignment of a batch: front of accuracy and cost",
-        stochastic=False,
-        cost="tens of seconds; grows with the number of models",
-    )
-    architectures = ({"depth": 2}, {"depth": 4}, {"depth": 2, "trees": 60})
 
     def __init__(
         self, trees: int = 30, depth: int = 2, rate: float = 0.1, as_published: bool = False

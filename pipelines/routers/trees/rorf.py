@@ -9,7 +9,7 @@ from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
     Queries,
-    Traits,
+    listed,
     mean_cost,
     model_means,
     usable,
@@ -17,6 +17,7 @@ from routeyard.pipelines.routers.base import (
 from routeyard.pipelines.routers.trees.forest import grow, per_tree
 
 
+@listed
 class RoRF:
     """RoRF (Not Diamond, 2025).
 
@@ -34,13 +35,6 @@ class RoRF:
     """
 
     name = "rorf"
-    traits = Traits(
-        paper="RoRF, github.com/Not-Diamond/RoRF",
-        loss="squared error in the leaves",
-        selection="quantile threshold between two models",
-        cost="tens of seconds; trees over all models",
-    )
-    architectures = ({"depth": 8}, {"depth": 12}, {"depth": 8, "leaf": 40})
 
     def __init__(
         self,
