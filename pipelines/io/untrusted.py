@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -142,8 +141,8 @@ def physical_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+#: Without a lock: the garbage collector may close a reader while this thread takes a worker.
 _idle: list[Worker] = []
-_idle_lock = threading.Lock()
 
 
 @contextmanager
@@ -161,8 +160,10 @@ def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
     most = max(ANYWAY, ratio * size)
     time_s = 60 + _S_PER_MIB * max(size, ANYWAY) / (1 << 20)
     limits = Limits(_MEMORY + 2 * size, 10 * time_s, time_s)
-    with _idle_lock:
-        worker = _idle.pop() if _idle else Worker(limits, prepare)
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = Worker(limits, prepare)
     try:
         yield worker, most, limits
     except LimitExceeded as error:
@@ -178,5 +179,4 @@ def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
             raise too_large(path, f"unfolds to more than {most:,} bytes") from error
         raise damaged(path, says) from error
     finally:
-        with _idle_lock:
-            _idle.append(worker)
+        _idle.append(worker)

@@ -7,7 +7,6 @@ stranger's data is data, never a pickle.
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import select
@@ -21,7 +20,7 @@ import weakref
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any
 
 from routeyard.schemas.errors import RouteyardError
 
@@ -94,7 +93,7 @@ class Worker:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = os.getpid()
-        _ALL.add(self)
+        self._end: Callable[[], object] | None = None
 
     def call(self, function: Function, *args: Any, limits: Limits | None = None) -> Any:
         """The result of a module's function in the child.
@@ -132,14 +131,9 @@ class Worker:
 
     def close(self) -> None:
         """End the child and its own children; a later call starts another."""
-        process, self._process = self._process, None
-        if process is None or self._owner != os.getpid():
-            return
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            _close(stream)
+        self._process = None
+        if self._end is not None:
+            self._end()
 
     def _start(self) -> None:
         if self._process is not None and self._owner == os.getpid():
@@ -164,6 +158,8 @@ class Worker:
             cwd="/",
             start_new_session=True,  # Ctrl-C is ours to handle
         )
+        # At exit too, and when a worker in use is collected as garbage, whose generators run later.
+        self._end = weakref.finalize(self, _end, self._process, self._owner)
         setup, args = self._setup
         try:
             for _ in self._exchange(setup, args, Limits(0, START_S)):
@@ -243,13 +239,17 @@ class Worker:
         )
 
 
-_ALL: weakref.WeakSet[Worker] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for worker in list(_ALL):
-        worker.close()
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    """End a child and its own children, in the process that started it."""
+    if owner != os.getpid():
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # what was not sent any more
+                stream.close()
 
 
 def _arrow(body: bytes) -> Iterator[Any]:
@@ -276,9 +276,3 @@ def _error(content: dict[str, Any]) -> Exception:
             )
             return error
     return FunctionFailed(f"{content.get('kind')}: {content.get('what')}")
-
-
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        with suppress(OSError):  # what was not sent any more
-            stream.close()

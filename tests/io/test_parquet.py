@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,3 +179,23 @@ def varint(number: int) -> bytes:
         found.append(number & 127 | 128)
         number >>= 7
     return bytes([*found, number])
+
+
+def test_rows_that_are_abandoned_leave_no_process_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An import that ended in an error kept its rows in a traceback: a cycle of references.
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"a": range(100_000)}), path)
+    monkeypatch.setattr(untrusted, "_idle", [])
+    assert len(list(files.rows(path))) == 100_000
+    gc.collect()
+    cycle: list[Any] = [files.rows(path)]
+    next(cycle[0])
+    cycle.append(cycle)
+    del cycle
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(one.message) for one in caught] == []
+    assert len(list(files.rows(path))) == 100_000

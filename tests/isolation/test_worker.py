@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +22,6 @@ from routeyard.pipelines.isolation import (
     Limits,
     ProcessEnded,
     Worker,
-    worker,
 )
 from routeyard.pipelines.isolation.worker import START_S
 from tests.isolation import in_child
@@ -107,4 +108,23 @@ def test_a_setup_that_fails_says_why() -> None:
     with pytest.raises(SourceError, match="no"), closing(Worker(LIMITS, in_child.refuse)) as child:
         child.call(in_child.echo, 1)
     assert LIMITS.wall_s < START_S
-    assert child not in worker._ALL or child._process is None
+    assert child._process is None
+
+
+def test_a_worker_in_use_that_is_collected_as_garbage_ends_its_process() -> None:
+    child = Worker(LIMITS, in_child.prepare, 41)
+    child.call(in_child.prepared)
+    assert child._process is not None
+    pid = child._process.pid
+    gc.collect()  # so that the process is older than what is to be collected with it
+    stream = child.stream(in_child.batches, 3)
+    next(stream)
+    cycle: list[Any] = [child, stream]
+    cycle.append(cycle)
+    del child, stream, cycle
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    assert [str(one.message) for one in caught] == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
