@@ -1,10 +1,10 @@
 """Counts of the code's structure: lines, packages, dependencies, cycles, complexity, names.
 
 `python -m benchmarks structure` reads the sources beside it, or those of `--tree DIR`, so that
-two checkouts are measured by one script. Code lines leave out docstrings, comments and blank
-lines. A package is a folder directly below a top-level one with all that is in it, or a module
-there. A dependency is an import at run time, inside functions too; imports under
-`if TYPE_CHECKING` do not count.
+two checkouts are measured by one script. Code lines leave out docstrings, also those of a
+class's annotated fields (a text directly below one), comments and blank lines. A package is a
+folder directly below a top-level one with all that is in it, or a module there. A dependency
+is an import at run time, inside functions too; imports under `if TYPE_CHECKING` do not count.
 """
 
 from __future__ import annotations
@@ -80,14 +80,19 @@ def code_lines(text: str, tree: ast.Module) -> int:
     documented: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            value = first.value if isinstance(first, ast.Expr) else None
-            if first and isinstance(value, ast.Constant) and isinstance(value.value, str):
-                documented.update(range(first.lineno, (first.end_lineno or 0) + 1))
+            for before, one in zip([None, *node.body], node.body, strict=False):
+                of_field = isinstance(node, ast.ClassDef) and isinstance(before, ast.AnnAssign)
+                if (before is None or of_field) and _is_text(one):
+                    documented.update(range(one.lineno, (one.end_lineno or 0) + 1))
     return sum(
         bool(line.strip()) and not line.strip().startswith("#") and number not in documented
         for number, line in enumerate(text.splitlines(), 1)
     )
+
+
+def _is_text(node: ast.stmt) -> bool:
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def imports(tree: ast.Module, name: str, known: Any) -> set[str]:

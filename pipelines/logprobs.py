@@ -43,7 +43,7 @@ def tokens(logprobs: str | None, *, where: str | None = None) -> tuple[Token, ..
         raise BadInput(
             f"logprobs are not a JSON list of {{token, logprob, top}}: {error!r}",
             where=where,
-            next_step="compare with the column's description in schemas/responses.py",
+            next_step="compare with the column's description in schemas/tables/contracts.yaml",
         ) from error
 
 

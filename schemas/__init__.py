@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from routeyard.schemas.contract import Column, Contract, RowRule
-from routeyard.schemas.descriptors import DESCRIPTORS
-from routeyard.schemas.duplicates import DUPLICATES
-from routeyard.schemas.embeddings import EMBEDDINGS, HIDDEN_STATES
-from routeyard.schemas.entropies import ENTROPIES
-from routeyard.schemas.labels import LABELS
-from routeyard.schemas.models import MODELS
-from routeyard.schemas.outcomes import OUTCOMES
-from routeyard.schemas.preferences import PREFERENCES
-from routeyard.schemas.queries import QUERIES
-from routeyard.schemas.removals import REMOVALS
-from routeyard.schemas.responses import RESPONSES, STEPS
-from routeyard.schemas.signals import SIGNALS
-from routeyard.schemas.splits import MODEL_SPLITS, SPLITS
 from routeyard.schemas.stored import StoredTable
-from routeyard.schemas.verdicts import VERDICTS
+from routeyard.schemas.tables import CONTRACTS
 
 if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_aliases.py`
     from routeyard._aliases import alias
@@ -25,29 +12,23 @@ if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_a
     alias(__name__)
 
 
-#: Every table a release can hold, by name.
-CONTRACTS: dict[str, Contract] = {
-    contract.name: contract
-    for contract in (
-        QUERIES,
-        MODELS,
-        RESPONSES,
-        STEPS,
-        VERDICTS,
-        LABELS,
-        OUTCOMES,
-        EMBEDDINGS,
-        DUPLICATES,
-        ENTROPIES,
-        PREFERENCES,
-        DESCRIPTORS,
-        HIDDEN_STATES,
-        SIGNALS,
-        SPLITS,
-        MODEL_SPLITS,
-        REMOVALS,
-    )
-}
+QUERIES = CONTRACTS["queries"]
+MODELS = CONTRACTS["models"]
+RESPONSES = CONTRACTS["responses"]
+STEPS = CONTRACTS["steps"]
+VERDICTS = CONTRACTS["verdicts"]
+LABELS = CONTRACTS["labels"]
+OUTCOMES = CONTRACTS["outcomes"]
+EMBEDDINGS = CONTRACTS["embeddings"]
+DUPLICATES = CONTRACTS["duplicates"]
+ENTROPIES = CONTRACTS["entropies"]
+PREFERENCES = CONTRACTS["preferences"]
+DESCRIPTORS = CONTRACTS["descriptors"]
+HIDDEN_STATES = CONTRACTS["hidden_states"]
+SIGNALS = CONTRACTS["signals"]
+SPLITS = CONTRACTS["splits"]
+MODEL_SPLITS = CONTRACTS["model_splits"]
+REMOVALS = CONTRACTS["removals"]
 
 __all__ = [
     "CONTRACTS",

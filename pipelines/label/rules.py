@@ -18,7 +18,7 @@ from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, Sh
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
 from routeyard.schemas import VERDICTS
-from routeyard.schemas.responses import ANSWERLESS
+from routeyard.schemas.tables import ANSWERLESS
 
 _FAMILIES = ("xverify:", "judge:", "human:")
 
