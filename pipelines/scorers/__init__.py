@@ -1,7 +1,8 @@
 """Scorers: one file each, saying all of what it is; this registry lists them.
 
-Read `scorer.py` first, then one that is close to what you need; `answers/` finds
-and reads what was answered, `isolation/jail/` runs code.
+Read `scorer.py` first, then one that is close to what you need; `extraction/` finds what was
+answered, `comparison/` compares it, both with the expressions in `patterns/`; `isolation/jail/`
+runs code.
 """
 
 from __future__ import annotations

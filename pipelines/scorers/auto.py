@@ -14,7 +14,6 @@
 The shape is that of the first reference, so all models are read alike.
 """
 
-# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
 
 import ast
@@ -29,7 +28,10 @@ from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+
+_RE = patterns("auto")
 
 #: Words of which one is the answer.
 PAIRS: tuple[tuple[str, ...], ...] = (
@@ -37,19 +39,6 @@ PAIRS: tuple[tuple[str, ...], ...] = (
     ("possible", "impossible"), ("entailment", "contradiction", "neutral"),
     ("positive", "negative", "neutral"), ("even", "odd"), ("correct", "incorrect"),
 )  # fmt: skip
-_OPTION = re.compile(r"\(([A-Z])\)(?:\s.*)?|([A-Z])[.)]?", re.DOTALL)
-_LISTED = re.compile(r"^[ \t]*(?:[-*•][ \t]*)?\(?([A-Z])[).:][ \t]+(\S[^\n]*)$", re.MULTILINE)
-_BRACKETS = re.compile(r"[\s()\[\]{}<>]+")
-_BRACKET_RUN = re.compile(r"[()\[\]{}<>](?:[\s,]*[()\[\]{}<>])*")
-_NUMBER = re.compile(
-    r"[-+−]?\s?[$€£¥]?\s?[-+]?\d[\d,.' ]*(?:[eE][-+]?\d+)?(?:\s?/\s?\d+)?\s?%?(?:\s[A-Za-z°²³/^]{1,20}\d?){0,2}"
-)
-_MATHS = re.compile(r"\\[a-zA-Z]+|[\^√π]|^[-+\d\sa-z()*/=<>.]*[a-z]\s?[-+*/^=<>]\s?[\da-z(]")
-_WORDS = re.compile(r"[a-z][a-z'’-]*(?: [a-z][a-z'’-]*){2,}")
-_BETWEEN = re.compile(r"(?:\s|,|;|->|→|\band\b|\d{1,3}[.)]|[-*•](?=\s))+")
-_NEGATED = re.compile(
-    r"\b(?:not|isn't|isn’t|never|cannot be|can't be|neither)\s(?:\w{1,12}\s){0,1}$", re.IGNORECASE
-)
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -65,19 +54,19 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 def shape_of(reference: str, has_choices: bool = False) -> str:
     """Shape of a reference: a row of this module's table."""
     text = reference.strip().lstrip("#").strip()
-    if _OPTION.fullmatch(text) or has_choices:
+    if _RE["option"].fullmatch(text) or has_choices:
         return "option"
     if any(text.casefold().rstrip(".") in pair for pair in PAIRS):
         return "word of a closed pair"
-    if _BRACKETS.fullmatch(text):
+    if _RE["brackets"].fullmatch(text):
         return "bracket sequence"
     if text[:1] in "[{('\"" and _is_literal(text):
         return "literal"
-    if _NUMBER.fullmatch(text):
+    if _RE["number"].fullmatch(text):
         return "number"
-    if _MATHS.search(text) and len(text) <= 300:
+    if _RE["maths"].search(text) and len(text) <= 300:
         return "mathematics"
-    if _WORDS.fullmatch(text) and _sorted(text):
+    if _RE["words"].fullmatch(text) and _sorted(text):
         return "word list"
     return "short text"
 
@@ -98,7 +87,7 @@ def _sorted(text: str) -> bool:
 @lru_cache(maxsize=65536)
 def listed_options(question: str) -> tuple[str, ...]:
     """Options a question lists, one a line, from A on; empty where it lists none."""
-    found = _LISTED.findall(question)
+    found = _RE["listed"].findall(question)
     start = max((i for i, (letter, _) in enumerate(found) if letter == "A"), default=-1)
     run = found[start:] if start >= 0 else []
     kept: list[str] = []
@@ -113,7 +102,7 @@ def _option(asked: ScoringInput, output: str) -> ScoreResult:
     if asked.choices:
         return mcq.read(asked, output)
     letters = tuple(
-        (m[1] or m[2]) if (m := _OPTION.fullmatch(r.strip())) else r for r in asked.references
+        (m[1] or m[2]) if (m := _RE["option"].fullmatch(r.strip())) else r for r in asked.references
     )
     return mcq.read(
         replace(asked, references=letters, choices=listed_options(asked.question)), output
@@ -157,7 +146,7 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
         return None
     last = hits[-1]
     word = last[0].casefold()
-    if _NEGATED.search(answer[-2000:][: last.start()]):
+    if _RE["negated"].search(answer[-2000:][: last.start()]):
         return pair[1 - pair.index(word)] if len(pair) == 2 else None
     return word
 
@@ -165,7 +154,7 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
 def _brackets(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = {"".join(one.split()) for one in asked.references}
     found = _answer(asked, output)
-    runs = _BRACKET_RUN.findall(found[0]) if found else []
+    runs = _RE["bracket_run"].findall(found[0]) if found else []
     if found is None or not runs:
         return ScoreResult("abstain", reason="no brackets in the answer")
     _, span, conflict = found
@@ -185,7 +174,7 @@ def _words(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _listed(text: str) -> list[str]:
     text = re.sub(r"[\"'`*\[\]()](?=\W|$)|(?<!\w)[\"'`*\[\]()]", " ", text.casefold()).rstrip(" .")
-    return [word for word in _BETWEEN.split(f" {text} ") if word]
+    return [word for word in _RE["between"].split(f" {text} ") if word]
 
 
 def _said(

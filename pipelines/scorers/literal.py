@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import json
 import math
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -24,21 +23,13 @@ from typing import Any
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.marks import after_draft, committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+
+_RE = patterns("literal")
 
 #: Longer texts are not parsed.
 LONGEST = 200_000
-_TAGS = re.compile(r"[<\[]\s?answer\s?[>\]]", re.IGNORECASE)
-_TAG_END = re.compile(r"[<\[]\s?/\s?answer\s?[>\]]", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]{0,3}```[ \t]*[A-Za-z0-9+_-]{0,20}[ \t]*$", re.MULTILINE)
-_ASSERT = re.compile(
-    r"^[ \t>`*]{0,8}assert\b|^[ \t>`*]{0,8}\w+\([^\n]{0,4000}\)\s?==", re.MULTILINE
-)
-# "It returns an empty list: `[]`.": what a text ends with.
-_INLINE = re.compile(r"(?<!`)`([^`\n]{1,500})`[\s.!]{0,20}$")
-_TRACEBACK = re.compile(
-    r"Traceback \(most recent call last\)|^\w*(?:Error|Exception): ", re.MULTILINE
-)
 _EMPTY: dict[str, Any] = {
     "set()": set(),
     "frozenset()": frozenset(),
@@ -150,15 +141,15 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
     body = _trimmed(output, first, end)
     if _is_literal(output, *body):
         yield "whole output", *body
-    tags = list(_TAGS.finditer(output, first, end))
+    tags = list(_RE["tags"].finditer(output, first, end))
     if tags:
-        close = _TAG_END.search(output, tags[-1].end(), end)
+        close = _RE["tag_end"].search(output, tags[-1].end(), end)
         span = _trimmed(output, tags[-1].end(), close.start() if close else end)
         yield from _asserted(output, *span)
         yield "tag", *span
-    if _TRACEBACK.search(output, first, end) and not tags:
+    if _RE["traceback"].search(output, first, end) and not tags:
         return
-    fences = list(_FENCE.finditer(output, first, end))
+    fences = list(_RE["fence"].finditer(output, first, end))
     if len(fences) >= 2:
         span = (min(fences[-2].end() + 1, fences[-1].start()), fences[-1].start())
         yield from _asserted(output, *span)
@@ -174,7 +165,7 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
         line = output.rfind("\n", *body) + 1
         if _is_literal(output, line, body[1]):
             yield "last line", line, body[1]
-    if not marked and (last_code := _INLINE.search(output, max(first, end - 600), end)):
+    if not marked and (last_code := _RE["inline"].search(output, max(first, end - 600), end)):
         yield "inline code", *last_code.span(1)
 
 
@@ -188,7 +179,7 @@ def _is_literal(output: str, start: int, end: int) -> bool:
 
 def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Right side of the last `assert f(…) == value` (one line)."""
-    found = [start, *(m.start() for m in _ASSERT.finditer(output, start, end))][-20:]
+    found = [start, *(m.start() for m in _RE["assert"].finditer(output, start, end))][-20:]
     for at in reversed(found):
         stop = output.find("\n", at, end)
         stop = end if stop < 0 else stop

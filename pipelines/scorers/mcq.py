@@ -17,7 +17,6 @@ last one in the text is never taken: that is guessing.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -34,49 +33,18 @@ from routeyard.pipelines.scorers.extraction.option_text import Options
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+
+_RE = patterns("mcq")
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
 DEFAULT_LETTERS = 10
 
-_BARE = re.compile(
-    r"[\s*_`\"'$(（\[\\]{0,6}(?P<letter>[A-Za-z])"
-    r"(?P<close>[*_`\"'$)）\]]{0,6}(?:[.:)、-]|\s|$))"
-)
-_DENIED = re.compile(
-    r"(?:is|was|would be|seems) (?:wrong|incorrect|false|not|unlikely)|isnt|and|or\b"
-)
-# "A) The pH is … B) The hydrogen …": the parts of a question, not the first option.
-_PART_B = re.compile(r"(?<![\w(])\(?B[).:]\s")
 #: A response that broke off among more commitments than this, to three options or more, had
 #: settled on none; so had one among fewer that went away from its first.
 _CIRCLE, _SHORT_CIRCLE = 8, 3
-# "The answer is not among the options": the option said to come closest is no answer.
-_NONE = re.compile(
-    r"\banswer (?:is|was) not (?:among|one of|any of|listed|included|present|given|in) "
-    r"[^.\n]{0,30}(?:options|choices)",
-    re.IGNORECASE,
-)
-# "(B) (J) (E). The last question needs more information. Therefore, I cannot provide an answer."
-_CANNOT = re.compile(
-    r"\b(?:cannot|can't|can’t|unable to|not possible to) (?:provide|give|determine|select|choose)"
-    r" (?:an?|the|any) (?:\w{1,12} ){0,1}answer\b(?! with| without| key)[^.\n]{0,60}[.!]?\s{0,20}$",
-    re.IGNORECASE,
-)
-_TRUE = re.compile(r"[)\]*]{0,3}\sis\s(?:also\s|therefore\s)?true\b", re.IGNORECASE)
-_CORRECTION = re.compile(
-    r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|"
-    r"incorrect\w*|re-?(?:check|calculat|evaluat|consider|comput|examin|visit|think|read|assess)"
-    r"\w*|instead|however|on second thought|misread\w*|misunder\w+|wrong|hmm|oops|no,|"
-    r"should have been|upon)\b",
-    re.IGNORECASE,
-)
-# "Now, let's summarize all the answers:" begins a list of answers to several questions.
-_SUMMARY = re.compile(
-    r"\b(?:summari[sz]\w{1,3}|combin(?:e|ing)|considering|总结)\b[^\n]{0,30}\b(?:answers|questions)\b"
-    r"|总结[^\n]{0,12}(?:答案|问题)"
-)
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -114,7 +82,7 @@ def _compared(
 ) -> ScoreResult:
     """The option that counts among those named, against the reference letters."""
     last = _before_summary(found, output) if len(found) > 1 else found[0]
-    if conflict and last.how == "option" and _TRUE.match(output, last.end, end):
+    if conflict and last.how == "option" and _RE["called_true"].match(output, last.end, end):
         named = "".join(dict.fromkeys("".join(one.letters for one in found)))
         last = replace(last, letters=named)  # "Option E is true. Option F is true as well."
     reason = f"{last.how}: {last.letters}"
@@ -135,7 +103,6 @@ def _compared(
 
 # Letters of other alphabets that look the same, where they stand alone ("Ответ: С").
 _ALIKE = str.maketrans("АВСЕНＡＢＣＤＥＦＧＨＩＪ", "ABCEHABCDEFGHIJ")
-_STRANGE = re.compile(r"(?<!\w)[АВСЕН](?!\w)|[Ａ-Ｊ](?!\w)")
 
 
 def _readable(output: str) -> tuple[str, int]:
@@ -145,19 +112,8 @@ def _readable(output: str) -> tuple[str, int]:
         shift = len(output) - (MOST_READ - HEAD)
     text = output[shift : shift + MOST_READ]
     if not text.isascii():
-        text = _STRANGE.sub(lambda m: m[0].translate(_ALIKE), text)
+        text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     return text, shift
-
-
-# Two options, one a line, as a question lists them.
-_LIST = re.compile(
-    r"^[ \t]{0,4}\(?A[.):][ \t]{1,4}(?P<a>\S[^\n]{0,400})\n{1,3}"
-    r"[ \t]{0,4}\(?B[.):][ \t]{1,4}(?P<b>\S[^\n]{0,400})",
-    re.MULTILINE,
-)
-_EXPLAINS = re.compile(
-    r"\b(?:because|since|correct|incorrect|wrong|right|true|false|not|option)\b", re.IGNORECASE
-)
 
 
 def _next_options(text: str, start: int, end: int, options: Options) -> int:
@@ -165,10 +121,10 @@ def _next_options(text: str, start: int, end: int, options: Options) -> int:
     ours = [content for _, content in options[:2]]
     if len(ours) < 2:
         return end
-    for one in _LIST.finditer(text, start, end):
+    for one in _RE["list"].finditer(text, start, end):
         said = [normalise(one["a"]), normalise(one["b"])]
         alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
-        if not alike and not _EXPLAINS.search(one[0]):
+        if not alike and not _RE["explains"].search(one[0]):
             return one.start()
     return end
 
@@ -179,7 +135,7 @@ def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
 
 
 def _before_summary(found: list[NamedOption], output: str) -> NamedOption:
-    summary = _SUMMARY.search(output, found[0].end)
+    summary = _RE["summary"].search(output, found[0].end)
     if summary is None:
         return found[-1]
     return [one for one in found if one.start < summary.start()][-1]
@@ -188,16 +144,16 @@ def _before_summary(found: list[NamedOption], output: str) -> NamedOption:
 def _conflicting(found: list[NamedOption], text: str) -> bool:
     return any(
         set(one.letters).isdisjoint(other.letters)
-        and not _CORRECTION.search(text, one.end, other.start)
+        and not _RE["correction"].search(text, one.end, other.start)
         for one, other in pairwise(found)
     )
 
 
 def _refusal(text: str, last: NamedOption, end: int) -> str | None:
     """What a text says after its last option that takes the answer back; None where nothing."""
-    if not last.firm and _NONE.search(text, last.end, end):
+    if not last.firm and _RE["none"].search(text, last.end, end):
         return "says that no option is the answer"
-    if _CANNOT.search(text, max(last.end, end - 200), end):
+    if _RE["cannot"].search(text, max(last.end, end - 200), end):
         return "says that it cannot answer"
     return None
 
@@ -222,7 +178,7 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
     if body.count("$$", start, line) % 2:
         return []  # within a formula that was cut
     choice = _bare(text, line, len(body), allowed, options, "last line")
-    before = _BARE.match(text, body.rfind("\n", start, line - 1) + 1, line)
+    before = _RE["bare"].match(text, body.rfind("\n", start, line - 1) + 1, line)
     if choice and before and ord(before["letter"].upper()) == ord(choice.letters) - 1:
         return []  # the options repeated, one a line
     return [choice] if choice else []
@@ -231,15 +187,15 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
 def _bare(
     text: str, start: int, stop: int, allowed: str, options: Options, how: str
 ) -> NamedOption | None:
-    bare = _BARE.match(text, start, stop)
+    bare = _RE["bare"].match(text, start, stop)
     if bare and (letter := bare["letter"].upper()) in allowed:
         rest = normalise(text[bare.end() : stop])
         content = dict(options).get(letter, "")
         listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
-        listed = listed and not (letter == "A" and _PART_B.search(text, bare.end(), stop))
+        listed = listed and not (letter == "A" and _RE["part_b"].search(text, bare.end(), stop))
         behind = rest.removeprefix(content).lstrip()
-        listed = listed and not (_DENIED.match(rest) or _DENIED.match(behind))
-        repeated = content and rest.startswith(content) and not _DENIED.match(behind)
+        listed = listed and not (_RE["denied"].match(rest) or _RE["denied"].match(behind))
+        repeated = content and rest.startswith(content) and not _RE["denied"].match(behind)
         if not rest or listed or repeated:
             return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])

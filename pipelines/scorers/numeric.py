@@ -18,7 +18,6 @@ Comparison is exact, over rationals:
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
 from math import factorial
@@ -37,22 +36,10 @@ from routeyard.pipelines.scorers.extraction.commitment import (
 from routeyard.pipelines.scorers.extraction.marks import Committed, committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-# "If x = 4, then n is 3": a case, not a conclusion.
-_CASE = re.compile(r"\s{0,8}(?:[-*•] )?(?:if|suppose|assume|let|when)\b", re.IGNORECASE)
-_ANNOUNCES = re.compile(
-    r"\bin the form\b|\b(?:I|we)(?:'ll|’ll| will| need to| have to| must| should)\s(?:now\s)?"
-    r"(?:compute|calculate|find|determine|solve|figure)\b"
-)
-_FACTORIAL = re.compile(r"[\s$*(]{0,4}\d{1,3}!+[\s$*).]{0,4}")
-# "The total is 32 + 20": a calculation that was not carried out gives no number.
-_OPERATOR = re.compile(r"[\d)%]\s?[-+*/×÷^]\s?\$?(?!.)")
-_WORKED = re.compile(r"\d\s?=\s?\$?-?\d")
-_IS = re.compile(r"\b(?:is|equals|makes)\b")
-_UNSURE = re.compile(
-    r"cannot|can't|can not|not possible|impossible|unknown|undetermined|undefined|none"
-)
+_RE = patterns("numeric")
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -101,8 +88,12 @@ def _not_a_number(last: Committed, asked: ScoringInput) -> ScoreResult:
         return ScoreResult(
             "correct", 1.0, last.text, (last.start, last.end), f"{last.kind}: same text"
         )
-    if scan(plain(last.text)) or _UNSURE.search(last.text.lower()):
-        why = "not one number" if not _UNSURE.search(last.text.lower()) else "declines to answer"
+    if scan(plain(last.text)) or _RE["unsure"].search(last.text.lower()):
+        why = (
+            "not one number"
+            if not _RE["unsure"].search(last.text.lower())
+            else "declines to answer"
+        )
         return ScoreResult(
             "incorrect", 0.0, last.text, (last.start, last.end), f"{last.kind}: {why}"
         )
@@ -145,7 +136,7 @@ def _agree(
     # "8!" is an exclamation, or 40320.
     return (
         isinstance(got.value, Fraction)
-        and bool(_FACTORIAL.fullmatch(said))
+        and bool(_RE["factorial"].fullmatch(said))
         and Quantity(Fraction(factorial(int(got.value)))) == value
     )
 
@@ -161,8 +152,8 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     numbers = scan(plain(line))
     if (
         not numbers
-        or (not line_start and _CASE.match(line) and _only_a_case(line))
-        or _ANNOUNCES.search(line)
+        or (not line_start and _RE["case"].match(line) and _only_a_case(line))
+        or _RE["announces"].search(line)
         or not finished(line, alone=not line_start)
     ):
         return None
@@ -170,7 +161,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     last = numbers[-1]
     got = got or numeric_answer(line)
     shown = plain(line)
-    worked_out = not _OPERATOR.search(shown, max(0, last.start - 12), last.start)
+    worked_out = not _RE["operator"].search(shown, max(0, last.start - 12), last.start)
     if got is None and worked_out and not part_of_more(shown, last.start, last.end):
         got = last.quantity
     if got is None:
@@ -182,7 +173,7 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
 def _only_a_case(line: str) -> bool:
     """ "If x = 4, then n is 3" is a case; "If there are 4, then there are 2 + 4 = 6" is worked."""
     _, then, rest = line.partition(" then ")
-    return bool(then) and not _WORKED.search(rest)
+    return bool(then) and not _RE["worked"].search(rest)
 
 
 def _computed(before: str, line: str) -> Quantity | None:
@@ -195,7 +186,7 @@ def _computed(before: str, line: str) -> Quantity | None:
     computed = results[0].quantity.value
     found = [one for one in named if one.quantity is not None and one.quantity.value == computed]
     # "so $0.10 per pump is 10 cents": what was computed is only what is said about.
-    if not found or _IS.search(line, found[0].end, named[-1].start):
+    if not found or _RE["is"].search(line, found[0].end, named[-1].start):
         return None
     return found[0].quantity
 

@@ -15,24 +15,12 @@ from collections.abc import Mapping, Sequence
 from routeyard.pipelines.scorers.comparison.words import normalise, tokens
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.f1 import token_f1
+from routeyard.pipelines.scorers.patterns import table
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-YES_NO = {"yes": ("yes", "true", "1", "correct"), "no": ("no", "false", "0", "incorrect")}
-ENTAILMENT = {"entailment": ("entailment", "entailed", "true", "yes", "0")}
-#: Task → class → words that name it, normalised.
-CLASSES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "boolq": YES_NO,
-    "multirc": YES_NO,
-    "wic": YES_NO,
-    "wsc": YES_NO,
-    "rte": ENTAILMENT
-    | {"not_entailment": ("not_entailment", "not entailment", "not entailed", "false", "no", "1")},
-    "cb": {
-        "entailment": ("entailment", "entailed", "true", "yes", "0"),
-        "contradiction": ("contradiction", "contradicted", "false", "no", "1"),
-        "neutral": ("neutral", "neither", "unknown", "2"),
-    },
-    "copa": {"1": ("1", "choice 1", "choice1", "a"), "2": ("2", "choice 2", "choice2", "b")},
+_TASKS = table("superglue")
+CLASSES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    task: row["classes"] for task, row in _TASKS.items()
 }
 
 
@@ -71,17 +59,6 @@ def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
     return best[0] if len(found) == 1 else None
 
 
-_INSTRUCTIONS = {
-    "boolq": 'End with one line: "Answer: yes" or "Answer: no".',
-    "cb": 'End with one line: "Answer: entailment", "Answer: contradiction" or "Answer: neutral".',
-    "copa": 'End with one line: "Answer: 1" or "Answer: 2".',
-    "multirc": 'End with one line: "Answer: yes" or "Answer: no".',
-    "rte": 'End with one line: "Answer: entailment" or "Answer: not_entailment".',
-    "wic": 'End with one line: "Answer: yes" or "Answer: no".',
-    "wsc": 'End with one line: "Answer: yes" or "Answer: no".',
-}
-
-
 def _classified(task: str) -> Scorer:
     def read(asked: ScoringInput, output: str) -> ScoreResult:
         wanted = {class_of(task, one, asked.choices) for one in asked.references} - {None}
@@ -96,7 +73,7 @@ def _classified(task: str) -> Scorer:
         outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
         return ScoreResult(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
 
-    return Scorer(f"superglue_{task}", "5", read, instruction=_INSTRUCTIONS[task])
+    return Scorer(f"superglue_{task}", "5", read, instruction=_TASKS[task]["instruction"])
 
 
 def _record(asked: ScoringInput, output: str) -> ScoreResult:

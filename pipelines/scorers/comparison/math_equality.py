@@ -9,29 +9,15 @@ from functools import lru_cache
 from routeyard.pipelines.scorers.comparison.algebra import symbolically
 from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
+from routeyard.pipelines.scorers.comparison.number_words import UNITS
 from routeyard.pipelines.scorers.comparison.one_number import looks_numeric, number, spoken_number
 from routeyard.pipelines.scorers.comparison.quantities import agree
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measured
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import ScoringInput
 
-# "60 square feet as the average": words around a number, read as `numeric` reads them.
-_PROSE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}[ ,]{1,2}(?:[$\d.,%]{1,20} )?[A-Za-z]{2,}")
-# "120 + 90 = 210; 210 / 3 = 70": steps of a calculation, the last of which is the answer.
-_STEPS = re.compile(r"[\d\s.,$\\%+*/×÷()=;−-]{5,400}")
-_BASE = re.compile(r"[\dA-F]+_\{?\d+\}?")  # 12_3: a number in base three
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})\s?(?:([ap])\.?\s?m?\.*)?", re.IGNORECASE)
-_UNITED = re.compile(r"\d.{0,12}[A-Za-z°µΩ²³]|[$€£¥₹]")
-_VARIABLE = re.compile(r"\d(?!m[²³])[A-Za-z](?![A-Za-z])")
-_NEGATED = re.compile(r"\s{0,4}[-−]\s{0,4}\(")  # -(-5 m): a calculation
-_DENIED = re.compile(r"\W{0,4}(?:\\text\s?\{\s{0,2})?not\b", re.IGNORECASE)
-_COMMA = re.compile(r"-?\d+,\d+\s?(?:[€%]|EUR)?")
-# More than three digits before, or two or four and more behind the comma: a list of two such
-# numbers is not written without a space.
-_SURELY = re.compile(
-    r"-?(?:\d{4,},\d+|\d+,(?:\d{2}|\d{4,}))(?:\s?(?:[€%]|EUR))?|-?\d+,\d\s?(?:[€%]|EUR)"
-)
-_CONVENTION = re.compile(r"(?<![\d,])\d+,(?:\d{1,2}|\d{4,})(?![\d,])")
+_RE = patterns("math_equality")
 
 
 def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool:
@@ -42,7 +28,7 @@ def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool
     """
     if " ".join(one.split()) == " ".join(other.split()):
         return True
-    if bool(_DENIED.match(one)) != bool(_DENIED.match(other)):
+    if bool(_RE["denied"].match(one)) != bool(_RE["denied"].match(other)):
         return False
     first, second = number(one), number(other)
     if first is not None and second is not None:
@@ -77,9 +63,9 @@ def _same_quantity(
         return len(wanted.parts) == 1 and agree(first, wanted.parts[0][0], asked)
     if (first is None) != (second is None) and (third := _decimal_comma(one, other, asked)):
         return agree(third, first or second, asked)  # type: ignore[arg-type]
-    if second is not None and (_PROSE.search(one) or _in_steps(one)):
+    if second is not None and (_RE["prose"].search(one) or _in_steps(one)):
         first = numeric_answer(one)
-    elif first is not None and (_PROSE.search(other) or _in_steps(other)):
+    elif first is not None and (_RE["prose"].search(other) or _in_steps(other)):
         second = numeric_answer(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
@@ -88,7 +74,7 @@ def _same_quantity(
 
 def _in_steps(text: str) -> bool:
     several = text.count("=") > 1 and (";" in text or ", " in text)
-    return several and bool(_STEPS.fullmatch(text))
+    return several and bool(_RE["steps"].fullmatch(text))
 
 
 @lru_cache(maxsize=65536)
@@ -99,7 +85,7 @@ def form(text: str) -> Form:
 
 def _measure(text: str) -> Measure | None:
     """The text as a quantity with a unit; a letter glued to a number is a variable."""
-    if not _UNITED.search(text) or _VARIABLE.search(text) or _NEGATED.match(text):
+    if not _RE["united"].search(text) or _RE["variable"].search(text) or _RE["negated"].match(text):
         return None
     return measured(text)
 
@@ -108,31 +94,16 @@ def _decimal_comma(one: str, other: str, asked: ScoringInput | None) -> Quantity
     """The side written with a decimal comma, where its shape or the question shows that it is."""
     for text in (one, other):
         shown = plain(text).strip().strip("()$ ")
-        if _COMMA.fullmatch(shown) and (
-            _SURELY.fullmatch(shown) or (asked and _CONVENTION.search(asked.question))
+        if _RE["comma"].fullmatch(shown) and (
+            _RE["surely"].fullmatch(shown) or (asked and _RE["convention"].search(asked.question))
         ):
             found = scan(shown)
             return found[0].quantity if len(found) == 1 and "{" not in text else None
     return None
 
 
-_WORDS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-]
 _BASES = {"binary": 2, "ternary": 3, "octal": 8, "hexadecimal": 16} | {
-    word: base for base, word in enumerate(_WORDS)
+    word: base for word, base in UNITS.items() if base <= 12
 }
 
 
@@ -239,8 +210,8 @@ def _tuples(listed: Form) -> tuple[Form, ...]:
 
 
 def _same_ratio(one: Form, other: Form, asked: ScoringInput | None) -> bool:
-    if (times := (_CLOCK.fullmatch(one.text), _CLOCK.fullmatch(other.text)))[0] and times[1]:
-        return _time(times[0]) == _time(times[1])
+    if (same := _same_time(one.text, other.text)) is not None:
+        return same
     if one.kind == other.kind:
         values = [[number(part.text) for part in f.parts] for f in (one, other)]
         if len(values[0]) != len(values[1]):
@@ -278,14 +249,14 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
     bare, also = one.replace(" ", ""), other.replace(" ", "")
     if bare == also and bare:
         return True
-    if (times := (_CLOCK.fullmatch(one), _CLOCK.fullmatch(other)))[0] and times[1]:
-        return _time(times[0]) == _time(times[1])
+    if (same := _same_time(one, other)) is not None:
+        return same
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
     if (first is None and looks_numeric(bare)) or (second is None and looks_numeric(also)):
         return False  # digits and separators that fit no convention: 0,111
-    if not bare or not also or _BASE.fullmatch(bare) or _BASE.fullmatch(also):
+    if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
         return bool(bare) and _unbraced(bare) == _unbraced(also)
     return symbolically(one, other)
 
@@ -294,5 +265,8 @@ def _unbraced(text: str) -> str:
     return text.replace("{", "").replace("}", "")
 
 
-def _time(clock: re.Match[str]) -> tuple[int, str, str]:
-    return int(clock[1]), clock[2], (clock[3] or "").lower()
+def _same_time(one: str, other: str) -> bool | None:
+    """Whether two times of day are the same; None where one of the texts is none."""
+    times = [_RE["clock"].fullmatch(text) for text in (one, other)]
+    first, second = ((int(t[1]), t[2], (t[3] or "").lower()) if t else None for t in times)
+    return first == second if first and second else None

@@ -7,37 +7,16 @@ answers equal (a set and its sum, an open and a closed interval, `x=5` and
 `y=5`, the tail of an equation).
 """
 
-# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.comparison.math_spelling import tidy
+from routeyard.pipelines.scorers.patterns import patterns
 
-_TEXT = re.compile(
-    r"\\(?:text|textbf|textit|mbox|textrm|textnormal|textsf|operatorname)\s{0,2}\{([^{}]{0,200})\}"
-)
-_MATRIX = re.compile(
-    r"(?P<bar>\|)?[(\[]?\s?\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|\s]+\})?((?:(?!\\begin).){0,2000}?)"
-    r"\\end\{\2\}\s?[)\]]?\|?",
-    re.DOTALL,
-)
-_LABELLED = re.compile(
-    r"(?:the )?(?:final )?(?:answer|ans|result)\s?(?:is|:|=)\s?(.+)", re.IGNORECASE
-)
-# What an equation may name: a letter, a function, a segment AB, an angle, |AB|, a ratio of such.
-_LETTER = (
-    r"(?:[A-Za-z]|\\[a-z]{2,10}\s?)(?:_\s?\{?\w{1,6}\}?)?'?(?:\s?\([a-zA-Z\d](?:,[a-zA-Z])*\))?"
-)
-_SEGMENT = r"(?:m\s?)?(?:\\(?:angle|triangle|overline|arc|widehat|vec|overrightarrow)\s?)?\{?[A-Z]{1,4}\}?(?:_\s?\{?\w{1,6}\}?)?"
-_THING = rf"(?:\|?(?:{_LETTER}|{_SEGMENT})\|?|[A-Za-z]\\\^\{{?-1\}}?\([a-z]\))"
-_NAME = re.compile(
-    rf"{_THING}|\\frac\s?\{{{_THING}\}}\s?\{{{_THING}\}}|{_THING}\s?[:/]\s?{_THING}|\\text\s?\{{[^{{}}\d]{{1,40}}\}}"
-)
-_NAMES = re.compile(rf"\(\s?({_THING}(?:\s?,\s?{_THING})+)\s?\)")
-_LETTERS = re.compile(r"(?<![\\A-Za-z])[A-Za-z](?![A-Za-z]*\s?\})")
-_CHAIN = re.compile(r"(?<![<>])(\\le(?![a-z])|\\ge(?![a-z])|<|>)(?![<>])")
+_RE = patterns("math_form")
+
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -68,7 +47,7 @@ def _form(text: str, depth: int) -> Form:
     text = _unwrapped(text.strip())
     if depth > 4 or not text:
         return Form("scalar", text)
-    matrix = _MATRIX.fullmatch(text)
+    matrix = _RE["matrix"].fullmatch(text)
     if matrix:
         return _matrix(matrix, depth)
     worded = _worded(text, depth)
@@ -78,7 +57,7 @@ def _form(text: str, depth: int) -> Form:
     if len(unions) > 1:
         return Form("union", text, tuple(_form(one, depth + 1) for one in unions))
     member = _split(text, (r"\in",))
-    if len(member) == 2 and _NAME.fullmatch(member[0].strip()):
+    if len(member) == 2 and _RE["name"].fullmatch(member[0].strip()):
         return _form(member[1], depth + 1)
     listed = _listed(text, depth)
     if listed is not None:
@@ -98,15 +77,17 @@ def _form(text: str, depth: int) -> Form:
 
 def _worded(text: str, depth: int) -> Form | None:
     """The form of an answer in words: no solution, a labelled answer, a word, a letter."""
-    plain = _TEXT.sub(r"\1", text).strip()
+    plain = _RE["text"].sub(r"\1", text).strip()
     if re.fullmatch(r"\\emptyset|\\\{\s?\\\}|no (?:real )?solutions?|none", plain, re.IGNORECASE):
         return Form("set", text)
-    if labelled := _LABELLED.fullmatch(plain):
+    if labelled := _RE["labelled"].fullmatch(plain):
         return _form(labelled[1], depth + 1)
-    word = _TEXT.fullmatch(text) and len(plain.strip(" ()")) > 1 and not re.search(r"\d", plain)
+    word = (
+        _RE["text"].fullmatch(text) and len(plain.strip(" ()")) > 1 and not re.search(r"\d", plain)
+    )
     if word or re.fullmatch(r"[A-Za-z][a-z' -]{2,}", plain):
         return Form("text", plain.casefold().strip(" .()"))
-    if re.fullmatch(r"\(?[A-Z]\)?", plain) and _TEXT.fullmatch(text):
+    if re.fullmatch(r"\(?[A-Z]\)?", plain) and _RE["text"].fullmatch(text):
         return Form("scalar", plain.strip("()"))
     return None
 
@@ -147,20 +128,20 @@ def _matrix(found: re.Match[str], depth: int) -> Form:
 
 def _relation(text: str, depth: int) -> Form | None:
     """`1 < x \\le 2` and `x > 3` are the intervals they describe."""
-    pieces = _CHAIN.split(text)
+    pieces = _RE["chain"].split(text)
     if len(pieces) == 3:
         left, sign, right = (one.strip() for one in pieces)
-        if not _NAME.fullmatch(left):
+        if not _RE["name"].fullmatch(left):
             left, right = right, left
             sign = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}[sign]
-        if not _NAME.fullmatch(left):
+        if not _RE["name"].fullmatch(left):
             return Form("relation", text)
         if sign in ("<", r"\le"):
             made = _interval(r"-\infty", right, "(", "]" if sign == r"\le" else ")", depth)
         else:
             made = _interval(right, r"\infty", "[" if sign == r"\ge" else "(", ")", depth)
         return Form("ordered", made.text, made.parts, made.name, text)
-    if len(pieces) == 5 and _NAME.fullmatch(pieces[2].strip()):
+    if len(pieces) == 5 and _RE["name"].fullmatch(pieces[2].strip()):
         low, first, _, second, high = (one.strip() for one in pieces)
         if first in (">", r"\ge") and second in (">", r"\ge"):
             low, high, first, second = high, low, second.replace("g", "l"), first.replace("g", "l")
@@ -181,16 +162,18 @@ def _interval(low: str, high: str, opening: str, closing: str, depth: int) -> Fo
 
 def _equation(text: str, sides: list[str], depth: int) -> Form:
     left, right = sides[0].strip(), sides[-1].strip()
-    if (names := _NAMES.fullmatch(left)) and len(sides) == 2:
+    if (names := _RE["names"].fullmatch(left)) and len(sides) == 2:
         value = _form(right, depth + 1)
         if value.kind in ("ordered", "list"):
             return Form("named", text, value.parts, names[1].replace(" ", ""))
-    if _NAME.fullmatch(left):
+    if _RE["name"].fullmatch(left):
         return Form("equation", text, (_form(right, depth + 1),), left.replace(" ", ""))
-    if len(sides) == 2 and _NAME.fullmatch(right) and not _LETTERS.search(left):  # 2 = x
+    if (
+        len(sides) == 2 and _RE["name"].fullmatch(right) and not _RE["letters"].search(left)
+    ):  # 2 = x
         return Form("equation", text, (_form(left, depth + 1),), right.replace(" ", ""))
     # Steps of a calculation: the last is the value. "7 = 11a + c" calculates nothing.
-    if not any(_LETTERS.search(side) for side in sides) or len(sides) > 2:
+    if not any(_RE["letters"].search(side) for side in sides) or len(sides) > 2:
         return _form(right, depth + 1)
     return Form("relation", text)
 
@@ -268,12 +251,6 @@ def _signed(text: str, sign: str) -> str:
     return f"{left}{sign}{right}"
 
 
-_UNIT = re.compile(
-    r"(?<=[\d})\s])\s*(?:\\(?:text[a-z]{0,6}|mathrm|mbox)\s?\{\s*[A-Za-z/^ .²³-]{1,40}\}(?:\^\{?[23]\}?)?"
-    r"|\s(?:[a-z]{2,20}|[mgsLKNJWVA])(?:\s(?:per|of)?\s?[a-z]{1,20}){0,3}(?:\^\{?[23]\}?)?)$"
-)
-
-
 def _without_unit(text: str) -> str:
-    bare = _UNIT.sub("", text)
+    bare = _RE["unit"].sub("", text)
     return (bare if re.search(r"\d", bare) else text).strip()

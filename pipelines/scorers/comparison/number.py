@@ -6,41 +6,15 @@ chairs", "6*sqrt(2)" or "x > 5" give none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison.number_context import part_of_more
 from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+from routeyard.pipelines.scorers.patterns import patterns
 
-# "Ms. Thompson" does not end a sentence.
-_SENTENCE = re.compile(
-    r"(?<!\bM[rs]\.)(?<!\bMrs\.)(?<!\bDr\.)(?<=[a-z0-9%)][.!?])\s{1,4}(?=[A-Z\"'*$(\\])"
-    r"|\n|(?:\\n)|;\s"
-)
-# Words that make a number a circumstance ("for $1", "if you use 1 pod", "out of 20")
-# unless a verb of result stands between ("of both cars is $160").
-_SUBORDINATE = re.compile(
-    r"\b(?:if|when|because|since|as|while|where|which|whereas|compared|vs|versus)\b", re.IGNORECASE
-)
-_GOVERNED = re.compile(
-    r"\b(?:to|by|for|out of|after|with|per|than|at|in|from|before|over|within|during|every|each|of|"
-    r"vs)\b(?!.*\b(?:is|are|was|were|be|equals?|has|have|makes|gets|costs|needs|spends|spent|"
-    r"earns|earned|paid|pays|left with|total of)\b)"
-    r"|\b(?:the|these|those|his|her|their|its|my)\s{1,3}$",
-    re.IGNORECASE | re.DOTALL,
-)
-# The words between two coordinated numbers: "5 apples and 5 oranges".
-_ALSO = re.compile(r"\s[a-z]{1,20}(?:\s[a-z]{1,20}){0,2},?\s(?:and|or)\s{1,2}\$?", re.IGNORECASE)
-_FEET = re.compile(r"\s*(\d{1,4})\s?['’′]\s?0{1,2}\s?(?:\\?[\"”″]|'')[\s.]*")
-_CONCLUDES = re.compile(
-    r"\b(?:therefore|thus|hence|so|total|altogether|in all|finally|overall)\b", re.IGNORECASE
-)
-_REJECTED_FIRST = re.compile(r"^\s*not\s(?:[^.,;]|[.,](?=\d)){1,40}?,?\sbut\s(?:rather\s)?")
-_REJECTED_LAST = re.compile(r",?\s\(?(?:and )?not\s[-$\d][\d.,]{0,20}\b.{0,20}$")
-_UNFINISHED = re.compile(r"[\s$(]{0,9}[-\d.,][-\d.,\s$()]{0,60}[-+*/x^][-+*/x^\d.,\s$()]{1,200}")
-_PARENTHESIS = re.compile(r"\([^()]{0,300}\)")
+_RE = patterns("number")
 
 
 @lru_cache(maxsize=65536)
@@ -59,19 +33,19 @@ def numeric_answer(text: str) -> Quantity | None:
 
 def _chosen(text: str) -> str:
     """What is left when the rejected number goes: "not 7 but 9", "7, not 9"; 21'0" is 21 feet."""
-    if feet := _FEET.fullmatch(text[:40]):
+    if feet := _RE["feet"].fullmatch(text[:40]):
         return feet[1]
     if "not " not in text or len(text) > 200:
         return text
-    return _REJECTED_LAST.sub("", _REJECTED_FIRST.sub("", text))
+    return _RE["rejected_last"].sub("", _RE["rejected_first"].sub("", text))
 
 
 def _narrow(text: str) -> Quantity | None:
     """The value an answer of several numbers comes to: `a + b = c`, "…, so she has c"."""
     sentence = _telling_sentence(text)
-    if _UNFINISHED.fullmatch(sentence.rpartition("=")[2]):
+    if _RE["unfinished"].fullmatch(sentence.rpartition("=")[2]):
         return None  # "27+18", "= 3 * 4": not worked out, so no number is given
-    bare = _PARENTHESIS.sub(" ", sentence)
+    bare = _RE["parenthesis"].sub(" ", sentence)
     if bare != sentence and "=" not in bare and scan(bare):
         sentence = bare
     numbers = scan(sentence)
@@ -104,9 +78,11 @@ def _clauses(
     free: list[QuantityMatch] = []
     governed = False
     for one, lead in _with_lead(numbers, sentence):
-        if not _SUBORDINATE.search(lead):
+        if not _RE["subordinate"].search(lead):
             # "for 5 apples and 5 oranges": what governs the first governs the second.
-            governed = bool(_GOVERNED.search(lead)) or (governed and bool(_ALSO.fullmatch(lead)))
+            governed = bool(_RE["governed"].search(lead)) or (
+                governed and bool(_RE["also"].fullmatch(lead))
+            )
             main.append(one)
             if not governed:
                 free.append(one)
@@ -118,14 +94,16 @@ def _clauses(
 def in_main_clause(sentence: str) -> list[QuantityMatch]:
     """Numbers that no "since", "if" or "when" leads up to."""
     return [
-        one for one, lead in _with_lead(scan(sentence), sentence) if not _SUBORDINATE.search(lead)
+        one
+        for one, lead in _with_lead(scan(sentence), sentence)
+        if not _RE["subordinate"].search(lead)
     ]
 
 
 def _telling_sentence(text: str) -> str:
     """The last sentence that concludes, else the last that holds a number."""
-    sentences = [one for one in _SENTENCE.split(text) if scan(one)]
-    concluding = [one for one in sentences if _CONCLUDES.search(one)]
+    sentences = [one for one in _RE["sentence"].split(text) if scan(one)]
+    concluding = [one for one in sentences if _RE["concludes"].search(one)]
     return (concluding or sentences)[-1]
 
 

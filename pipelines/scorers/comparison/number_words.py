@@ -11,7 +11,7 @@ _TEENS = (
 )
 _TY = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth"
-_UNITS = {word: value for value, word in enumerate(_TEENS.split())}
+UNITS = {word: value for value, word in enumerate(_TEENS.split())}
 _TENS = {word: 10 * value for value, word in enumerate(_TY.split(), start=2)}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PARTS = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
@@ -42,7 +42,7 @@ def spoken(text: str) -> tuple[Fraction, int, int] | None:
 
 def _known(word: str) -> bool:
     return (
-        word in _UNITS or word in _TENS or word in _SCALES or word in _PARTS
+        word in UNITS or word in _TENS or word in _SCALES or word in _PARTS
         or word in ("hundred", "and", "a", "an", "dozen", "minus", "negative", "of")
     )  # fmt: skip
 
@@ -77,8 +77,8 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
     total, part = Fraction(0), Fraction(0)
     seen = False
     for index, word in enumerate(words):
-        if word in _UNITS or word in _TENS:
-            value = _UNITS.get(word, 0) or _TENS.get(word, 0)
+        if word in UNITS or word in _TENS:
+            value = UNITS.get(word, 0) or _TENS.get(word, 0)
             # "one two", "nineteen eighty": two numbers, not one; but "three and two thirds"
             then = words[index + 1] if index + 1 < len(words) else ""
             fraction = words[index - 1] == "and" and then in _PARTS
@@ -119,8 +119,8 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
 def _plain_value(words: list[str]) -> Fraction | None:
     total = Fraction(0)
     for word in words:
-        if word in _UNITS or word in _TENS:
-            total += _UNITS.get(word, 0) or _TENS.get(word, 0)
+        if word in UNITS or word in _TENS:
+            total += UNITS.get(word, 0) or _TENS.get(word, 0)
         elif word == "hundred":
             total = Fraction((total or 1) * 100)
         elif word in _SCALES:

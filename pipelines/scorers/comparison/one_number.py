@@ -7,20 +7,17 @@ from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import ScoringInput
 
-_NUMBER_ONLY = re.compile(
-    r"[-+]?\s?\$?\s?[-+]?[\d.,'_ ]*\d\.?(?:\s?\(?\d+/\d+\)?|\s?/\s?-?[\d.,]*\d)?"
-    r"(?:[eE][-+]?\d+|\s?\*\s?10\s?\^\s?\(?[-+]?\d+\)?)?\s?(?:%|percent)?"
-)
-_DOLLARS = re.compile(r"(?<!\\)\$(?=.*(?<!\\)\$)|(?<=\S)(?<!\\)\$")
+_RE = patterns("one_number")
 
 
 @lru_cache(maxsize=65536)
 def number(text: str) -> Quantity | None:
     """The text as one exact number; None when anything but a number stands there."""
-    shown = plain(_DOLLARS.sub("", text)).strip()
-    if not _NUMBER_ONLY.fullmatch(shown.strip("() ")):
+    shown = plain(_RE["dollars"].sub("", text)).strip()
+    if not _RE["number_only"].fullmatch(shown.strip("() ")):
         return None
     found = scan(shown)
     one = found[0].quantity if len(found) == 1 else None
@@ -32,20 +29,12 @@ def looks_numeric(text: str) -> bool:
     return bool(re.fullmatch(r"[-+$]*\d[\d,.']*", text))
 
 
-# "6th", "2:00 pm", "2600g", "72 Mb/h": where the other answer is a bare number.
-_ORDINAL = re.compile(r"\d{1,6}(?:st|nd|rd|th)")
-_HOUR = re.compile(r"\d{1,2}:00\s?(?:[ap]\.?m\.?)?", re.IGNORECASE)
-_GLUED = re.compile(
-    r"(-?[\d.,]+)\s?([ghLl]|[A-Za-z]{0,3}[egiklmoLMK][A-Za-z]{1,3}|[A-Za-z]{1,5}/[A-Za-z]{1,5})"
-)
-
-
 def spoken_number(text: str, asked: ScoringInput | None) -> Quantity | None:
     """The number of an ordinal, an hour, or a quantity in a unit that the question names."""
     text, question = text.strip(" $."), asked.question if asked else ""
-    if glued := _GLUED.fullmatch(text):
+    if glued := _RE["glued"].fullmatch(text):
         named = re.search(rf"(?:\d\s?|\s){re.escape(glued[2])}\b", question)
         return number(glued[1]) if named and (len(glued[2]) > 1 or named[0][0].isdigit()) else None
-    if _HOUR.fullmatch(text) and (text[-1] in "mM." or re.search(r"\d:\d\d", question)):
+    if _RE["hour"].fullmatch(text) and (text[-1] in "mM." or re.search(r"\d:\d\d", question)):
         return numeric_answer(text)
-    return numeric_answer(text) if _ORDINAL.fullmatch(text) else None
+    return numeric_answer(text) if _RE["ordinal"].fullmatch(text) else None

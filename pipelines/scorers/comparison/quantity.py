@@ -13,6 +13,10 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+from routeyard.pipelines.scorers.patterns import patterns, rewrites, table
+
+_RE = patterns("quantity")
+
 #: More digits than this are compared as text: `int()` of them is quadratic and,
 #: past 4,300, refused by Python.
 MOST_DIGITS = 400
@@ -36,54 +40,9 @@ class Quantity:
 
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+")
-_VULGAR = re.compile(r"([0-9]?)([¼-¾⅐-⅞])")
-_SIGNS = str.maketrans(
-    {
-        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "－": "-",
-        "×": "*", "✕": "*", "·": "*", "⋅": "*", "∙": "*", "÷": "/", "⁄": "/", "∕": "/",
-        "≈": "=", "≃": "=", "≅": "=", "\u2009": " ", "\u202f": " ", "\u00a0": " ",
-        "’": "'", "“": '"', "”": '"', "，": ",", "。": ".", "：": ":", "％": "%",
-    }
-)  # fmt: skip
-_OVERLINE = re.compile(
-    r"(\d{0,12})\.(\d{0,12})(?:\\(?:overline|bar|dot)\s?\{(\d{1,12})\}|(?<=\.)\((\d{1,12})\)(?![\d(]))"
-)
-_SQUARE = re.compile(
-    r"\\sqrt\s?\{\s?(\d{1,12})\s?\}|(?<![a-z\\])sqrt\s?\((\d{1,12})\)|√\s?(\d{1,12})"
-)
-_BRACED = r"\{\s{0,4}(-?[\d.,]{1,40})\s{0,4}\}"
-_LATEX = [
-    (
-        re.compile(
-            r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|math(?:rm|bf|it|sf)|operatorname|mbox|bf|boldsymbol)"
-            r"\s{0,2}\{([^{}]{0,400})\}"
-        ),
-        r" \1 ",
-    ),
-    (re.compile(r",\s{0,2}\\!\s{0,2}(?=\d)|\{,\}"), ","),  # 15,\!000 as the MATH set writes it
-    (re.compile(r"(?<=\d)\s?\\!\s?(?=\d{3}(?!\d))"), ","),
-    (re.compile(r"(?<=\d)\\[,;: ](?=\d{3}(?!\d))"), ","),
-    (re.compile(r"\\[,;: !]|~|\\quad|\\qquad"), " "),
-    (re.compile(r"\\(?:left|right|displaystyle|,)|\\\(|\\\)|\\\[|\\\]"), " "),
-    (re.compile(r"\\(?:times|cdot|ast)(?![A-Za-z])"), "*"),
-    (re.compile(r"\\div(?![A-Za-z])"), "/"),
-    (re.compile(r"\\(?:approx|simeq|doteq)(?![A-Za-z])"), "="),
-    (re.compile(r"\\(?:circ|degree)(?![A-Za-z])"), " degrees"),
-    (re.compile(r"\\(?:pounds|euro)(?![A-Za-z])"), " "),
-    (re.compile(r"\\[dtc]?frac\s{0,2}(\d)\s{0,2}(\d)(?!\d)"), r" (\1/\2) "),
-    (re.compile(r"\\[dtc]?frac\s{0,2}" + _BRACED + r"\s{0,2}" + _BRACED), r" (\1/\2) "),
-    (re.compile(r"\\[dtc]?frac\s{0,2}(\d)\s{0,2}" + _BRACED), r" (\1/\2) "),
-    (re.compile(r"\\[dtc]?frac\s{0,2}" + _BRACED + r"\s{0,2}(\d)(?!\d)"), r" (\1/\2) "),
-    (re.compile(r"\^\s{0,2}\{\s{0,2}([+-]?\d{1,6})\s{0,2}\}"), r"^\1"),
-    (re.compile(r"\\([$%&#_])"), r"\1"),
-]  # fmt: skip
-
-
-# Numbers as programs write them: 0xFF is 255, not 0 times x.
-_BASED = re.compile(
-    r"(?<![\w.])0(?:[xX][0-9A-Fa-f]{1,32}|[bB][01]{1,64}|[oO][0-7]{1,32})(?![\w.]\w|\w)"
-)
+_NUMBERS = table("numbers")
+_SIGNS = str.maketrans(_NUMBERS["signs"])
+_LATEX = rewrites("latex_rewrites")
 
 
 def plain(text: str) -> str:
@@ -93,18 +52,18 @@ def plain(text: str) -> str:
     folding, which would read `10⁵` as 105 and `2½` as 21/2.
     """
     if not text.isascii():
-        text = _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
-        text = _VULGAR.sub(lambda m: f"{m[1]} {unicodedata.normalize('NFKC', m[2])}", text)
+        text = _RE["superscript"].sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), text)
+        text = _RE["vulgar"].sub(lambda m: f"{m[1]} {unicodedata.normalize('NFKC', m[2])}", text)
         text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
         text = "".join(
             str(unicodedata.decimal(c)) if not c.isascii() and c.isdecimal() else c for c in text
         )
-    if _BASED.search(text):
-        text = _BASED.sub(lambda m: str(int(m[0], 0)), text)
+    if _RE["based"].search(text):
+        text = _RE["based"].sub(lambda m: str(int(m[0], 0)), text)
     if "sqrt" in text or "√" in text:
-        text = _SQUARE.sub(_root, text)
+        text = _RE["square"].sub(_root, text)
     if "." in text and ("{" in text or "(" in text):
-        text = _OVERLINE.sub(_repeating, text)
+        text = _RE["overline"].sub(_repeating, text)
     if "\\" in text or "{" in text or "~" in text:
         for pattern, replacement in _LATEX:
             text = pattern.sub(replacement, text)
@@ -124,37 +83,7 @@ def _repeating(found: re.Match[str]) -> str:
     return f" {above}/{below} "
 
 
-# A run of digits and separators; what it means is decided by `_decimal`.
-_RUN = re.compile(r"\d(?:[\d]|[.,'_](?=\d))*|\.\d+")
-_RAISED = re.compile(r"[A-Za-z)]\s?\^\s?-?$")
-_SPACED = re.compile(r"\d{1,3}(?: \d{3})+(?![\d.,]*\d)(?! ?/)(?:\.\d+)?")
-_GROUPED = re.compile(r"\d{1,3}([,'_])\d{3}(?:\1\d{3})*(\.\d+)?")
-_INDIAN = re.compile(r"\d{1,2}(?:,\d{2})+,\d{3}(\.\d+)?")
-_EUROPEAN = re.compile(r"\d{1,3}(?:\.\d{3})+,\d{1,2}|\d{1,3}(?:\.\d{3}){2,}")
-# A comma that can only be the decimal one: no group has one, two or more than three digits.
-_COMMA = re.compile(r"\d{1,15},(?:\d{1,2}|\d{4,15})|\d{4,15},\d{3}")
-_PLAIN = re.compile(r"\d*\.?\d+")
-_EXPONENT = re.compile(
-    r"[eE]([-+]?\d{1,9})(?![A-Za-z\d])|\s{0,2}(?:\*|x|X)\s{0,2}10\s{0,2}\^\s{0,2}\(?([-+]?\d{1,9})\)?"
-)
-_POWER = re.compile(r"\s{0,2}\^\s{0,2}\(?(-?\d{1,4})\)?(?![\d/.])")
-_MIXED = re.compile(r"\s{1,3}\(?(\d{1,9})\s{0,2}/\s{0,2}(\d{1,9})\)?(?![\d/])")
-_OVER = re.compile(r"\s{0,2}/\s{0,2}(-?[\d.,]{1,60})(?<=\d)(?!\s{0,2}[/\d])")
-_PERCENT = re.compile(r"\s{0,3}(?:%|per ?cent\b|percentage\b)", re.IGNORECASE)
-_MAGNITUDE = re.compile(
-    r"[ -]{0,3}(hundred|thousand|million|billion|trillion|lakh|crore|mn|bn)\b|([kKMB])\b(?!\w)",
-    re.IGNORECASE,
-)
-_MAGNITUDES = {
-    "hundred": 10**2, "thousand": 10**3, "k": 10**3, "lakh": 10**5, "million": 10**6,
-    "mn": 10**6, "m": 10**6, "crore": 10**7, "billion": 10**9, "bn": 10**9, "b": 10**9,
-    "trillion": 10**12,
-}  # fmt: skip
-_CURRENCY = re.compile(r"(?:US|CA|AU|NZ|HK|A|C)?[$€£¥₹₩]\s{0,2}$|(?:USD|EUR|GBP|INR|Rs\.?)\s{0,2}$")
-_SIGN_WORD = re.compile(r"\b(?:minus|negative)\s{1,3}$", re.IGNORECASE)
-_CLOCK = re.compile(
-    r"\d{1,2}:\d{2}(?![\d:])(?:\s{0,2}([ap])\.?m\b)?|\d{1,2}\s{0,2}([ap])\.?m\b", re.IGNORECASE
-)
+_MAGNITUDES = {word: 10**power for word, power in _NUMBERS["magnitudes"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +100,8 @@ def scan(text: str) -> list[QuantityMatch]:
     """Every number in the text (already made `plain`), in order."""
     found: list[QuantityMatch] = []
     position = 0
-    while run := _RUN.search(text, position):
-        if _RAISED.search(text, max(0, run.start() - 4), run.start()):
+    while run := _RE["run"].search(text, position):
+        if _RE["raised"].search(text, max(0, run.start() - 4), run.start()):
             position = run.end()  # the 2 of m^2 or x^2
             continue
         one = _read(text, run.start(), run.end(), floor=position)
@@ -189,19 +118,19 @@ def _with_power(
     The value is null where it has no bound or no meaning.
     """
     value = Fraction(digits)
-    if exponent := _EXPONENT.match(text, end):
+    if exponent := _RE["exponent"].match(text, end):
         power = int(exponent[1] or exponent[2])
         if abs(power) > MOST_EXPONENT:
             return None, None, exponent.end()
         return value * Fraction(10) ** power, None, exponent.end()
-    if raised := _POWER.match(text, end):
+    if raised := _RE["power"].match(text, end):
         power = int(raised[1])
         if abs(power) > MOST_EXPONENT or len(digits) > 9 or (value == 0 > power):
             return None, None, raised.end()
         return value**power, None, raised.end()
-    if decimals is None and (mixed := _MIXED.match(text, end)) and int(mixed[2]):
+    if decimals is None and (mixed := _RE["mixed"].match(text, end)) and int(mixed[2]):
         return value + Fraction(int(mixed[1]), int(mixed[2])), None, mixed.end()
-    if over := _OVER.match(text, end):
+    if over := _RE["over"].match(text, end):
         below = _decimal(over[1].lstrip("-"))
         if below is None or len(below) > MOST_DIGITS or Fraction(below) == 0:
             return None, None, over.end()
@@ -211,9 +140,9 @@ def _with_power(
 
 
 def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
-    if clock := _CLOCK.match(text, start):
+    if clock := _RE["clock"].match(text, start):
         return QuantityMatch(start, clock.end(), _time(clock))
-    if spaced := _SPACED.match(text, start):
+    if spaced := _RE["spaced"].match(text, start):
         end = spaced.end()
         digits: str | None = spaced[0].replace(" ", "")
     else:
@@ -221,7 +150,7 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
     comma = (
         digits is not None
         and text.find(",", start, end) >= 0
-        and _COMMA.fullmatch(text, start, end) is not None
+        and _RE["comma"].fullmatch(text, start, end) is not None
     )
     first, negative, currency = _sign(text, start, floor)
     if digits is None:
@@ -233,11 +162,11 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
     value, decimals, end = _with_power(text, end, digits, decimals)
     if value is None:
         return QuantityMatch(first, end, None, currency)
-    if magnitude := _MAGNITUDE.match(text, end):
+    if magnitude := _RE["magnitude"].match(text, end):
         word = (magnitude[1] or magnitude[2]).lower()
         if magnitude[1] or word == "k" or currency:
             value, decimals, end = value * _MAGNITUDES[word], None, magnitude.end()
-    percent = _PERCENT.match(text, end)
+    percent = _RE["percent"].match(text, end)
     if percent:
         end = percent.end()
     quantity = Quantity(-value if negative else value, percent is not None, decimals, comma)
@@ -246,14 +175,14 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
 
 def _decimal(run: str) -> str | None:
     """Canonical digits of a run, None when its separators fit no convention."""
-    if _PLAIN.fullmatch(run):
+    if _RE["plain"].fullmatch(run):
         return run
     # A leading zero never opens a thousands group: 0,111 is not 111.
-    if run[0] != "0" and (_GROUPED.fullmatch(run) or _INDIAN.fullmatch(run)):
+    if run[0] != "0" and (_RE["grouped"].fullmatch(run) or _RE["indian"].fullmatch(run)):
         return run.replace(",", "").replace("'", "").replace("_", "")
-    if run[0] != "0" and _EUROPEAN.fullmatch(run):
+    if run[0] != "0" and _RE["european"].fullmatch(run):
         return run.replace(".", "").replace(",", ".")
-    return run.replace(",", ".") if _COMMA.fullmatch(run) else None
+    return run.replace(",", ".") if _RE["comma"].fullmatch(run) else None
 
 
 def _canonical(digits: str) -> str:
@@ -268,11 +197,11 @@ def _sign(text: str, start: int, floor: int) -> tuple[int, bool, bool]:
     before = text[max(floor, start - 12) : start]
     for _ in range(2):  # -$5 and $-5
         trimmed = before.rstrip("( ")
-        if money := _CURRENCY.search(before):
+        if money := _RE["currency"].search(before):
             before, currency = before[: money.start()], True
         elif trimmed.endswith("-") and not negative and _unary(trimmed, before):
             before, negative = trimmed[:-1], True
-        elif word := _SIGN_WORD.search(before):
+        elif word := _RE["sign_word"].search(before):
             before, negative = before[: word.start()], True
     if not (negative or currency):
         return start, False, False

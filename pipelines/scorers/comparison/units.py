@@ -17,46 +17,15 @@ from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
+from routeyard.pipelines.scorers.patterns import patterns, table
 
-# pint's name: what answers call it. A plural "s" is taken off before looking up.
-_NAMES = {
-    "meter": "m meter metre", "centimeter": "cm centimeter centimetre", "kilometer": "km kilometer kilometre",
-    "millimeter": "mm millimeter millimetre", "micrometer": "um µm micrometer micron", "nanometer": "nm nanometer",
-    "inch": "in inch inches", "foot": "ft foot feet", "yard": "yd yard", "mile": "mi mile",
-    "gram": "g gram gramme gm", "kilogram": "kg kilogram kilo", "milligram": "mg milligram",
-    "pound": "lb lbs pound", "ounce": "oz ounce", "ton": "ton", "metric_ton": "tonne",
-    "second": "s sec second", "minute": "min minute", "hour": "h hr hour", "day": "day", "week": "week wk",
-    "month": "month", "year": "year yr", "millisecond": "ms millisecond",
-    "liter": "l liter litre", "milliliter": "ml milliliter millilitre", "gallon": "gallon gal",
-    "quart": "quart qt", "pint": "pint", "cup": "cup", "cubic_centimeter": "cc", "centiliter": "cl centiliter",
-    "acre": "acre", "hectare": "hectare ha", "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh kmph",
-    "joule": "j joule", "kilojoule": "kj kilojoule", "calorie": "cal calorie", "kilocalorie": "kcal kilocalorie",
-    "watt": "w watt", "kilowatt": "kw kilowatt", "kilowatt_hour": "kwh", "newton": "n newton",
-    "pascal": "pa pascal", "kilopascal": "kpa", "atmosphere": "atm atmosphere", "volt": "v volt",
-    "ampere": "amp ampere", "ohm": "ohm Ω", "hertz": "hz hertz", "kelvin": "k kelvin", "mole": "mol mole",
-    "degree_Celsius": "°c degc celsius", "degree_Fahrenheit": "°f degf fahrenheit",
-    "dollar": "$ dollar usd buck", "cent": "cent ¢", "euro": "€ euro eur", "sterling": "£ gbp",
-    "yen": "¥ yen jpy", "rupee": "₹ rupee inr",
-}  # fmt: skip
-_KNOWN = {name: unit for unit, names in _NAMES.items() for name in names.split()}
+_RE = patterns("units")
+
+#: What answers call a unit → pint's name.
+_KNOWN = {name: unit for unit, names in table("unit_names").items() for name in names.split()}
 #: Pint knows no money.
 _MONEY = ("dollar = [money_us]", "cent = dollar / 100", "euro = [money_eu]", "sterling = [money_uk]",
           "yen = [money_jp]", "rupee = [money_in]")  # fmt: skip
-_WORD = r"(?:°\s?[CF]|deg(?:rees?)?\s?[CF]\b|degrees?\s(?:celsius|fahrenheit)|[A-Za-zµΩ]{1,12}|[€£¥₹¢$])"
-_FACTOR = re.compile(
-    rf"\s{{0,3}}(?P<power>square|sq\.?|cubic|cu\.?)?\s{{0,2}}(?P<word>{_WORD})\.?"
-    r"(?:\s{0,3}\^\s{0,2}[({]?(?P<exponent>-?[1-4])[)}]?|(?P<glued>[23])(?![\d.]))?",
-    re.IGNORECASE,
-)
-_NEXT = re.compile(
-    r"\s{0,2}(?P<over>/|\bper\b|\ban?\b(?=\s(?:hour|day|week|minute|second)))|\s?[*·]\s?|(?<=\w)-(?=[A-Za-z])"
-)
-_BEFORE = re.compile(
-    r"(?:US|CA|AU)?(?P<sign>[$€£¥₹])\s{0,2}-?\s{0,2}$|(?P<code>USD|EUR|GBP|INR|JPY)\s{0,2}$"
-)
-_FORMULA = re.compile(r"(?<!\\)\$((?:[^$]|\\\$)*?)(?<!\\)\$")
-_END = re.compile(r"[\s.,;:!)*_`$'\"}\]]*$")
-_JOIN = re.compile(r"\s{0,2}(?:,|and|,\s?and)?\s{0,2}$")
 #: Relative difference of a conversion that no whole number makes (feet to metres), as rounded.
 _ROUNDED = Fraction(1, 2000)
 
@@ -92,7 +61,7 @@ def measured(text: str) -> Measure | None:
     if len(text) > 120:
         return None
     # "$5$ m" holds a formula, "$5" and "\\$5" are amounts of money.
-    shown = _OVER.sub(_flat, plain(_FORMULA.sub(r"\1", text)))
+    shown = _RE["over"].sub(_flat, plain(_RE["formula"].sub(r"\1", text)))
     parts: list[tuple[Quantity, Unit]] = []
     end = 0
     numbers = scan(shown)
@@ -100,7 +69,7 @@ def measured(text: str) -> Measure | None:
         gap = shown[end : number.start]
         if number.start < end:
             continue  # the exponent of a unit
-        if number.quantity is None or (parts and not _JOIN.fullmatch(gap)):
+        if number.quantity is None or (parts and not _RE["join"].fullmatch(gap)):
             return None
         if not parts and re.search(r"[A-Za-z]{2,}|[=<>]", gap) and not _named(gap):
             return None
@@ -109,13 +78,9 @@ def measured(text: str) -> Measure | None:
             return None
         unit, end = found
         parts.append((number.quantity, unit))
-    if not parts or not _END.fullmatch(shown, end):
+    if not parts or not _RE["end"].fullmatch(shown, end):
         return None
     return Measure(tuple(parts))
-
-
-# "W/(m^2 K)" is "W/m^2-K".
-_OVER = re.compile(r"(?<=[A-Za-z\d])\s?/\s?\((?P<units>[A-Za-z][A-Za-z\d^\s·*-]{0,30})\)")
 
 
 def _flat(over: re.Match[str]) -> str:
@@ -141,9 +106,9 @@ def measure_at(text: str, got: Quantity) -> Measure | None:
 
 def _unit_at(text: str, number: QuantityMatch, *, whole: bool) -> tuple[Unit, int] | None:
     """Unit around a number and where it ends; the currency before it, else what follows it."""
-    money = _BEFORE.search(text[max(0, number.start - 6) : number.start]) or _BEFORE.match(
-        text[number.start : number.end]
-    )
+    money = _RE["before"].search(text[max(0, number.start - 6) : number.start]) or _RE[
+        "before"
+    ].match(text[number.start : number.end])
     # `scan` takes a currency sign into the number.
     sign = re.match(r"-?\s?(?:US|CA|AU)?\s?([$€£¥₹]|USD|EUR|GBP|INR|JPY)", text[number.start :])
     factors: list[tuple[str, int]] = []
@@ -153,17 +118,21 @@ def _unit_at(text: str, number: QuantityMatch, *, whole: bool) -> tuple[Unit, in
     end, over = number.end, 1
     while len(factors) < 4:
         if factors:
-            joint = _NEXT.match(text, end)
+            joint = _RE["next"].match(text, end)
             if joint is None:
                 break
             start, over = joint.end(), -1 if joint["over"] else over
         else:
             start = end
-        factor = _FACTOR.match(text, start)
+        factor = _RE["factor"].match(text, start)
         unit = _known(factor["word"], joined=bool(factors)) if factor else None
         if factor is None or unit is None:
             break
-        if unit == "inch" and factor["word"] == "in" and not _END.fullmatch(text, factor.end()):
+        if (
+            unit == "inch"
+            and factor["word"] == "in"
+            and not _RE["end"].fullmatch(text, factor.end())
+        ):
             break  # "5 in total"
         power = {"s": 2, "c": 3}.get((factor["power"] or "-")[0].lower(), 1)
         power = int(factor["exponent"] or factor["glued"] or power)

@@ -7,13 +7,17 @@ text, because a mark that it cannot read is none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
 from routeyard.pipelines.scorers.extraction.marks import Committed
+from routeyard.pipelines.scorers.patterns import patterns, table
+
+_RE = patterns("commitment")
+CORRECTS = _RE["corrects"]
+CHANGES = _RE["changes"]
 
 Value = TypeVar("Value")
 
@@ -33,48 +37,12 @@ class Trust:
 
 
 #: The order of trust. Within a level the last mark counts: later answers correct earlier ones.
-TRUST: tuple[Trust, ...] = (
-    Trust(
-        "field", True, True, "a JSON field or a tag was asked for by name and holds nothing else"
-    ),
-    Trust("boxed", True, True, "a box is put around one thing only, the answer"),
-    Trust(
-        "hash", True, True, "`####` is the mark of a training set, written once, before the answer"
-    ),
-    Trust("final", True, True, "'final answer' announces that no other answer follows"),
-    Trust("label", False, True, "an `Answer:` line sums up what is above it, but may also head it"),
-    Trust("stated", False, False, "'the answer is' may state the answer of a step"),
-    Trust(
-        "bold", False, False, "a bold last line is the answer unless something above says so better"
-    ),
-)
+TRUST = tuple(Trust(**row) for row in table("trust"))
 _FIRM = frozenset(row.kind for row in TRUST if row.firm)
 _OVERRIDES = frozenset(row.kind for row in TRUST if row.overrides)
 
-#: Words that make a later answer a correction of an earlier one, with the subject or verb that
-#: keeps "correct to two decimals" and "let me check" out.
-CORRECTS = re.compile(
-    r"\b(?:wait|actually|oops|correction|scratch that|apolog\w+|sorry|i was wrong|misread|"
-    r"mis-?calculated|"
-    r"on (?:second thoughts?|(?:further )?reflection|closer (?:look|inspection))|"
-    r"i(?:'ve|’ve| have)? made (?:a|an) \w{0,12} ?(?:mistake|error)|"
-    r"(?:a|an|the|my) (?:mistake|error)|(?:correct(?:ed)?|right) answer|should (?:actually )?be|"
-    r"re-?(?:calculat|evaluat|consider|comput|examin|vis)\w+|instead)\b|更正|等等|不对",
-    re.IGNORECASE,
-)
-#: Words between two different answers that show the change was meant; wider than `CORRECTS`,
-#: because here they only keep a conflict from being reported.
-CHANGES = re.compile(
-    r"\b(?:wait|actually|sorry|apolog\w+|mistake\w*|correction|correct(?:ed|ing)|error|incorrect\w*|"
-    r"re-?(?:check|calculat|evaluat|consider|comput|examin|vis|do)\w*|instead|let me|let's|however|"
-    r"upon|should be|misunder\w+|misread\w*|mis-?calculat\w*|clarif\w+|adjust\w*|revis\w+)\b",
-    re.IGNORECASE,
-)
 #: A correction is short; a longer text is another sentence that merely follows.
 SHORT = 160
-_ANSWER = re.compile(
-    r"answer|antwort|r[ée]ponse|resp[ou]|risposta|ответ|答|답|الإجابة", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +77,6 @@ def settle(
     return SettledAnswer(chosen, _contradicts(counted, text, same))
 
 
-# "However, a truck cannot be split. … so the answer is 3 trucks."
-_SO = re.compile(
-    r"\b(?:so|thus|therefore|hence),? the (?:correct |right )?answer is\W{0,4}$", re.IGNORECASE
-)
-
-
 def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
     """Whether a statement ends the output, as the result of working that came after `earlier`.
 
@@ -125,12 +87,12 @@ def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
         and len(one.text) <= 40
         and not text[one.end :].strip(" \t\r\n.*`")
         and "=" in text[earlier.end : one.start]
-        and bool(_SO.search(text, max(0, one.start - 60), one.start))
+        and bool(_RE["so"].search(text, max(0, one.start - 60), one.start))
     )
 
 
 def _says_answer(one: Committed, text: str) -> bool:
-    return bool(_ANSWER.search(text, max(0, one.start - 60), one.start))
+    return bool(_RE["answer"].search(text, max(0, one.start - 60), one.start))
 
 
 def _contradicts(
@@ -143,12 +105,6 @@ def _contradicts(
     )
 
 
-# A word or sign that no sentence ends with.
-_DANGLING = re.compile(
-    r"(?:\b(?:for|the|an?|of|to|and|or|with|in|by|at|is|are|was|were|that|from|on|than|then|because|"
-    r"if|as|but|which|their|his|her|your|its|have|has|will|would|into|per|each of)"
-    r"|[=+(,×÷]|(?<=[\s\d])(?<!\*)[*/−-])\s*$"
-)
 #: So many characters at the end, repeated, are a loop.
 _PERIOD, _TAIL = 30, 1500
 
@@ -159,7 +115,7 @@ def breaks_off(text: str, *, truncated: bool = False) -> bool:
     Args:
         truncated: The response is known to have reached its token limit.
     """
-    if truncated or _DANGLING.search(text, max(0, len(text) - 40)):
+    if truncated or _RE["dangling"].search(text, max(0, len(text) - 40)):
         return True
     tail = text[-_TAIL:].rstrip()
     last = tail[-_PERIOD:]
@@ -169,11 +125,6 @@ def breaks_off(text: str, *, truncated: bool = False) -> bool:
     return before >= 0 and tail.rfind(last, 0, before + len(last) - 1) >= 0
 
 
-# "= $43,500", "= 7 days": a calculation carried out to its result, which may be named. A group
-# of digits that is not whole ("$43,5") was cut.
-_RESULT = re.compile(
-    r"=\s{0,2}[$€£¥]?\s?[-−]?\d+(?:,\d{3})*(?:\.\d+)?\s?%?(?:\s[^\W\d_]{1,20}){0,2}\s*$"
-)
 #: A line without an end mark is a short answer up to this length where it is all there is.
 _ALONE = 60
 
@@ -188,7 +139,7 @@ def finished(line: str, *, alone: bool) -> bool:
         alone: The line is the whole output.
     """
     line = line.rstrip()
-    if not line or (alone and len(line) <= _ALONE) or _RESULT.search(line):
+    if not line or (alone and len(line) <= _ALONE) or _RE["result"].search(line):
         return bool(line)
     last = line[-1]
     return (not last.isalnum() and last not in "-−–—,;+*/\\=(<[&>×÷^") or line.endswith("**")

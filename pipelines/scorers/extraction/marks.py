@@ -1,9 +1,9 @@
 """Where an output marks an answer: every mark, in the order of the text.
 
 An output may commit more than once: in a JSON field or a tag, in `\\boxed{}`,
-after `####`, on an `Answer:` line, or in a sentence ("the answer is …"), in
-English or in the ten languages of `_ABROAD`. Which of them counts is decided in
-`commitment`.
+after `####`, on an `Answer:` line, or in a sentence ("the answer is …"), in English
+or in the ten languages of `patterns/answer_keywords.yaml`. Which of them counts is
+decided in `commitment`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.patterns import joined, patterns, table
+
+_RE = patterns("marks")
 
 #: A stated answer is read no further than this, but for the digits of one long
 #: number; longer texts are prose.
@@ -41,71 +44,17 @@ class Committed:
     closed: bool = True
 
 
-_HOW = (
-    r"\**\s{1,3}(?:(?:to|for|of)\s[^\n.:]{1,80}?\s)?"
-    r"(?:is|was|would be|should be|must be|will be|equals|comes (?:out )?to|=)(?!\w)"
-    # A denial, and the announcement of a form ("will be in the form m/n"), commit to nothing.
-    r"(?!\s{1,3}(?:n't|never|incorrect|wrong|correct|right|verified)\b)"
-    r"(?!\s{1,3}not\b(?!(?:[^.\n]|\.(?=\d)){1,60}\bbut\b))"
-    r"(?!\s{1,3}(?:in (?:the|a|its)? ?(?:form|terms|units|format|simplest|lowest)\b|of the form|"
-    r"expressed|written|given (?:by|in|as)|found by|obtained by|determined by|rounded|"
-    r"a (?:single|positive|negative|whole|non-?negative|rational|real)\b))"
-    r"(?:\s{1,3}(?:therefore|thus|simply|then|approximately|about|exactly|just)\b)?\s{0,3}[:：]?"
-)
 # Keyword → one pattern that matches from the keyword on; its groups are the kinds of mark, in
 # order of preference.
-_MARKS: dict[str, re.Pattern[str]] = {
+_MARKS = {
     keyword: re.compile(
-        "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in marks), re.IGNORECASE
+        "|".join(f"(?P<{kind}>{joined(pattern)})" for kind, pattern in marks.items()),
+        re.IGNORECASE,
     )
-    for keyword, marks in {
-        "answer": (
-            ("field", r"answer\\?[\"'] {0,4}:"),
-            ("tag", r"(?<=[<\[])answer\s?[>\]]"),
-            ("label", r"answer(?: \([^)\n]{0,40}\))?[*_]{0,3} {0,2}[:：=][*_]{0,3}"),
-            ("stated", "answer" + _HOW),
-        ),
-        "result": (("stated", "result" + _HOW),),
-        "solution": (("stated", "solution" + _HOW),),
-        "boxed": (("boxed", r"boxed(?:\s{0,3}\{| (?=[0-9A-Za-z]))"),),
-        "fbox": (("boxed", r"fbox\s{0,3}\{"),),
-        "####": (("hash", r"#{4}(?!#)(?= {0,3}[^\s#A-Za-z])"),),
-        "ans:": (("label", "ans:"),),
-        "a:": (("label", "a:"),),
-    }.items()
-}
-# "The answer is" and "Answer:" of ten languages; the verb, colon or particle is wanted.
-_ABROAD = {
-    "respuesta": r"respuesta(?: (?:correcta|final))?",
-    "resposta": r"resposta(?: (?:correta|final))?",
-    "risposta": r"risposta(?: (?:corretta|finale))?",
-    "antwort": r"antwort",
-    "réponse": r"réponse(?: (?:correcte|finale))?",
-    "ответ": r"ответ(?:ом)?",
-    "答案": "答案", "答え": "答え", "正解": "正解", "解答": "解答", "답": "답(?:변)?",
-    "الإجابة": r"الإجابة(?: الصحيحة| النهائية)?", "الجواب": r"الجواب(?: الصحيح| النهائي)?",
-}  # fmt: skip
-_SAID_ABROAD = (
-    r"[*_]{0,3}\s{0,2}(?:[:：=][*_]{0,3}|[—–-](?=\s)|\s?(?:es|é|è|ist|lautet|est|является|هي|هو)(?!\w)"
-    r"|是|为|為|は|が|은|는|이)"
-)
-_MARKS |= {
-    keyword: re.compile(f"(?P<stated>(?:{pattern}){_SAID_ABROAD})", re.IGNORECASE)
-    for keyword, pattern in _ABROAD.items()
+    for keyword, marks in table("answer_keywords")["keywords"].items()
 }
 _ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
-# The last line, when all of it is bold: "**7**".
-_BOLD = re.compile(r"[ \t>]{0,8}(\*\*|__)(?P<said>[^*\n]{1,80}?)\1[ \t.!]{0,4}")
 _MARKUP = " \t*_#>-`"
-_FINAL = re.compile(r"\bfinal[ *_]{1,4}$", re.IGNORECASE)
-_DIGITS = re.compile(r"[\d,]*")
-_TAG_END = re.compile(r"[<\[]\s?/\s?answer", re.IGNORECASE)
-_IF = re.compile(r"\b(?:if|in which case|had|were)\b", re.IGNORECASE)
-# A JSON string, and one whose quotes are themselves escaped because it stands in another.
-_QUOTED = re.compile(r'\s{0,40}"((?:[^"\\]|\\.)*)', re.DOTALL)
-_QUOTED_TWICE = re.compile(r'\s{0,40}\\"((?:[^"\\\n]|\\[^"\n])*)')
-_QUOTED_SINGLE = re.compile(r"\s{0,40}'([^'\n]*)'")
-_BARE = re.compile(r"\s{0,40}([^\n}\"]*)")
 
 
 def committed(text: str) -> list[Committed]:
@@ -149,7 +98,7 @@ def _made(kind: str, text: str, position: int, start: int, stop: int) -> Committ
     closed = kind != "boxed" or text[stop : stop + 9].lstrip()[:1] == "}" or text[start - 1] == " "
     if kind == "tag":
         kind = "field"
-    elif kind in ("label", "stated") and _FINAL.search(text, max(0, position - 12), position):
+    elif kind in ("label", "stated") and _RE["final"].search(text, max(0, position - 12), position):
         kind = "final"
     elif kind == "label" and text[text.rfind("\n", 0, position) + 1 : position].strip(_MARKUP):
         kind = "stated"  # "so, answer: 5" within a line
@@ -159,7 +108,7 @@ def _made(kind: str, text: str, position: int, start: int, stop: int) -> Committ
 def _bold_line(text: str, end: int) -> Committed | None:
     stop = len(text[max(0, end - 400) : end].rstrip()) + max(0, end - 400)
     begin = text.rfind("\n", 0, stop) + 1
-    line = _BOLD.fullmatch(text, begin, stop)
+    line = _RE["bold"].fullmatch(text, begin, stop)
     # "**Note: …**" and a heading are bold, and no answers.
     if line is None or begin == 0 or ":" in line["said"]:
         return None
@@ -180,13 +129,9 @@ def _continues(before: str, sign: str) -> bool:
     return before.isalpha() and before.islower() and sign.islower()
 
 
-# "had there been 12, the answer would be \\boxed{12}"
-_WOULD = re.compile(r"\bwould (?:be|have been|become|equal)[\s:$\\*(\[]{0,6}$")
-
-
 def _supposed(kind: str, text: str, start: int) -> bool:
     """Whether what is stated holds under a condition only; a box needs a "would" as well."""
-    if kind == "boxed" and not _WOULD.search(text, max(0, start - 40), start):
+    if kind == "boxed" and not _RE["would"].search(text, max(0, start - 40), start):
         return False
     return kind in ("stated", "boxed") and _hypothetical(text, start)
 
@@ -194,14 +139,14 @@ def _supposed(kind: str, text: str, start: int) -> bool:
 def _hypothetical(text: str, start: int) -> bool:
     """Whether the statement stands under an "if" or "in which case" of its own sentence."""
     before = text[max(0, start - 240) : start]
-    return bool(_IF.search(before[before.rfind(". ") + 1 :].rpartition("\n")[2]))
+    return bool(_RE["if"].search(before[before.rfind(". ") + 1 :].rpartition("\n")[2]))
 
 
 def _extent(kind: str, text: str, start: int, end: int) -> tuple[int, int]:
     if kind == "field":
         return _field_extent(text, start, end)
     if kind == "tag":
-        close = _TAG_END.search(text, start, min(end, start + LONGEST))
+        close = _RE["tag_end"].search(text, start, min(end, start + LONGEST))
         return trim(text, start, close.start() if close else _line_end(text, start, end))
     if kind == "boxed":
         if text[start - 1] == " ":  # \\boxed 5
@@ -216,7 +161,7 @@ def _extent(kind: str, text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _field_extent(text: str, start: int, end: int) -> tuple[int, int]:
-    for pattern in (_QUOTED, _QUOTED_TWICE, _QUOTED_SINGLE, _BARE):
+    for pattern in (_RE["quoted"], _RE["quoted_twice"], _RE["quoted_single"], _RE["bare"]):
         if found := pattern.match(text, start, min(end, start + LONGEST)):
             first, last = found.span(1)
             if text.startswith('\\"', first) and text.endswith('\\"', first + 2, last):
@@ -252,7 +197,7 @@ def closing_brace(text: str, start: int, end: int) -> int | None:
 def _line_end(text: str, start: int, end: int) -> int:
     cut = min(start + LONGEST, end)
     stop = text.find("\n", start, cut)
-    return stop if stop >= 0 else _DIGITS.match(text, cut, end).end()  # type: ignore[union-attr]
+    return stop if stop >= 0 else _RE["digits"].match(text, cut, end).end()  # type: ignore[union-attr]
 
 
 def _next_line(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,41 +4,13 @@
 formula. Clauses that only qualify ("for all $x>0$", "which is …") are cut off.
 """
 
-# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
 
 import re
 
-_FORMULA = re.compile(
-    r"\$\$(.{1,600}?)\$\$|\$((?:[^$\\]|\\.){1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,600}?)\\\]",
-    re.DOTALL,
-)
-_VERB = re.compile(
-    r"\b(?:is|are|was|were|equals?|be|becomes?|gives?|comes (?:out )?to|obtain|get|have|that)\b(?! (?:not|also)\b)"
-    r"|[:=](?=\s|$)",
-    re.IGNORECASE,
-)
-_QUALIFIES = re.compile(
-    r"[,;]?\s(?:which|where|since|because|when|whenever|if|as|so that|that|who|with|for (?:all|every|any|some|each)|"
-    r"on|by|after|before|per|in order|such)\b|\.\s|;\s",
-    re.IGNORECASE,
-)
-# "35%, as there are 7 of 20": the answer stands first, a clause of its own explains it.
-_EXPLAINED = re.compile(
-    r"[-−$]{0,2}(?:\d|\x00)[^,;:=\n]{0,40}(?:,\d{3}[^,;:=\n]{0,40}){0,3},\s(?=(?:which|as|since|because)\s)",
-    re.IGNORECASE,
-)
-_SENTENCE = re.compile(r"(?<=[\w)}%\]°])[.!?](?:\s|$)|(?<=\$)[.!?](?:\s|$)")
-_MATHS = re.compile(r"\d|\\[a-z]{2,}|[∞πØ∅√]|\x00")
-_LABEL = re.compile(
-    r"^\W{0,4}(?:(?:so|thus|hence|therefore|then)[,: ]{1,2})?(?:the |my )?(?:final |correct )?(?:answer|ans|result|solution)"
-    r"\W{0,3}(?:is|=|:)?\s{0,2}(?:[:=]\s{0,2})?",
-    re.IGNORECASE,
-)
-# "not 5/6 but 1/10": what is rejected goes.
-_NOT_BUT = re.compile(r"^not\s[^\n;]{1,80}?,?\sbut\s(?:rather\s)?", re.IGNORECASE)
-_FUNCTION = re.compile(r"(?:arc)?(?:pi|sin|cos|tan|log|ln|exp|sqrt|det|lim|max|min|cot|sec|csc)h?")
-_JOIN = re.compile(r"[\s,;]{0,4}(?:and|or|,|;)?[\s,;]{0,4}")
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("math_statement")
 
 
 def stated_value(text: str) -> str:
@@ -46,25 +18,25 @@ def stated_value(text: str) -> str:
 
     Formulas that follow each other ("$2$ and $3$") are one list.
     """
-    text = _LABEL.sub("", text.strip(), count=1) if len(text) < 400 else text.strip()
-    text = _NOT_BUT.sub("", text, count=1)
-    formulas = list(_FORMULA.finditer(text))
+    text = _RE["label"].sub("", text.strip(), count=1) if len(text) < 400 else text.strip()
+    text = _RE["not_but"].sub("", text, count=1)
+    formulas = list(_RE["formula"].finditer(text))
     # Formulas are opaque while the sentence around them is read.
     masked = list(text)
     for one in formulas:
         masked[one.start() : one.end()] = "\x00" * (one.end() - one.start())
     shown = "".join(masked)
-    if sentence := _SENTENCE.search(shown):
+    if sentence := _RE["sentence"].search(shown):
         shown = shown[: sentence.start()]
         formulas = [one for one in formulas if one.start() < sentence.start()]
-    if explained := _EXPLAINED.match(shown):
+    if explained := _RE["explained"].match(shown):
         return _joined(text, shown, formulas, 0, explained.end())
     words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
-    if not words or (not _MATHS.search(shown) and all(map(_FUNCTION.fullmatch, words))):
+    if not words or (not _RE["maths"].search(shown) and all(map(_RE["function"].fullmatch, words))):
         return _joined(text, shown, formulas, 0, len(shown))
     start, stop = 0, len(shown)
-    for verb in _VERB.finditer(shown):
-        if _MATHS.search(_main(shown, verb.end(), stop)):
+    for verb in _RE["verb"].finditer(shown):
+        if _RE["maths"].search(_main(shown, verb.end(), stop)):
             start = verb.end()
             if not _word(verb[0]):
                 break
@@ -82,10 +54,10 @@ def _without_commands(text: str) -> str:
 
 def _main(shown: str, start: int, stop: int) -> str:
     """The clause from `start` on, up to what only qualifies its first piece of mathematics."""
-    found = _MATHS.search(shown, start, stop)
+    found = _RE["maths"].search(shown, start, stop)
     if found is None:
         return ""
-    cut = _QUALIFIES.search(shown, found.end(), stop)
+    cut = _RE["qualifies"].search(shown, found.end(), stop)
     return shown[start : cut.start() if cut else stop]
 
 
@@ -101,7 +73,7 @@ def _joined(text: str, shown: str, formulas: list[re.Match[str]], start: int, st
     end = first.end()
     for one in inside[1:]:
         between = text[end : one.start()]
-        if not _JOIN.fullmatch(between):
+        if not _RE["join"].fullmatch(between):
             break
         pieces.append(_inner(one))
         end = one.end()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-_TOKENS = re.compile(
-    r"<\|(?:im_end|im_start|eot_id|endoftext|end|user|start_header_id)\|>"
-    r"|</s>|<end_of_turn>|<eos>|<EOS_TOKEN>|\[/?INST\]"
-)
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("run_on")
+
 _WORDS = (
     "Question", "QUESTION", "Q", "Problem", "Exercise", "User", "Human", "Instruction",
     "问题", "题目",
@@ -27,10 +27,6 @@ _NEXT = re.compile(
     + "|".join(_WORDS)
     + r")(?: {0,2}#?\d{1,4})?[*]{0,2} {0,2}[:：]"
 )
-# "Here is the working for the final question:" announces the question that was asked.
-_ANNOUNCED = re.compile(
-    r"^[^\n]{0,200}\b(?:question|problem)\b[^\n.?!]{0,40}:\s{0,8}$", re.IGNORECASE
-)
 
 
 def end_of_answer(text: str) -> int:
@@ -41,7 +37,7 @@ def end_of_answer(text: str) -> int:
     """
     end = len(text)
     if "<" in text or "[" in text:
-        end = _first(_TOKENS, text, end)
+        end = _first(_RE["tokens"], text, end)
     if any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
         end = _first(_NEXT, text, end)
     return end
@@ -50,6 +46,6 @@ def end_of_answer(text: str) -> int:
 def _first(pattern: re.Pattern[str], text: str, end: int) -> int:
     for found in pattern.finditer(text, 0, end):
         before = text[: found.start()]
-        if before.strip() and not (len(before) < 400 and _ANNOUNCED.search(before)):
+        if before.strip() and not (len(before) < 400 and _RE["announced"].search(before)):
             return found.start()
     return end

@@ -6,27 +6,20 @@ answer itself, as a whole: guessing a part of it would be the scorer's answer,
 not the model's.
 """
 
-# ruff: noqa: E501 - the tables and patterns read better in one line
 from __future__ import annotations
-
-import re
 
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off, cut_within, settle
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, after_draft, committed, trim
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("short_answer")
 
 #: An unmarked output longer than this is no short answer.
 LONGEST_WHOLE = 20_000
 #: Words of a longer text are not compared: 200,000 characters are a book.
 LONGEST_TEXT = 200_000
 _QUOTES = "\"'`*_“”‘’「」《》$ \t"
-_TEXT = re.compile(r"\\(?:text|textbf|textnormal|textit|mathrm|mbox)\{([^{}]*)\}")
-# Where a longer text is announced as the answer; what follows belongs to it to the end.
-_ANNOUNCED = re.compile(
-    r"(?:^|(?<=[.!?:\n]))[ \t]{0,8}[#*_]{0,4}(?:(?:my |the )?final answer|answer|summary|translation)"
-    r"[*_]{0,3} {0,2}[:：][*_]{0,3}",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def short_answer(
@@ -70,7 +63,7 @@ def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
         start, end = fields[-1].start, fields[-1].end
     else:
         start = after_draft(output, end)
-        announced = [m.end() for m in _ANNOUNCED.finditer(output, start, end)]
+        announced = [m.end() for m in _RE["announced"].finditer(output, start, end)]
         if announced and output[announced[-1] : end].strip():
             start = announced[-1]
     start, end = trim(output, start, min(end, start + LONGEST_TEXT))
@@ -79,7 +72,7 @@ def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
 
 def clean(text: str) -> str:
     """The text without LaTeX text wrappers, quotes, markdown and a closing full stop."""
-    text = _TEXT.sub(r"\1", text).strip(_QUOTES)
+    text = _RE["text"].sub(r"\1", text).strip(_QUOTES)
     return text[:-1].rstrip(_QUOTES) if text.endswith((".", "。")) else text
 
 
