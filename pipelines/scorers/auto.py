@@ -130,7 +130,7 @@ def _closed(asked: ScoringInput, output: str) -> ScoreResult:
     if named is None:
         return ScoreResult("abstain", reason=f"names none of {', '.join(pair)}: {answer[:60]!r}")
     right = named in {one.strip().rstrip(".").casefold() for one in asked.references}
-    return _said(right, output, span, named, conflict)
+    return ScoreResult.of(right, output[slice(*span)], span, named, conflict)
 
 
 def _named(answer: str, pair: tuple[str, ...]) -> str | None:
@@ -159,7 +159,7 @@ def _brackets(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", reason="no brackets in the answer")
     _, span, conflict = found
     said = re.sub(r"[\s,]", "", "".join(runs))
-    return _said(said in wanted, output, span, said, conflict)
+    return ScoreResult.of(said in wanted, output[slice(*span)], span, said[:120], conflict)
 
 
 def _words(asked: ScoringInput, output: str) -> ScoreResult:
@@ -169,19 +169,13 @@ def _words(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
     said = _listed(answer)
-    return _said(tuple(said) in wanted, output, span, " ".join(said), conflict)
+    reason = " ".join(said)[:120]
+    return ScoreResult.of(tuple(said) in wanted, output[slice(*span)], span, reason, conflict)
 
 
 def _listed(text: str) -> list[str]:
     text = re.sub(r"[\"'`*\[\]()](?=\W|$)|(?<!\w)[\"'`*\[\]()]", " ", text.casefold()).rstrip(" .")
     return [word for word in _RE["between"].split(f" {text} ") if word]
-
-
-def _said(
-    right: bool, output: str, span: tuple[int, int], said: str, conflict: bool
-) -> ScoreResult:
-    outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    return ScoreResult(outcome, score, output[slice(*span)], span, said[:120], conflict)  # type: ignore[arg-type]
 
 
 _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {

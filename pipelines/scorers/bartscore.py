@@ -70,13 +70,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     answer, span, _ = found
     model = str(asked.options.get("model", DEFAULT_MODEL))
     best = math.exp(max(bartscore(answer, one, model) for one in wanted))
-    return ScoreResult(
-        "correct" if best >= THRESHOLD else "incorrect",
-        min(best, 1.0),
-        answer,
-        span,
-        f"exp(BARTScore) {best:.4f}, threshold {THRESHOLD:g}, model {model}",
-    )
+    reason = f"exp(BARTScore) {best:.4f}, threshold {THRESHOLD:g}, model {model}"
+    return ScoreResult.of(best >= THRESHOLD, answer, span, reason, score=min(best, 1.0))
 
 
 SCORER = Scorer("bartscore", "1", read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -85,13 +85,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         ) from error
     if result.missing is not None:
         return ScoreResult("error", reason=f"needs {result.missing}")
-    return ScoreResult(
-        "correct" if result.passed else "incorrect",
-        float(result.passed),
-        output[span[0] : span[1]],
-        span,
-        result.reason,
-    )
+    return ScoreResult.of(result.passed, output[slice(*span)], span, result.reason)
 
 
 def _kind(asked: ScoringInput) -> str:

@@ -40,14 +40,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     reason = f"{normal[:120]!r} {'equals' if right else 'is none of'} the references"
     if conflict:
         reason += "; the output commits to several answers"
-    return ScoreResult(
-        "correct" if right else "incorrect",
-        1.0 if right else 0.0,
-        output[slice(*span)],
-        span,
-        reason,
-        conflict,
-    )
+    return ScoreResult.of(right, output[slice(*span)], span, reason, conflict)
 
 
 SCORER = Scorer(

@@ -20,11 +20,8 @@ def carried(score: float | None, *, threshold: float = THRESHOLD) -> ScoreResult
         return ScoreResult("abstain", reason="the source carries no score")
     if not 0 <= score <= 1:
         return ScoreResult("error", reason=f"the source's score {score} is not in [0, 1]")
-    return ScoreResult(
-        "correct" if score >= threshold else "incorrect",
-        float(score),
-        reason=f"score {score:g} of the source, threshold {threshold:g}",
-    )
+    reason = f"score {score:g} of the source, threshold {threshold:g}"
+    return ScoreResult.of(score >= threshold, None, None, reason, score=float(score))
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:

@@ -43,11 +43,4 @@ def graded(
     reason = f"{name} {best:.3f}, threshold {threshold:g}"
     if conflict:
         reason += "; the output commits to several answers"
-    return ScoreResult(
-        "correct" if best >= threshold else "incorrect",
-        best,
-        output[slice(*span)],
-        span,
-        reason,
-        conflict,
-    )
+    return ScoreResult.of(best >= threshold, output[slice(*span)], span, reason, conflict, best)

@@ -67,13 +67,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             same(value, one) if is_literal else _printed(said, value if literal else None, text)
             for text, (one, is_literal) in zip(asked.references, wanted, strict=True)
         )
-        return ScoreResult(
-            "correct" if right else "incorrect",
-            float(right),
-            said,
-            (start, end),
-            f"{how}: {type(value).__name__ if literal else 'text'} {said[:80]}",
-        )
+        reason = f"{how}: {type(value).__name__ if literal else 'text'} {said[:80]}"
+        return ScoreResult.of(right, said, (start, end), reason)
     return ScoreResult("abstain", reason="no literal in the output")
 
 

@@ -61,9 +61,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     reason = f"{last.kind}: {answer[:80]}"
     if conflict:
         reason += "; commits to several answers"
-    outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    span = (last.start, last.end)
-    return ScoreResult(outcome, score, last.text, span, reason, conflict)  # type: ignore[arg-type]
+    return ScoreResult.of(right, last.text, (last.start, last.end), reason, conflict)
 
 
 def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:

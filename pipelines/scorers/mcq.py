@@ -96,9 +96,7 @@ def _compared(
     elif conflict:
         listed = ", ".join(dict.fromkeys(one.letters for one in found))
         reason += f"; commits to several options: {listed}"
-    outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-    span = (last.start, last.end)
-    return ScoreResult(outcome, score, extracted, span, reason, conflict)  # type: ignore[arg-type]
+    return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
 
 
 # Letters of other alphabets that look the same, where they stand alone ("Ответ: С").

@@ -73,30 +73,17 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     reason = f"{how}: {_shown(got)}"
     if conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
-    return ScoreResult(
-        "correct" if right else "incorrect",
-        1.0 if right else 0.0,
-        said,
-        (start, end),
-        reason,
-        conflict,
-    )
+    return ScoreResult.of(right, said, (start, end), reason, conflict)
 
 
 def _not_a_number(last: Committed, asked: ScoringInput) -> ScoreResult:
+    span = (last.start, last.end)
     if any(last.text.strip() == reference.strip() for reference in asked.references):
-        return ScoreResult(
-            "correct", 1.0, last.text, (last.start, last.end), f"{last.kind}: same text"
-        )
-    if scan(plain(last.text)) or _RE["unsure"].search(last.text.lower()):
-        why = (
-            "not one number"
-            if not _RE["unsure"].search(last.text.lower())
-            else "declines to answer"
-        )
-        return ScoreResult(
-            "incorrect", 0.0, last.text, (last.start, last.end), f"{last.kind}: {why}"
-        )
+        return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
+    unsure = _RE["unsure"].search(last.text.lower())
+    if unsure or scan(plain(last.text)):
+        why = "declines to answer" if unsure else "not one number"
+        return ScoreResult.of(False, last.text, span, f"{last.kind}: {why}")
     return ScoreResult("abstain", reason=f"{last.kind}: no number in {last.text[:80]!r}")
 
 

@@ -44,6 +44,21 @@ class ScoreResult:
     reason: str = ""
     conflict: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        right: bool,
+        extracted: str | None,
+        span: tuple[int, int] | None,
+        reason: str,
+        conflict: bool = False,
+        score: float | None = None,
+    ) -> ScoreResult:
+        """`correct` or `incorrect`; the score is 1 or 0 where none is given."""
+        outcome: Outcome = "correct" if right else "incorrect"
+        score = float(right) if score is None else score
+        return cls(outcome, score, extracted, span, reason, conflict)
+
 
 #: Queries with this in their `scorer` column have no rule: verifier, judge or person decides.
 NO_RULE = "none"

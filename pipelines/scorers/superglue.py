@@ -70,8 +70,7 @@ def _classified(task: str) -> Scorer:
             return ScoreResult("abstain", reason=f"names no single class of {task}")
         _, span, conflict = found
         right = got in wanted
-        outcome, score = ("correct", 1.0) if right else ("incorrect", 0.0)
-        return ScoreResult(outcome, score, output[slice(*span)], span, f"class {got}", conflict)  # type: ignore[arg-type]
+        return ScoreResult.of(right, output[slice(*span)], span, f"class {got}", conflict)
 
     return Scorer(f"superglue_{task}", "5", read, instruction=_TASKS[task]["instruction"])
 
@@ -87,14 +86,8 @@ def _record(asked: ScoringInput, output: str) -> ScoreResult:
     answer, span, conflict = found
     score = max(token_f1(tokens(answer), tokens(one)) for one in wanted)
     right = any(normalise(answer) == normalise(one) for one in wanted)
-    return ScoreResult(
-        "correct" if right else "incorrect",
-        score,
-        output[slice(*span)],
-        span,
-        f"F1 {score:.3f}, exact match {right}",
-        conflict,
-    )
+    reason = f"F1 {score:.3f}, exact match {right}"
+    return ScoreResult.of(right, output[slice(*span)], span, reason, conflict, score)
 
 
 def task_metrics(task: str, items: Sequence[tuple[str, str, str | None]]) -> dict[str, float]:
