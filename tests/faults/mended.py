@@ -1,4 +1,7 @@
-"""Mended faults: where each arose, how to put it back, and the test that holds it."""
+"""Mended faults that mutmut does not make by itself: one algorithm or check in place of another.
+
+Each says what it was, where it arose, how to put it back, and the test that must then fail.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One mended fault: what it was, how to put it back, and the test that holds it.
+    """One mended fault: what it was, how to put it back, and the test that then fails.
 
     Attributes:
-        file: Where `right` stands once, to be replaced by `wrong`.
+        file: Holds `right` once, to be replaced by `wrong`.
     """
 
-    item: str
     was: str
     file: str
     right: str
@@ -22,10 +24,8 @@ class Fault:
 
 
 _RELEASES = "tests/faults/test_releases.py::test_a_corruption_is_a_named_finding"
-_INJECTIONS = "tests/label/test_injections.py"
 FAULTS: dict[str, Fault] = {
     "pickles": Fault(
-        "1",
         "a pickle was read by Python's own reader with a list of allowed names",
         "pipelines/pickles/load.py",
         "return plain(run(view))",
@@ -33,7 +33,6 @@ FAULTS: dict[str, Fault] = {
         "tests/pickles/test_refused.py::test_bytes_of_the_file_are_never_followed_as_pointers",
     ),
     "database": Fault(
-        "2",
         "nothing compared the database with the tables",
         "pipelines/release/checks/database.py",
         "list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))",
@@ -41,7 +40,6 @@ FAULTS: dict[str, Fault] = {
         f"{_RELEASES}[a macro of rows]",
     ),
     "budget": Fault(
-        "3",
         "each run had the budget for itself",
         "pipelines/calls/budget.py",
         "        self._account = account\n",
@@ -49,79 +47,27 @@ FAULTS: dict[str, Fault] = {
         "tests/calls/test_one_budget.py::test_the_same_command_does_not_spend_it_again",
     ),
     "reported cost": Fault(
-        "3",
         "a cost of nothing was believed",
         "pipelines/calls/budget.py",
         "    return max(by_table, usage.cost_usd or 0.0)",
         "    return by_table if usage.cost_usd is None else usage.cost_usd",
         "tests/calls/test_one_budget.py::test_a_provider_that_says_it_costs_nothing_is_not_believed",
     ),
-    "unanswered": Fault(
-        "4",
-        "what is billed and never answered was asked at each run",
-        "pipelines/collect/collect.py",
-        "        unanswered_after=plan.collect.unanswered.after,",
-        "        unanswered_after=None,",
-        "tests/calls/test_unanswered.py::test_it_is_settled_after_a_stated_number_of_billed_attempts",
-    ),
-    "cut verdict": Fault(
-        "5",
-        "a judge's reply that was cut stood as a verdict",
-        "pipelines/label/model_requests.py",
-        '    if choice.status == "truncated":',
-        '    if choice.status == "never":',
-        f"{_INJECTIONS}::test_a_reply_that_was_cut_is_no_verdict",
-    ),
-    "wire": Fault(
-        "6",
-        "what is unpacked had no largest size",
-        "pipelines/calls/wire/timeouts_and_sizes.py",
-        "                if self._made > self._most:",
-        "                if self._made < 0:",
-        "tests/calls/test_wire.py::test_a_gzip_bomb_is_cut_off",
-    ),
-    "deaf queries": Fault(
-        "7",
-        "a query ended when DuckDB heard of its time-out, if it did",
-        "pipelines/release/query/process.py",
-        "        limits = Limits(self._most + _OVERHEAD, timeout_s, answer=self._most)",
-        "        limits = Limits(self._most + _OVERHEAD, 3_600.0, answer=self._most)",
-        "tests/release/test_query_limits.py::test_an_expression_that_hears_no_interrupt_is_ended",
-    ),
     "sockets": Fault(
-        "8",
         "the jail let programs make sockets of every family",
         "pipelines/isolation/jail/calls.py",
         "            line(_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),",
         "            line(_RETURN, 0, 0, _ALLOW),",
         "tests/scorers/test_sandbox.py::test_no_hostile_program_is_marked_correct",
     ),
-    "assertions": Fault(
-        "8",
-        "a test passed whose assertions were never reached",
-        "pipelines/isolation/jail/examiner.py",
-        "    if missed := reached.missed():",
-        "    if missed := ():",
-        "tests/scorers/test_vacuous.py::test_a_check_that_nothing_reached_does_not_hold",
-    ),
     "verify": Fault(
-        "9",
         "what a viewer of SVG and Croissant would run was not looked at",
         "pipelines/release/checks/active.py",
         "    if path.stat().st_size > _MOST:",
         "    return\n    if path.stat().st_size > _MOST:",
         f"{_RELEASES}[a script in a plot]",
     ),
-    "secrets": Fault(
-        "10",
-        "a key in a recipe was taken",
-        "schemas/recipe/secrets.py",
-        "    return _KEY.search(text) is not None",
-        "    return False",
-        "tests/schemas/test_recipe_secrets.py::test_a_secret_in_a_recipe_is_refused_and_not_shown",
-    ),
     "providers": Fault(
-        "12",
         "answers were shared by the provider's label",
         "pipelines/calls/request.py",
         "        identity = identity_of(provider)\n",
@@ -130,12 +76,77 @@ FAULTS: dict[str, Fault] = {
         "test_two_recipes_with_one_label_and_two_servers_get_their_own_answers",
     ),
     "same questions": Fault(
-        "11",
         "models were compared by means over different questions",
         "pipelines/metrics/baselines.py",
         "    return single_means(evened(labels))",
         "    return single_means(labels)",
         "tests/evaluate/test_same_questions.py::"
         "test_who_was_asked_easy_questions_is_not_the_best_single_model",
+    ),
+    "read-only": Fault(
+        "a read-only workspace was a traceback",
+        "flows/cli/__init__.py",
+        '        errno.EROFS: ("the file system is read-only", place),\n',
+        "",
+        "tests/flows/test_stopped.py::test_what_the_file_system_refuses_is_no_traceback",
+    ),
+    "mappings": Fault(
+        "a filter of a mapping could grow without end beside us",
+        "pipelines/mapping/limits.py",
+        "        return node.name in _PLAIN_FILTERS and _fixed(node)",
+        "        return node.name in _PLAIN_FILTERS",
+        "tests/mapping/test_jinja.py::test_only_what_cannot_grow_runs_beside_us",
+    ),
+    "diff": Fault(
+        "`diff` did not see verdicts",
+        "pipelines/release/differences.sql",
+        "-- verdicts: verdicts\n",
+        "-- verdicts: no_such_table\n",
+        "tests/release/test_diff.py::test_verdicts_are_compared_at_their_newest",
+    ),
+    "emptied": Fault(
+        "a program that emptied its arguments and returned nothing passed",
+        "pipelines/isolation/jail/examiner.py",
+        "            self.changed = self.changed or used",
+        '            self.changed = self.changed or reply.get("value") is not None',
+        "tests/scorers/test_vacuous.py::"
+        "test_arguments_changed_in_place_are_seen_and_are_no_way_out",
+    ),
+    "emptied before": Fault(
+        "a program that emptied an argument when nothing was asked passed when it was given again",
+        "pipelines/isolation/jail/examiner.py",
+        "                self.left.meets(name, given)",
+        "                pass",
+        "tests/scorers/test_vacuous.py::"
+        "test_arguments_changed_in_place_are_seen_and_are_no_way_out",
+    ),
+    "inexact": Fault(
+        "intervals and the largest numbers left a query as others",
+        "pipelines/release/query/sql.py",
+        "            check_types(relation.columns, relation.types)\n",
+        "",
+        "tests/release/test_query.py::"
+        "test_a_value_that_would_come_out_as_another_is_refused_with_its_cast",
+    ),
+    "footer": Fault(
+        "a Parquet file whose footer contradicts itself ended the process",
+        "pipelines/io/untrusted.py",
+        "closing(worker.stream(batches, str(path.absolute()), most, limits=limits))",
+        "closing(batches(str(path.absolute()), most))",
+        "tests/io/test_parquet_statistics.py::test_a_footer_that_contradicts_itself_ends_no_process",
+    ),
+    "statistics": Fault(
+        "statistics of a table hid its rows from queries",
+        "pipelines/isolation/parquet_file.py",
+        "        if self.low is None:\n",
+        "        if self.low is None or self.ends:\n",
+        "tests/io/test_parquet_statistics.py::test_statistics_that_hide_rows_are_told",
+    ),
+    "texts": Fault(
+        "the Python of a list or an object was asked, or read as the answer",
+        "pipelines/mapping/texts.py",
+        "    if isinstance(value, str) or not isinstance(value, Iterable):\n",
+        "    if value is not None:\n",
+        "tests/ingest/test_texts.py::test_the_python_of_a_list_or_an_object_is_never_asked",
     ),
 }

@@ -1,7 +1,7 @@
 """The faults that were mended, put back one at a time: the test that holds each has to fail.
 
     python -m tests.faults.put_back              all of them, a table in Markdown
-    python -m tests.faults.put_back pickles wire
+    python -m tests.faults.put_back pickles diff
 
 Each is tried in a copy of the tree, so that nothing here is changed. A change that no longer
 fits the code, or whose test passes, ends the command with an error.
@@ -17,13 +17,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults import mended
-from tests.faults.mended import Fault
-from tests.faults.mended_later import LATER, SMALLER
+from tests.faults.mended import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("routeyard", "schemas", "pipelines", "flows", "datacards", "tests", "pyproject.toml")
-FAULTS = {**mended.FAULTS, **SMALLER, **LATER}
+COPIED = ("routeyard", "schemas", "pipelines", "flows", "datacards", "tests", "pyproject.toml")
 #: The reader of pickles that was replaced, in short.
 _ALLOWED = """
 
@@ -31,11 +28,11 @@ def _allowed(stream: Any) -> Any:
     import importlib
     import pickle
 
-    rooms = ("numpy", "pandas", "pyarrow", "_codecs", "builtins")
+    known = ("numpy", "pandas", "pyarrow", "_codecs", "builtins")
 
     class Reader(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
-            if module.partition(".")[0] not in rooms or name in ("eval", "exec", "open", "getattr"):
+            if module.partition(".")[0] not in known or name in ("eval", "exec", "open", "getattr"):
                 raise Refused(name)
             return getattr(importlib.import_module(module), name)
 
@@ -58,16 +55,16 @@ def tried(fault: Fault) -> str:
     with tempfile.TemporaryDirectory() as made:
         tree = Path(made)
         tree.chmod(0o755)
-        for room in ROOMS:
-            if (ROOT / room).is_dir():
+        for name in COPIED:
+            if (ROOT / name).is_dir():
                 shutil.copytree(
-                    ROOT / room,
-                    tree / room,
+                    ROOT / name,
+                    tree / name,
                     symlinks=True,
                     ignore=shutil.ignore_patterns("__pycache__"),
                 )
             else:
-                shutil.copy(ROOT / room, tree / room)
+                shutil.copy(ROOT / name, tree / name)
         put_back(fault, tree)
         words = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-p", "no:cacheprovider"]
         done = subprocess.run(
@@ -92,10 +89,10 @@ def main() -> None:
     names = parser.parse_args().names or list(FAULTS)
     if unknown := {*names} - {*FAULTS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    print("| item | the fault | what its test says with it |\n| --- | --- | --- |", flush=True)
+    print("| name | the fault | what its test says with it |\n| --- | --- | --- |", flush=True)
     for name in names:
         fault = FAULTS[name]
-        print(f"| {fault.item} | {fault.was} | {tried(fault).partition(' in ')[0]} |", flush=True)
+        print(f"| {name} | {fault.was} | {tried(fault).partition(' in ')[0]} |", flush=True)
 
 
 if __name__ == "__main__":
