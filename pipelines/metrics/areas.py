@@ -62,14 +62,7 @@ def aiq_as_written(
     return total / (high - low)
 
 
-@metric(
-    "aiq",
-    "higher",
-    "accuracy",
-    "RouterBench (arXiv 2403.12031), AIQ, as its code computes it",
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def aiq_metric(swept: Swept) -> MetricValue:
     """Area under the non-decreasing convex hull, from the router's cheapest point to the largest
     cost of any router, over that cost.
@@ -81,14 +74,7 @@ def aiq_metric(swept: Swept) -> MetricValue:
     )
 
 
-@metric(
-    "aiq_as_written",
-    "higher",
-    "accuracy",
-    "RouterBench (arXiv 2403.12031), AIQ, as its text writes it",
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def aiq_as_written_metric(swept: Swept) -> MetricValue:
     """Mean of the non-decreasing convex hull over the interval from the cheapest to the dearest
     single model.
@@ -152,14 +138,7 @@ def nauc(cost: Floats, accuracy: Floats, low: float, high: float, first: float) 
     return float(np.trapezoid(y, x)) / (high - low)
 
 
-@metric(
-    "nauc",
-    "higher",
-    "accuracy",
-    "ORBIT, normalised AUC as its README defines it (its code at d33cb0b differs)",
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def nauc_metric(swept: Swept) -> MetricValue:
     """Mean height of the Pareto envelope between the mean of each query's least and of its greatest
     cost, anchored left at the per-query cheapest policy.

@@ -37,14 +37,7 @@ def arena_score(accuracy: Floats | float, usd_per_1000: Floats | float) -> Float
         return np.where(below > 0, (1 + BETA) * accuracy * cheap / below, 0.0)
 
 
-@metric(
-    "arena_score",
-    "higher",
-    "share",
-    "RouterArena, Arena score; the two evaluations printed in full are reproduced to all "
-    "their digits, sixteen rounded leaderboard rows as far as their inputs allow",
-    needs=("usd",),
-)
+@metric
 def arena_score_metric(routed: Routed) -> MetricValue | None:
     """Harmonic mean of accuracy and of log₂ cost scaled between 0.0044 and 200 USD per 1,000
     queries, β = 0.1.

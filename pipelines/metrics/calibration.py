@@ -85,37 +85,19 @@ def _mean_of_cells(routed: Routed, cells: Callable[[Floats, Floats], Floats]) ->
     return MetricValue(float(total[0] / total[1]), drawn[:, 0] / drawn[:, 1])
 
 
-@metric(
-    "bce",
-    "lower",
-    "nats",
-    "the routing plateau (arXiv 2606.07587), section 5.2 and Table 5",
-    needs=("probabilities",),
-)
+@metric
 def bce_metric(routed: Routed) -> MetricValue:
     """Mean cross-entropy of the predicted scores against the labels, over all labels."""
     return _mean_of_cells(routed, bce_cells)
 
 
-@metric(
-    "brier",
-    "lower",
-    "squared probability",
-    "Brier 1950, Verification of Forecasts Expressed in Terms of Probability",
-    needs=("probabilities",),
-)
+@metric
 def brier_metric(routed: Routed) -> MetricValue:
     """Mean squared difference between predicted score and label, over all labels."""
     return _mean_of_cells(routed, brier_cells)
 
 
-@metric(
-    "ece",
-    "lower",
-    "probability",
-    "Guo et al. 2017 (arXiv 1706.04599), expected calibration error, 15 bins of equal width",
-    needs=("probabilities",),
-)
+@metric
 def ece_metric(routed: Routed) -> MetricValue:
     """Mean over bins, by size, of |mean predicted score − mean label|."""
     if not _probabilities(routed):

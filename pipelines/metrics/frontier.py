@@ -9,7 +9,6 @@ from routeyard.pipelines.metrics.spec import MetricValue, Swept, metric
 
 Floats = NDArray[np.float64]
 
-_SOURCE = "LLMRouterBench, {}; no code is published, so the definition is this line's"
 
 #: Sums of the same labels in another order must not decide a tie.
 _TIE = 1e-12
@@ -73,14 +72,7 @@ def pareto_dist(
     return float(np.sqrt(dx**2 + dy**2).min(axis=1).mean())
 
 
-@metric(
-    "perf_gain",
-    "higher",
-    "share of the best single model's accuracy",
-    _SOURCE.format("PerfGain"),
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def perf_gain_metric(swept: Swept) -> MetricValue:
     """Best over the sweep's settings of accuracy over that of the best single model, minus 1."""
     one = swept.against
@@ -92,14 +84,7 @@ def perf_gain_metric(swept: Swept) -> MetricValue:
     )
 
 
-@metric(
-    "cost_save",
-    "higher",
-    "share of the best single model's cost",
-    _SOURCE.format("CostSave"),
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def cost_save_metric(swept: Swept) -> MetricValue:
     """Greatest saving over settings that are at least as accurate as the best single model."""
     one = swept.against
@@ -111,14 +96,7 @@ def cost_save_metric(swept: Swept) -> MetricValue:
     )
 
 
-@metric(
-    "pareto_dist",
-    "lower",
-    "scaled cost and accuracy",
-    _SOURCE.format("ParetoDist"),
-    needs=("costs",),
-    per="measure",
-)
+@metric
 def pareto_dist_metric(swept: Swept) -> MetricValue | None:
     """Mean distance of the sweep's settings to the nearest point of the joint frontier."""
     joint = swept.routed.shared.frontier.get(swept.measure)

@@ -12,8 +12,6 @@ from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 Floats = NDArray[np.float64]
 
-_SOURCE = "LLMRouterBench, average accuracy over data sets and what is derived from it"
-
 
 def macro(column: Floats, tasks: NDArray[np.str_]) -> float:
     """Mean over tasks of a column's (n,) mean in the task; unknown values do not count.
@@ -44,7 +42,7 @@ def _drawn(routed: Routed, columns: Floats) -> Floats:
         return total / seen
 
 
-@metric("macro_accuracy", "higher", "share", _SOURCE)
+@metric
 def macro_accuracy_metric(routed: Routed) -> MetricValue:
     """Mean over tasks of the accuracy in the task."""
     hit = at_choice(routed.data.test.labels, routed.choice)
@@ -65,20 +63,20 @@ def _against(routed: Routed, other: Floats, sign: float = 1.0) -> MetricValue:
     return MetricValue(sign * (mine / theirs - 1), replicates, n=n)
 
 
-@metric("gain_r", "higher", "share of the random policy's", _SOURCE)
+@metric
 def gain_r_metric(routed: Routed) -> MetricValue:
     """Macro accuracy over that of a model drawn at random, minus 1 (Gain@R)."""
     return _against(routed, random_mean(routed.data.test.labels))
 
 
-@metric("gain_b", "higher", "share of the best single model's", _SOURCE)
+@metric
 def gain_b_metric(routed: Routed) -> MetricValue:
     """Macro accuracy over that of the best single model on test, minus 1 (Gain@B)."""
     data = routed.data
     return _against(routed, data.own(data.best_on_test))
 
 
-@metric("gap_o", "lower", "share of the oracle's", _SOURCE)
+@metric
 def gap_o_metric(routed: Routed) -> MetricValue:
     """1 minus macro accuracy over that of the per-query oracle (Gap@O)."""
     y = routed.data.test.labels

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
-_SOURCE = "vllm semantic-router, issue 3727: overhead of the router itself"
-
 
 def decision_cost(seconds: float, usd_per_hour: float) -> float:
     """USD per 1,000 decisions of so many seconds each on a machine of that price.
@@ -16,7 +14,7 @@ def decision_cost(seconds: float, usd_per_hour: float) -> float:
     return 1000 * seconds * usd_per_hour / 3600
 
 
-@metric("decision_time", "lower", "ms per query", _SOURCE, needs=("clock",))
+@metric
 def decision_time_metric(routed: Routed) -> MetricValue | None:
     """Wall time per query of scoring the test questions, and of embedding them when given; with
     `--timed` or `--usd-per-hour`.
@@ -25,7 +23,7 @@ def decision_time_metric(routed: Routed) -> MetricValue | None:
     return None if seconds is None else MetricValue(1000 * seconds)
 
 
-@metric("decision_cost", "lower", "USD per 1,000 decisions", _SOURCE, needs=("clock",))
+@metric
 def decision_cost_metric(routed: Routed) -> MetricValue | None:
     """Decision time at the price per hour of the machine that routes."""
     seconds, price = routed.shared.seconds.get(routed.router), routed.shared.usd_per_hour

@@ -5,13 +5,7 @@ from __future__ import annotations
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 
-@metric(
-    "answer_quality",
-    "higher",
-    "per cent of questions",
-    "the confidence-driven router paper (arXiv 2502.11021), section 3.1.2, Score(i)",
-    needs=("picks",),
-)
+@metric
 def answer_quality_metric(routed: Routed) -> MetricValue | None:
     """Score(i) = 100 × questions on which the judge selects router i, over questions judged."""
     column = routed.shared.picks.get(routed.router)

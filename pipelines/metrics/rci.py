@@ -38,13 +38,7 @@ def rci_column(labels: Floats, mean_cost: Floats, choice: Choice) -> Floats:
     return np.asarray(by_rows(work, labels, choice))
 
 
-@metric(
-    "rci",
-    "lower",
-    "share of questions",
-    "EquiRouter (routing collapse index), at the largest budget",
-    needs=("costs",),
-)
+@metric
 def rci_metric(routed: Routed) -> MetricValue | None:
     """1 − share of questions on which the chosen answer is as good as any and, unless only the
     dearest model could give it, not the dearest model's.

@@ -45,20 +45,20 @@ def over(routed: Routed, model: int) -> MetricValue:
     return MetricValue(float(columns[met, 0].mean()) / below, replicates, n=int(met.sum()))
 
 
-@metric("v_r", "higher", "share of the reference's accuracy", "RouterEval, V_R")
+@metric
 def v_r_metric(routed: Routed) -> MetricValue:
     """Accuracy over that of a reference model: the one named, else the best single on train."""
     reference = routed.shared.reference
     return over(routed, routed.data.single if reference is None else reference)
 
 
-@metric("v_b", "higher", "share of the best single model's accuracy", "RouterEval, V_B")
+@metric
 def v_b_metric(routed: Routed) -> MetricValue:
     """Accuracy over that of the best single model on test."""
     return over(routed, routed.data.best_on_test)
 
 
-@metric("e_p", "neither", "bits", "RouterEval, E_p")
+@metric
 def e_p_metric(routed: Routed) -> MetricValue:
     """Mean entropy of the softmaxed scores; higher is more diverse."""
     return routed.mean(entropies(routed.scores))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.listed import rows
 from routeyard.pipelines.metrics.selection import Choice
 
 Floats = NDArray[np.float64]
@@ -66,22 +67,16 @@ class MetricSpec:
     compute: Callable[[Any], MetricValue | None] | None = None
 
 
-def metric(
-    name: str,
-    direction: Direction,
-    unit: str,
-    source: str,
-    *,
-    needs: tuple[str, ...] = (),
-    per: Per = "router",
-) -> Callable[[Callable[[Any], MetricValue | None]], MetricSpec]:
-    """Decorator that makes a `MetricSpec` of a function; its docstring is the definition."""
+def spec_of(name: str, **given: Any) -> MetricSpec:
+    """The metric of a row of `listed/metrics.yaml`; `given` is what the row leaves out."""
+    row = {key: value for key, value in rows()[name].items() if key != "module"}
+    return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **given})
 
-    def declared(compute: Callable[[Any], MetricValue | None]) -> MetricSpec:
-        definition = " ".join((compute.__doc__ or "").split()).removesuffix(".")
-        return MetricSpec(name, direction, unit, source, definition, needs, per, compute)
 
-    return declared
+def metric(compute: Callable[[Any], MetricValue | None]) -> MetricSpec:
+    """Decorator: the metric that `<name>_metric` computes; its docstring is the definition."""
+    definition = " ".join((compute.__doc__ or "").split()).removesuffix(".")
+    return spec_of(compute.__name__.removesuffix("_metric"), says=definition, compute=compute)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,25 +62,13 @@ def _found(routed: Routed, useful: bool) -> MetricValue | None:
     return MetricValue(float(values[0]), values[1:], "no token is spent")
 
 
-@metric(
-    "trr",
-    "higher",
-    "share of the large model's tokens",
-    "CP-Router, token reduction ratio",
-    needs=("pair", "tokens"),
-)
+@metric
 def trr_metric(routed: Routed) -> MetricValue | None:
     """1 − tokens spent between small and large, over those of always asking the large model."""
     return _found(routed, useful=False)
 
 
-@metric(
-    "u_token",
-    "higher",
-    "accuracy per share of tokens",
-    "CP-Router, U_token",
-    needs=("pair", "tokens"),
-)
+@metric
 def u_token_metric(routed: Routed) -> MetricValue | None:
     """(accuracy − accuracy of the small model)/(1 − TRR)."""
     return _found(routed, useful=True)
