@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from routeyard.pipelines.routers.base import listed
-from routeyard.pipelines.routers.networks.trained import Trained, head
+from routeyard.pipelines.routers.networks.trained import Trained
 
 
 @listed
@@ -19,6 +14,3 @@ class Logistic(Trained):
     """
 
     name = "logistic"
-
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
-        return head(inputs, start)

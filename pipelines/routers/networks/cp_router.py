@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.routers.base import Examples, Floats, listed
-from routeyard.pipelines.routers.networks.trained import Trained, head
+from routeyard.pipelines.routers.networks.trained import Trained
 
 #: Error rates that are tried.
 ALPHAS = tuple(round(0.01 * k, 2) for k in range(1, 100))
@@ -35,14 +35,6 @@ class CPRouter(Trained):
     """
 
     name = "cp-router"
-
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
-        from torch import nn
-
-        width = self.settings["width"]
-        if not width:
-            return head(inputs, start)
-        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
 
     def settle(self, network: Any, train: Examples) -> None:
         super().settle(network, train)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.routers.base import listed
-from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from routeyard.pipelines.routers.networks.trained import Trained
 
 
 @listed
@@ -58,9 +58,3 @@ class FlySwat(Trained):
                 return self.out(hidden)[..., 0] + self.level(self.tokens)[:, 0]
 
         return Meta()
-
-    def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-        each = cross_entropy(network(batch.x), batch.y, reduction="none")
-        return masked_mean(each, batch.known)

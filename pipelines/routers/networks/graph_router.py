@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.routers.base import Examples, listed
-from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
 @listed
@@ -98,15 +98,13 @@ class GraphRouter(Trained):
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         import torch
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
 
         hide = torch.rand(batch.known.shape, generator=batch.noise) < self.settings["hidden"]
         hidden = batch.known * hide
         first = network.question(batch.x)
         nodes = network.after_messages(first, batch.y, batch.known - hidden)
         target = batch.more.get("best", batch.y)
-        each = cross_entropy(network.score(first, nodes), target, reduction="none")
-        return masked_mean(each, hidden)
+        return logistic_loss(network.score(first, nodes), target, hidden)
 
     def read(self, network: Any, x: Any) -> Any:
         import torch

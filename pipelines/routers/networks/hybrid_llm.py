@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.routers.base import Examples, Floats, listed, model_means
-from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, head, masked_mean
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
 @listed
@@ -32,15 +32,10 @@ class HybridLLM(Trained):
     name = "hybrid-llm"
 
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
-        from torch import nn
-
         level = 1 / (1 + np.exp(-start.astype(np.float64)))
         level = np.clip(0.5 + (level - level.max()) / 2, 0.01, 0.99)
         begin = np.log(level / (1 - level)).astype(np.float32)
-        width = self.settings["width"]
-        if not width:
-            return head(inputs, begin)
-        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, begin))
+        return super().build(inputs, begin)
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
         reference = int(np.argmax(model_means(train.labels)))
@@ -52,10 +47,7 @@ class HybridLLM(Trained):
         }
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
-        from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
-
-        each = cross_entropy(network(batch.x), batch.more["target"], reduction="none")
-        return masked_mean(each, batch.more["counts"])
+        return logistic_loss(network(batch.x), batch.more["target"], batch.more["counts"])
 
 
 def as_good(labels: Floats, reference: int, form: str) -> Floats:

@@ -9,7 +9,7 @@ arXiv 2606.07587, appendix E.4); of equals, the one with the lower loss.
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -53,8 +53,8 @@ class TrainingBatch:
 
 
 class Trained(ABC):
-    """Base of the gradient routers: a subclass sets `defaults` and writes `build`, and `loss` or
-    `read` where its own differ."""
+    """Base of the gradient routers: its defaults are its row in `routers.yaml`, and it
+    writes `build`, `loss` or `read` where its own differ."""
 
     name: ClassVar[str]
     traits: ClassVar[Traits]
@@ -83,9 +83,17 @@ class Trained(ABC):
 
     # What a router writes.
 
-    @abstractmethod
     def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
-        """A torch module; called under the seed. `start`: (m,) logits of the models' means."""
+        """A torch module; called under the seed. `start`: (m,) logits of the models' means.
+
+        One hidden layer of `width` units and a head, or the head alone, unless overridden.
+        """
+        from torch import nn
+
+        width = self.settings.get("width")
+        if not width:
+            return head(inputs, start)
+        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         """Scalar loss of a batch; cross-entropy of the network's logits unless overridden."""

@@ -11,7 +11,6 @@ from routeyard.pipelines.routers.base import Examples, Floats, listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
-    head,
     logistic_loss,
     masked_mean,
 )
@@ -36,14 +35,6 @@ class Zooter(Trained):
     """
 
     name = "zooter"
-
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
-        from torch import nn
-
-        width = self.settings["width"]
-        if not width:
-            return head(inputs, start)
-        return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), head(width, start))
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
         soft = not self.settings["both"]
