@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -112,6 +112,7 @@ def failed_rows(
     ]
 
 
+@dataclass(eq=False)
 class AttemptWriter:
     """Writes the attempts of a run to the ledger and counts them once they are durable.
 
@@ -121,16 +122,10 @@ class AttemptWriter:
             `on_stored` raised.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        on_stored: OnStored | None,
-        on_fault: Callable[[BaseException], None],
-    ) -> None:
-        self._ledger = ledger
-        self._on_stored = on_stored
-        self._on_fault = on_fault
-        self._loop = asyncio.get_running_loop()
+    _ledger: Ledger
+    _on_stored: OnStored | None
+    _on_fault: Callable[[BaseException], None]
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def keep(
         self, rows: Sequence[Attempt], tally: Tally, *, settles: bool

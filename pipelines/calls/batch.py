@@ -15,6 +15,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -64,7 +65,11 @@ async def run_batches(
     Batches that an earlier run left are waited for first. Time to answer is not
     kept: it says nothing of the model.
     """
-    batches = _Batches(queues, ledger, after, run, purpose, budget, batch, on_stored)
+    named = {queue.model_id: queue for queue in queues}
+    tallies = {name: Tally(queue.wanted, queue.before) for name, queue in named.items()}
+    # A fault of the ledger is raised where its rows are waited for.
+    keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
+    batches = _Batches(named, ledger, after, run, purpose, budget, batch, keeping, tallies)
     started = time.monotonic()
     timeouts = timeouts or Timeouts()
     for queue in queues:
@@ -89,33 +94,22 @@ async def run_batches(
     return RunResult(batches.tallies, None, time.monotonic() - started)
 
 
+@dataclass(eq=False)
 class _Batches:
     """The batches of one run."""
 
-    def __init__(
-        self,
-        queues: Sequence[ModelQueue],
-        ledger: Ledger,
-        after: int,
-        run: str,
-        purpose: str,
-        budget: BudgetLedger,
-        settings: BatchSettings,
-        on_stored: OnStored | None,
-    ) -> None:
-        self.queues = {queue.model_id: queue for queue in queues}
-        self.tallies = {queue.model_id: Tally(queue.wanted, queue.before) for queue in queues}
-        self.clients: dict[str, Client] = {}
-        self.open: list[BatchNote] = []
-        self._ledger = ledger
-        self._after = after
-        self._run = run
-        self._purpose = purpose
-        self._budget = budget
-        self._settings = settings
-        # A fault of the ledger is raised where its rows are waited for.
-        self._keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
-        self._pending: set[AnswerKey] = set()
+    queues: dict[str, ModelQueue]
+    _ledger: Ledger
+    _after: int
+    _run: str
+    _purpose: str
+    _budget: BudgetLedger
+    _settings: BatchSettings
+    _keeping: AttemptWriter
+    tallies: dict[str, Tally]
+    clients: dict[str, Client] = field(default_factory=dict)
+    open: list[BatchNote] = field(default_factory=list)
+    _pending: set[AnswerKey] = field(default_factory=set)
 
     # -- what an earlier run left ------------------------------------------------
 

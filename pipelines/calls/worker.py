@@ -7,8 +7,9 @@ import contextlib
 import itertools
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 from routeyard.pipelines.calls.attempts import (
     AttemptWriter,
@@ -35,32 +36,27 @@ UNREACHABLE = 6
 _UNREACHABLE_WAIT_S = 1.0
 
 
+@dataclass(eq=False)
 class RequestRun:
     """State that the workers of one run share."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        after: int,
-        run: str,
-        purpose: str,
-        retry: Retry,
-        budget: BudgetLedger,
-        on_stored: OnStored | None,
-    ) -> None:
-        self.ledger = ledger
-        self.after = after
-        self.name = run
-        self.purpose = purpose
-        self.retry = retry
-        self.budget = budget
-        self.tallies: dict[str, Tally] = {}
-        self.stopped: str | None = None
-        self.fault: BaseException | None = None
-        self.writer = AttemptWriter(ledger, on_stored, self.fail)
-        # Jitter needs no seed: it changes when a request is sent, never which.
-        self.random = random.Random()
-        self._stopping = asyncio.Event()
+    ledger: Ledger
+    after: int
+    name: str
+    purpose: str
+    retry: Retry
+    budget: BudgetLedger
+    on_stored: OnStored | None
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    stopped: str | None = None
+    fault: BaseException | None = None
+    #: Jitter needs no seed: it changes when a request is sent, never which.
+    random: random.Random = field(default_factory=random.Random)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @cached_property
+    def writer(self) -> AttemptWriter:
+        return AttemptWriter(self.ledger, self.on_stored, self.fail)
 
     def stop(self, why: str) -> None:
         """Send nothing more; the first reason is kept."""

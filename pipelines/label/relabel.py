@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.label.audit.questions import question
 from routeyard.schemas import VERDICTS
 
 _OTHERS = ("xverify:", "judge:", "human:")
@@ -31,29 +32,15 @@ class LabelChanges:
 
     @property
     def figures(self) -> Mapping[str, int]:
-        def moved(table: pa.Table) -> int:
-            return sum(
-                a != b
-                for a, b in zip(
-                    table.column("rank_before").to_pylist(),
-                    table.column("rank_after").to_pylist(),
-                    strict=True,
-                )
-            )
+        def moved(table: pa.Table, name: str) -> int:
+            sides = (table.column(f"{name}_{side}").to_pylist() for side in ("before", "after"))
+            return sum(a != b for a, b in zip(*sides, strict=True))
 
-        flipped = sum(
-            a != b
-            for a, b in zip(
-                self.labels.column("correct_before").to_pylist(),
-                self.labels.column("correct_after").to_pylist(),
-                strict=True,
-            )
-        )
         return {
             "labels": self.labels.num_rows,
-            "flipped": flipped,
-            "model_ranks": moved(self.models),
-            "task_ranks": moved(self.tasks),
+            "flipped": moved(self.labels, "correct"),
+            "model_ranks": moved(self.models, "rank"),
+            "task_ranks": moved(self.tasks, "rank"),
         }
 
 
@@ -81,19 +68,7 @@ def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> LabelChange
         connection.register("queries", queries.select(["query_id", "task"]))
         connection.register("before_labels", before)
         connection.register("after_labels", after)
-        labels = connection.sql(
-            """
-            SELECT query_id, model_id, q.task,
-                   b.score AS score_before, a.score AS score_after,
-                   b.correct AS correct_before, a.correct AS correct_after,
-                   b.decided_by AS decided_by_before, a.decided_by AS decided_by_after
-            FROM before_labels b FULL JOIN after_labels a USING (query_id, model_id)
-            LEFT JOIN queries q USING (query_id)
-            WHERE (b.score, b.correct, b.decided_by) IS DISTINCT FROM
-                  (a.score, a.correct, a.decided_by)
-            ORDER BY query_id, model_id
-            """
-        ).to_arrow_table()
+        labels = connection.sql(question("changed_labels")).to_arrow_table()
         return LabelChanges(labels, _ranks(connection, "model_id"), _ranks(connection, "task"))
 
 

@@ -125,14 +125,8 @@ class _Questions:
 
 
 _RESPONSE_COLUMNS = (
-    "query_id",
-    "model_id",
-    "sample",
-    "status",
-    "text",
-    "given_score",
-    "graded_against",
-)
+    "query_id", "model_id", "sample", "status", "text", "given_score", "graded_against",
+)  # fmt: skip
 
 
 def _table(shard: Shard, read: list[tuple[Any, ...]], versions: Mapping[str, str]) -> pa.Table:
@@ -158,9 +152,8 @@ def _table(shard: Shard, read: list[tuple[Any, ...]], versions: Mapping[str, str
 
 
 def _given(responses: pa.Table) -> pa.Table:
-    scored = responses.filter(
-        pc.and_(pc.is_valid(responses.column("given_score")), _not_equal(responses, "error"))
-    )
+    answered = pc.not_equal(responses.column("status"), "error")
+    scored = responses.filter(pc.and_(pc.is_valid(responses.column("given_score")), answered))
     if not scored.num_rows:
         return VERDICTS.empty()
     scorer = SCORERS.get(GIVEN)
@@ -182,7 +175,3 @@ def _given(responses: pa.Table) -> pa.Table:
         "cost_usd": pa.repeat(0.0, n),
     }
     return VERDICTS.conform(pa.table(columns))
-
-
-def _not_equal(responses: pa.Table, status: str) -> Any:
-    return pc.not_equal(responses.column("status"), status)

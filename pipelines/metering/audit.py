@@ -21,7 +21,8 @@ from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.recipe.release import Waiver
 from routeyard.schemas.tables import ANSWERLESS
 
-_NEEDED = (
+#: Columns of an answer that the checks read.
+NEEDED = (
     "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
     "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s", "logprobs",
 )  # fmt: skip
@@ -120,7 +121,7 @@ def apply_waivers(
 
 def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:
     """Answers of one model at a time: a whole pool's texts need not fit as rows."""
-    names = [n for n in (*_NEEDED, *_EXTRA) if n in responses.column_names]
+    names = [n for n in (*NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
     without = pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS))
     answers = answers.filter(pc.invert(without))

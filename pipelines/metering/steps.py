@@ -6,6 +6,7 @@ import json
 
 import pyarrow as pa
 
+from routeyard.pipelines.metering.audit import NEEDED
 from routeyard.schemas import RESPONSES
 
 
@@ -24,32 +25,12 @@ def as_answers(steps: pa.Table) -> pa.Table:
         seen.add(key)
         called = [json.dumps({"query": query}, ensure_ascii=False) for query in step["queries"]]
         said = [] if step["said"] is None else [step["said"]]
+        row = {name: step.get(name) for name in NEEDED}
         rows.append(
-            {
-                **{
-                    name: step[name]
-                    for name in (
-                        "query_id", "sample", "status", "served_model", "prompt_tokens",
-                        "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source",
-                        "latency_s",
-                    )
-                },
-                "model_id": step["acted_by"],
-                "text": "\n".join([*said, *called]) or None,
-                "logprobs": None,
-            }
-        )  # fmt: skip
+            row | {"model_id": step["acted_by"], "text": "\n".join([*said, *called]) or None}
+        )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
 #: What the audit reads of an answer, as the contract of `responses` has it.
-_SCHEMA = pa.schema(
-    [
-        RESPONSES.schema.field(name)
-        for name in (
-            "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
-            "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s",
-            "logprobs",
-        )
-    ]
-)  # fmt: skip
+_SCHEMA = pa.schema([RESPONSES.schema.field(name) for name in NEEDED])

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.extraction.commitment import settle
-from routeyard.pipelines.scorers.extraction.marks import after_draft, committed
+from routeyard.pipelines.scorers.extraction.marks import after_draft, committed, trim
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
@@ -133,13 +133,13 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
     """(how, start, end) of texts that may be the answer, the most trusted first."""
     end = end_of_answer(output[: 2 * LONGEST])
     first = after_draft(output, end)
-    body = _trimmed(output, first, end)
+    body = trim(output, first, end)
     if _is_literal(output, *body):
         yield "whole output", *body
     tags = list(_RE["tags"].finditer(output, first, end))
     if tags:
         close = _RE["tag_end"].search(output, tags[-1].end(), end)
-        span = _trimmed(output, tags[-1].end(), close.start() if close else end)
+        span = trim(output, tags[-1].end(), close.start() if close else end)
         yield from _asserted(output, *span)
         yield "tag", *span
     if _RE["traceback"].search(output, first, end) and not tags:
@@ -148,7 +148,7 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
     if len(fences) >= 2:
         span = (min(fences[-2].end() + 1, fences[-1].start()), fences[-1].start())
         yield from _asserted(output, *span)
-        yield "code block", *(_trimmed(output, *span) if not plain_text else span)
+        yield "code block", *(trim(output, *span) if not plain_text else span)
     yield from _asserted(output, first, end)
     marked = [(one, one.text) for one in committed(output)]
     if marked:
@@ -197,7 +197,7 @@ def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int
 
 def _bare(output: str, start: int, end: int) -> tuple[int, int]:
     """Without markup and the full stop of the sentence."""
-    start, end = _trimmed(output, start, end)
+    start, end = trim(output, start, end)
     while start < end and output[start] in "`*$ ":
         start += 1
     while end > start and output[end - 1] in "`*$ ":
@@ -206,15 +206,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
     if start < end and output[end - 1] == ".":
         end -= 1
     ticked = start < end and output[end - 1] == "`"
-    return (start, end - 1) if ticked else _trimmed(output, start, end)
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
+    return (start, end - 1) if ticked else trim(output, start, end)
 
 
 SCORER = Scorer(

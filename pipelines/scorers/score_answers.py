@@ -54,20 +54,13 @@ def _parsed(lines: Any, name: str) -> Iterator[AnswerRow]:
             if not line.strip():
                 continue
             where = f"{name}, line {number}"
+            how = {"where": where, "next_step": f"write one object a line: {_FORM}"}
             try:
                 fields = json.loads(line)
             except (json.JSONDecodeError, RecursionError) as error:
-                raise BadInput(
-                    f"line {number} is not JSON: {error}",
-                    where=where,
-                    next_step=f"write one object a line: {_FORM}",
-                ) from error
+                raise BadInput(f"line {number} is not JSON: {error}", **how) from error
             if not isinstance(fields, dict):
-                raise BadInput(
-                    f"line {number} is not a JSON object",
-                    where=where,
-                    next_step=f"write one object a line: {_FORM}",
-                )
+                raise BadInput(f"line {number} is not a JSON object", **how)
             yield AnswerRow(where, fields)
     except UnicodeDecodeError as error:
         raise BadInput(

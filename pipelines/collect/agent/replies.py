@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.calls.reply import TOOL_CALLS
@@ -13,22 +14,7 @@ from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.schemas.recipe.agent import Agent
 
 #: The tool, as the chat completions API declares it.
-TOOLS: list[Mapping[str, Any]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": "search",
-            "description": "Find passages of an encyclopedia that share words with the query.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "query": {"type": "string", "description": "A name, or a few words."}
-                },
-                "required": ["query"],
-            },
-        },
-    }
-]
+TOOLS: list[Mapping[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
 _TOLD = (
     "You answer questions with the help of a search in a small encyclopedia. Search for one thing "
     "at a time; facts often stand in different passages. You may search {searches} at most."

@@ -98,34 +98,25 @@ def walk(
         RecipeError: a model names no provider, or a budget is set and a worst case is unknown.
         BadInput: a provider's key is not set. DiskFull: the ledger can keep no more.
     """
-    # One event loop for all rounds: they share a budget.
-    return asyncio.run(_walk(queries, pool, collect, ledger, corpus, benchmark, send, on_progress))
-
-
-async def _walk(
-    queries: pa.Table,
-    pool: Pool,
-    collect: Collect,
-    ledger: Ledger,
-    corpus: Corpus,
-    benchmark: str,
-    send: bool,
-    on_progress: OnProgress | None,
-) -> AgentRun:
     agent = collect.agent
     assert agent is not None
     runner = _StepRunner(pool, collect, agent, ledger, benchmark, on_progress)
     every = trajectories_of(queries, pool, collect)
     missing: dict[str, int] = {}
-    for number in range(agent.steps):
-        waiting = [one for one in every if not one.ended and len(one.steps) == number]
-        for model_id, group in _by_actor(waiting).items():
-            missing[model_id] = missing.get(model_id, 0)
-            runner.prepare(model_id, group, last=number + 1 == agent.steps)
-        if send:
-            await runner.send()
-        for model_id, group in _by_actor(waiting).items():
-            missing[model_id] += runner.take(model_id, group, corpus)
+
+    async def rounds() -> None:
+        for number in range(agent.steps):
+            waiting = [one for one in every if not one.ended and len(one.steps) == number]
+            for model_id, group in _by_actor(waiting).items():
+                missing[model_id] = missing.get(model_id, 0)
+                runner.prepare(model_id, group, last=number + 1 == agent.steps)
+            if send:
+                await runner.send()
+            for model_id, group in _by_actor(waiting).items():
+                missing[model_id] += runner.take(model_id, group, corpus)
+
+    # One event loop for all rounds: they share a budget.
+    asyncio.run(rounds())
     left = {name: count for name, count in missing.items() if count}
     return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -128,35 +129,22 @@ def _agreement(queries: pa.Table, current: pa.Table) -> pa.Table:
         names = sorted({name for unit in units for name in unit})
         ratings = np.array([[unit.get(name, np.nan) for unit in units] for name in names], float)
         alpha = krippendorff_alpha(ratings)
-        for i, a in enumerate(names):
-            for j in range(i + 1, len(names)):
-                both = ~np.isnan(ratings[i]) & ~np.isnan(ratings[j])
-                if not both.any():
-                    continue
-                left, right = ratings[i][both], ratings[j][both]
-                rows.append(
-                    {
-                        "task": task,
-                        "scorer_a": a,
-                        "scorer_b": names[j],
-                        "n": int(both.sum()),
-                        "agree": float((left == right).mean()),
-                        "kappa": _known(cohen_kappa(left.tolist(), right.tolist())),
-                        "alpha_all": _known(alpha),
-                    }
-                )
+        for (a, ours), (b, theirs) in combinations(zip(names, ratings, strict=True), 2):
+            both = ~np.isnan(ours) & ~np.isnan(theirs)
+            if not both.any():
+                continue
+            left, right = ours[both], theirs[both]
+            agree, kappa = (left == right).mean(), cohen_kappa(left.tolist(), right.tolist())
+            row = (task, a, b, both.sum(), agree, _known(kappa), _known(alpha))
+            rows.append(dict(zip(_AGREEMENT.names, row, strict=True)))
     return pa.Table.from_pylist(rows, schema=_AGREEMENT)
 
 
 _AGREEMENT = pa.schema(
     [
-        ("task", pa.string()),
-        ("scorer_a", pa.string()),
-        ("scorer_b", pa.string()),
+        *((name, pa.string()) for name in ("task", "scorer_a", "scorer_b")),
         ("n", pa.int64()),
-        ("agree", pa.float64()),
-        ("kappa", pa.float64()),
-        ("alpha_all", pa.float64()),
+        *((name, pa.float64()) for name in ("agree", "kappa", "alpha_all")),
     ]
 )
 

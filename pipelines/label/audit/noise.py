@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from routeyard.pipelines.label.audit.questions import question
+
 
 def intervals(labels: pa.Table, suspects: pa.Table | None = None) -> pa.Table:
     """Accuracy of each model with the interval that its doubtful labels leave open.
@@ -32,27 +34,4 @@ def intervals(labels: pa.Table, suspects: pa.Table | None = None) -> pa.Table:
             suspects if suspects is not None else pa.table({"query_id": pa.array([], "string")})
         )
         connection.register("suspects", suspect.select(["query_id"]))
-        return connection.sql(
-            """
-            WITH judged AS (
-                SELECT *, score IS NULL
-                          OR (contested AND NOT starts_with(coalesce(decided_by, ''), 'human:'))
-                          OR (query_id IN (SELECT query_id FROM suspects)
-                              AND NOT starts_with(coalesce(decided_by, ''), 'human:')) AS doubt
-                FROM labels
-                -- a failed call says nothing about the model
-                WHERE n_samples > 0 OR contested OR decided_by IS NOT NULL
-            )
-            SELECT model_id,
-                   count(*) AS n,
-                   count(*) FILTER (score IS NULL) AS undecided,
-                   count(*) FILTER (decided_by = 'unreadable') AS unreadable,
-                   count(*) FILTER (doubt) AS doubtful,
-                   avg(score) AS accuracy,
-                   avg(score) FILTER (decided_by <> 'unreadable') AS accuracy_readable,
-                   coalesce(sum(score) FILTER (NOT doubt), 0) / count(*) AS low,
-                   (coalesce(sum(score) FILTER (NOT doubt), 0) + count(*) FILTER (doubt))
-                       / count(*) AS high
-            FROM judged GROUP BY model_id ORDER BY model_id
-            """
-        ).to_arrow_table()
+        return connection.sql(question("intervals")).to_arrow_table()

@@ -1,5 +1,7 @@
 -- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
 -- `labels`, `texts` and `duplicates` are registered by `audit.py`; `stub_texts` and `answer_texts` by `stubs.py`.
+-- `intervals`, `by_policy`, `doubtful`, `queue_texts` and `changed_labels` are those of `noise.py`, `thresholds.py`,
+-- `review.py` and `../relabel.py`, which register their own tables.
 
 -- name: same
 -- An answer as it is compared between models: no case, spaces, currency or separators.
@@ -174,3 +176,84 @@ WHERE b.text IS NOT NULL OR length(s.text) > 8
 GROUP BY s.model_id, s.text
 HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2
 ORDER BY s.model_id, answers DESC, text
+
+-- name: intervals
+WITH judged AS (
+    SELECT *, score IS NULL
+              OR (contested AND NOT starts_with(coalesce(decided_by, ''), 'human:'))
+              OR (query_id IN (SELECT query_id FROM suspects)
+                  AND NOT starts_with(coalesce(decided_by, ''), 'human:')) AS doubt
+    FROM labels
+    -- a failed call says nothing about the model
+    WHERE n_samples > 0 OR contested OR decided_by IS NOT NULL
+)
+SELECT model_id,
+       count(*) AS n,
+       count(*) FILTER (score IS NULL) AS undecided,
+       count(*) FILTER (decided_by = 'unreadable') AS unreadable,
+       count(*) FILTER (doubt) AS doubtful,
+       avg(score) AS accuracy,
+       avg(score) FILTER (decided_by <> 'unreadable') AS accuracy_readable,
+       coalesce(sum(score) FILTER (NOT doubt), 0) / count(*) AS low,
+       (coalesce(sum(score) FILTER (NOT doubt), 0) + count(*) FILTER (doubt))
+           / count(*) AS high
+FROM judged GROUP BY model_id ORDER BY model_id
+
+-- name: by_policy
+SELECT v.* REPLACE (CASE
+    WHEN lowest IS NULL OR score IS NULL OR outcome NOT IN ('correct', 'incorrect')
+    THEN outcome WHEN score >= lowest THEN 'correct' ELSE 'incorrect'
+    END AS outcome)
+FROM verdicts v LEFT JOIN queries USING (query_id) LEFT JOIN limits USING (task)
+
+-- name: doubtful
+SELECT query_id, model_id, q.task, l.correct, l.decided_by,
+       CASE WHEN query_id IN (SELECT query_id FROM suspects)
+            THEN 'suspect reference'
+            WHEN l.score IS NULL THEN 'undecided' ELSE 'contested' END AS why
+FROM labels l JOIN queries q USING (query_id)
+WHERE (l.contested OR l.score IS NULL
+       OR query_id IN (SELECT query_id FROM suspects))
+  AND NOT EXISTS (
+      SELECT 1 FROM verdicts v
+      WHERE v.query_id = l.query_id AND v.model_id = l.model_id
+        AND starts_with(v.scorer, 'human:'))
+  AND NOT (l.score IS NULL AND l.n_samples = 0 AND l.decided_by IS NULL
+           AND NOT EXISTS (SELECT 1 FROM verdicts v
+               WHERE v.query_id = l.query_id AND v.model_id = l.model_id))
+ORDER BY query_id, model_id
+
+-- name: queue_texts
+SELECT w.place, r.sample, q.prompt AS question,
+       array_to_string(q."references", ' | ') AS "references",
+       r.text AS output,
+       (SELECT string_agg(v.scorer || ': ' || v.outcome
+                          || coalesce(' (' || left(v.extracted, 80) || ')', ''), '; '
+                          ORDER BY v.scorer)
+        FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
+                            = (r.query_id, r.model_id, r.sample)) AS readings,
+       (SELECT string_agg(v.scorer || ' ' || v.scorer_version || ': ' || v.outcome
+                          || coalesce(' (' || left(v.extracted, 80) || ')', '')
+                          || ' - ' || coalesce(left(v.reason, 400), ''), chr(10)
+                          ORDER BY v.scorer)
+        FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
+                            = (r.query_id, r.model_id, r.sample)) AS reasons,
+       (SELECT v.span_start || '-' || v.span_end
+        FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
+                            = (r.query_id, r.model_id, r.sample)
+          AND v.span_start IS NOT NULL AND v.scorer NOT LIKE 'human:%'
+        ORDER BY v.scorer <> q.scorer, v.scorer LIMIT 1) AS span
+FROM wanted w JOIN queries q USING (query_id)
+JOIN responses r USING (query_id, model_id)
+WHERE r.status NOT IN ('error', 'unanswered') ORDER BY w.place, r.sample
+
+-- name: changed_labels
+SELECT query_id, model_id, q.task,
+       b.score AS score_before, a.score AS score_after,
+       b.correct AS correct_before, a.correct AS correct_after,
+       b.decided_by AS decided_by_before, a.decided_by AS decided_by_after
+FROM before_labels b FULL JOIN after_labels a USING (query_id, model_id)
+LEFT JOIN queries q USING (query_id)
+WHERE (b.score, b.correct, b.decided_by) IS DISTINCT FROM
+      (a.score, a.correct, a.decided_by)
+ORDER BY query_id, model_id

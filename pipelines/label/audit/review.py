@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.label.audit.questions import question
 from routeyard.pipelines.label.verdict_matrix import newest
 from routeyard.pipelines.label.verdicts import verdict, verdict_table
 from routeyard.schemas.untrusted_text import spreadsheet
@@ -82,25 +83,7 @@ def _doubtful(
         connection.register("verdicts", verdicts.select(["query_id", "model_id", "scorer"]))
         empty = pa.table({"query_id": pa.array([], pa.string())})
         connection.register("suspects", empty if suspects is None else suspects)
-        found = connection.sql(
-            """
-            SELECT query_id, model_id, q.task, l.correct, l.decided_by,
-                   CASE WHEN query_id IN (SELECT query_id FROM suspects)
-                        THEN 'suspect reference'
-                        WHEN l.score IS NULL THEN 'undecided' ELSE 'contested' END AS why
-            FROM labels l JOIN queries q USING (query_id)
-            WHERE (l.contested OR l.score IS NULL
-                   OR query_id IN (SELECT query_id FROM suspects))
-              AND NOT EXISTS (
-                  SELECT 1 FROM verdicts v
-                  WHERE v.query_id = l.query_id AND v.model_id = l.model_id
-                    AND starts_with(v.scorer, 'human:'))
-              AND NOT (l.score IS NULL AND l.n_samples = 0 AND l.decided_by IS NULL
-                       AND NOT EXISTS (SELECT 1 FROM verdicts v
-                           WHERE v.query_id = l.query_id AND v.model_id = l.model_id))
-            ORDER BY query_id, model_id
-            """
-        ).to_arrow_table()
+        found = connection.sql(question("doubtful")).to_arrow_table()
         rows: list[dict[str, Any]] = found.to_pylist()
         return rows
 
@@ -156,32 +139,7 @@ def _with_texts(
             ("verdicts", current),
         ):
             connection.register(name, table)
-        found = connection.sql(
-            """
-            SELECT w.place, r.sample, q.prompt AS question,
-                   array_to_string(q."references", ' | ') AS "references",
-                   r.text AS output,
-                   (SELECT string_agg(v.scorer || ': ' || v.outcome
-                                      || coalesce(' (' || left(v.extracted, 80) || ')', ''), '; '
-                                      ORDER BY v.scorer)
-                    FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
-                                        = (r.query_id, r.model_id, r.sample)) AS readings,
-                   (SELECT string_agg(v.scorer || ' ' || v.scorer_version || ': ' || v.outcome
-                                      || coalesce(' (' || left(v.extracted, 80) || ')', '')
-                                      || ' - ' || coalesce(left(v.reason, 400), ''), chr(10)
-                                      ORDER BY v.scorer)
-                    FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
-                                        = (r.query_id, r.model_id, r.sample)) AS reasons,
-                   (SELECT v.span_start || '-' || v.span_end
-                    FROM verdicts v WHERE (v.query_id, v.model_id, v.sample)
-                                        = (r.query_id, r.model_id, r.sample)
-                      AND v.span_start IS NOT NULL AND v.scorer NOT LIKE 'human:%'
-                    ORDER BY v.scorer <> q.scorer, v.scorer LIMIT 1) AS span
-            FROM wanted w JOIN queries q USING (query_id)
-            JOIN responses r USING (query_id, model_id)
-            WHERE r.status NOT IN ('error', 'unanswered') ORDER BY w.place, r.sample
-            """
-        ).to_arrow_table()
+        found = connection.sql(question("queue_texts")).to_arrow_table()
     full = []
     for text in found.to_pylist():
         row = rows[text.pop("place")]

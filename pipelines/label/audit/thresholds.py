@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from routeyard.pipelines.label.audit.questions import question
 from routeyard.schemas.recipe.label import Label
 
 
@@ -30,12 +31,4 @@ def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:
             "limits",
             pa.table({"task": tasks, "lowest": pa.array(list(limits.values()), pa.float64())}),
         )
-        return connection.sql(
-            """
-            SELECT v.* REPLACE (CASE
-                WHEN lowest IS NULL OR score IS NULL OR outcome NOT IN ('correct', 'incorrect')
-                THEN outcome WHEN score >= lowest THEN 'correct' ELSE 'incorrect'
-                END AS outcome)
-            FROM verdicts v LEFT JOIN queries USING (query_id) LEFT JOIN limits USING (task)
-            """
-        ).to_arrow_table()
+        return connection.sql(question("by_policy")).to_arrow_table()

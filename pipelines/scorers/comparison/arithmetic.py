@@ -6,6 +6,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import comb, factorial, isqrt
+from operator import add, mul
+from typing import Any
 
 Number = Fraction | Decimal
 Values = dict[str, Fraction]
@@ -47,34 +49,28 @@ def both(a: Number, b: Number) -> tuple[Number, Number]:
     return (a, b) if type(a) is type(b) else (as_decimal(a), as_decimal(b))
 
 
-def added(one: Expression, other: Expression, sign: int) -> Expression:
-    def value(point: Values, decimals: bool) -> Number:
-        a, b = both(one(point, decimals), other(point, decimals))
-        return a + sign * b  # type: ignore[operator]
+def _combined(
+    of: Callable[[Any, Any], Number],
+) -> Callable[[Expression, Expression], Expression]:
+    """An operation on two expressions, from one on two numbers of one kind."""
 
-    return value
+    def combine(one: Expression, other: Expression) -> Expression:
+        return lambda point, decimals: of(*both(one(point, decimals), other(point, decimals)))
+
+    return combine
+
+
+def _quotient(a: Any, b: Any) -> Number:
+    if not b:
+        raise Unclear
+    return a / b  # type: ignore[no-any-return]
+
+
+added, multiplied, divided = _combined(add), _combined(mul), _combined(_quotient)
 
 
 def scaled(one: Expression, by: int) -> Expression:
     return lambda point, decimals: by * one(point, decimals)
-
-
-def multiplied(one: Expression, other: Expression) -> Expression:
-    def value(point: Values, decimals: bool) -> Number:
-        a, b = both(one(point, decimals), other(point, decimals))
-        return a * b  # type: ignore[operator]
-
-    return value
-
-
-def divided(one: Expression, other: Expression) -> Expression:
-    def value(point: Values, decimals: bool) -> Number:
-        a, b = both(one(point, decimals), other(point, decimals))
-        if not b:
-            raise Unclear
-        return a / b  # type: ignore[operator]
-
-    return value
 
 
 def factorials(one: Expression) -> Expression:
@@ -82,10 +78,9 @@ def factorials(one: Expression) -> Expression:
 
 
 def chosen(above: Expression, below: Expression) -> Expression:
-    def value(point: Values, decimals: bool) -> Number:
-        return Fraction(comb(_whole(above(point, decimals)), _whole(below(point, decimals))))
-
-    return value
+    return lambda point, decimals: Fraction(
+        comb(_whole(above(point, decimals)), _whole(below(point, decimals)))
+    )
 
 
 def _whole(value: Number) -> int:
@@ -95,10 +90,9 @@ def _whole(value: Number) -> int:
 
 
 def raised(base: Expression, exponent: Expression) -> Expression:
-    def value(point: Values, decimals: bool) -> Number:
-        return _power(base(point, decimals), exponent(point, decimals), decimals)
-
-    return value
+    return lambda point, decimals: _power(
+        base(point, decimals), exponent(point, decimals), decimals
+    )
 
 
 def _power(base: Number, exponent: Number, decimals: bool) -> Number:

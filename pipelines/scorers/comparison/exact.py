@@ -140,7 +140,7 @@ class _Reader:
         made = self.product()
         while self.next() in (("sign", "+"), ("sign", "-")):
             sign = 1 if self.take() == "+" else -1
-            made = added(made, self.product(), sign)
+            made = added(made, scaled(self.product(), sign))
         return made
 
     def product(self) -> Expression:
