@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.flows.cli.options import OptionalWrittenPath, Release, Scheme
+from routeyard.flows.cli.options import OptionalWrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
     predictions: Path,
-    release: Release,
-    scheme: Scheme = None,
+    release: Path,
+    scheme: str | None = None,
     arena: OptionalWrittenPath = None,
 ) -> Output:
     """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).

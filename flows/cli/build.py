@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from routeyard.flows.cli.options import (
-    YARD,
-    Jobs,
-    Reask,
-    ReaskTruncated,
-    Recipe,
-    Scale,
-    Shards,
-    WrittenWorkspace,
-)
+from routeyard.flows.cli.options import YARD, Jobs, ReaskTruncated, Shards, WrittenWorkspace
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe,
+    recipe: str,
     workspace: WrittenWorkspace = YARD,
     jobs: Jobs = 2,
     shards: Shards = 1,
     until: str = "release",
-    reask: Reask = None,
+    reask: list[str] | None = None,
     reask_truncated: ReaskTruncated = None,
-    scale: Scale = None,
+    scale: float | None = None,
 ) -> Output:
     """Build a benchmark release from a recipe.
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routeyard.flows.cli.options import (
-    CACHE,
-    ENCODER,
-    Cache,
-    Cluster,
-    Embed,
-    Embeddings,
-    Encoder,
-    Measure,
-    Out,
-    Release,
-    Resamples,
-    Scheme,
-    Seed,
-)
+from routeyard.flows.cli.options import CACHE, ENCODER, Embed, Resamples, WrittenPath
 from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
@@ -29,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def command(
-    release: Release,
-    out: Out,
-    embeddings: Embeddings = None,
+    release: Path,
+    out: WrittenPath,
+    embeddings: Path | None = None,
     embed: Embed = False,
-    encoder: Encoder = ENCODER,
-    cache: Cache = CACHE,
-    scheme: Scheme = None,
-    measure: Measure = None,
-    cluster: Cluster = None,
+    encoder: str = ENCODER,
+    cache: Path = CACHE,
+    scheme: str | None = None,
+    measure: str | None = None,
+    cluster: str | None = None,
     resamples: Resamples = 10_000,
-    seed: Seed = 0,
+    seed: int = 0,
     gate: Annotated[bool, typer.Option("--gate")] = False,
 ) -> Output:
     """Certify whether a release can tell routers apart, and how surely.

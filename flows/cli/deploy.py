@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Recipe, Shards, WrittenWorkspace
+from routeyard.flows.cli.options import YARD, Shards, WrittenWorkspace
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe,
+    recipe: str,
     workspace: WrittenWorkspace = YARD,
     cron: str | None = None,
     interval: Annotated[int | None, typer.Option(min=60)] = None,

@@ -7,41 +7,26 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import (
-    CACHE,
-    ENCODER,
-    Also,
-    Cache,
-    Cluster,
-    Embed,
-    Embeddings,
-    Encoder,
-    Out,
-    Pair,
-    Release,
-    Resamples,
-    Scheme,
-    Seed,
-)
+from routeyard.flows.cli.options import CACHE, ENCODER, Embed, Resamples, WrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
-    out: Out,
+    release: Path,
+    out: WrittenPath,
     router: list[str] | None = None,
     router_from: list[str] | None = None,
     predictions: list[Path] | None = None,
-    embeddings: Embeddings = None,
+    embeddings: Path | None = None,
     embed: Embed = False,
-    also: Also = None,
-    encoder: Encoder = ENCODER,
-    cache: Cache = CACHE,
-    scheme: Scheme = None,
-    pair: Pair = None,
-    cluster: Cluster = None,
+    also: list[Path] | None = None,
+    encoder: str = ENCODER,
+    cache: Path = CACHE,
+    scheme: str | None = None,
+    pair: str | None = None,
+    cluster: str | None = None,
     resamples: Resamples = 10_000,
-    seed: Seed = 0,
+    seed: int = 0,
     seeds: Annotated[int, typer.Option(min=1)] = 1,
     ood: Annotated[bool, typer.Option("--ood")] = False,
     ood_group: list[str] | None = None,

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Release, sealed_off
+from routeyard.flows.cli.options import sealed_off
 from routeyard.flows.cli.results import Output
 
 
 def command(
     format: str,
-    release: Release,
+    release: Path,
     directory: Annotated[Path, typer.Argument(callback=sealed_off)],
     strong: str | None = None,
     weak: str | None = None,

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Device, Plan, Release, Scheme, Workspace, WrittenPath
+from routeyard.flows.cli.options import YARD, Plan, Workspace, WrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     kind: Literal[
         "logit_footprint", "perplexity_fingerprint", "text_footprint"
     ] = "logit_footprint",
@@ -26,8 +26,8 @@ def command(
     steps: Annotated[int, typer.Option(min=0)] = 10,
     tokens: Annotated[int, typer.Option(min=1)] = 256,
     seed: int = 0,
-    scheme: Scheme = None,
-    device: Device = None,
+    scheme: str | None = None,
+    device: str | None = None,
     plan: Plan = False,
 ) -> Output:
     """Describe models by how they answer probe prompts.

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Out
+from routeyard.flows.cli.options import WrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
     workspace_or_release: Path,
-    out: Out,
+    out: WrittenPath,
     benchmark: str | None = None,
     encoder: str | None = None,
     threshold: float = 0.999,

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Device, Plan, Release, Split, WrittenPath
+from routeyard.flows.cli.options import Plan, WrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     model: Annotated[str, typer.Option()],
     out: WrittenPath,
     model_id: str | None = None,
-    split: Split = None,
+    split: str | None = None,
     batch_size: Annotated[int, typer.Option(min=1)] = 8,
     shard_size: Annotated[int, typer.Option(min=1)] = 256,
     dtype: str = "float32",
     max_length: Annotated[int | None, typer.Option(min=1)] = None,
-    device: Device = None,
+    device: str | None = None,
     plan: Plan = False,
 ) -> Output:
     """Write the mean-pooled hidden state of every layer for each query.

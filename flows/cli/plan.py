@@ -7,16 +7,16 @@ from typing import Annotated
 import typer
 
 from routeyard.flows.cli.build import collect_changes
-from routeyard.flows.cli.options import YARD, Reask, ReaskTruncated, Recipe, Scale, Workspace
+from routeyard.flows.cli.options import YARD, ReaskTruncated, Workspace
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe,
+    recipe: str,
     workspace: Workspace = YARD,
-    reask: Reask = None,
+    reask: list[str] | None = None,
     reask_truncated: ReaskTruncated = None,
-    scale: Scale = None,
+    scale: float | None = None,
     read: Annotated[bool, typer.Option("--read")] = False,
 ) -> Output:
     """Print what a build would ask and what it would cost. Calls no model.

@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Release, Split, sealed_off
+from routeyard.flows.cli.options import sealed_off
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     out: Annotated[Path, typer.Argument(callback=sealed_off)],
     basis: str | None = None,
-    split: Split = None,
+    split: str | None = None,
     entropies: bool = False,
 ) -> Output:
     """Write preference pairs as id, model_a, model_b, prompt, both responses and the winner.

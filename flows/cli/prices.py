@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from routeyard.flows.cli.options import Recipe, WrittenPath
+from routeyard.flows.cli.options import WrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe,
+    recipe: str,
     out: WrittenPath,
 ) -> Output:
     """Write today's prices of the providers' own lists to a dated file.

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Release
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     to: Annotated[str, typer.Option()],
     dry_run: bool = False,
     private: bool = False,

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import Json, OptionalWrittenPath, Release, Timeout
+from routeyard.flows.cli.options import Json, OptionalWrittenPath
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     sql: Annotated[str, typer.Argument()] = "",
     format: Literal["table", "csv", "json", "markdown"] = "table",
     out: OptionalWrittenPath = None,
-    timeout: Timeout = 60.0,
+    timeout: float = 60.0,
     memory: str = "4GB",
     as_json: Json = False,
 ) -> Output:

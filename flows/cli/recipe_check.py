@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from routeyard.flows.cli.options import Recipe
 from routeyard.flows.cli.results import Output
 
 
-def command(recipe: Recipe) -> Output:
+def command(recipe: str) -> Output:
     """List all faults of a recipe at once, each with its line. Exits 2 when there are any.
 
     Keys and values, rules and scorers, the pool file, and local sources: a file that is

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from routeyard.flows.cli.options import Recipe
 from routeyard.flows.cli.results import Output
 
 
-def command(recipe: Recipe) -> Output:
+def command(recipe: str) -> Output:
     """Print a recipe with every default filled in, as YAML.
 
     The output is itself a recipe. Curation rules show the defaults of their

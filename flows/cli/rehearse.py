@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Recipe, WrittenWorkspace
+from routeyard.flows.cli.options import YARD, WrittenWorkspace
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    recipe: Recipe,
+    recipe: str,
     workspace: WrittenWorkspace = YARD,
     copies: Annotated[int, typer.Option(min=1)] = 3,
 ) -> Output:

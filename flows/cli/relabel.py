@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routeyard.flows.cli.audit_labels import percent
-from routeyard.flows.cli.options import YARD, Benchmark, Jobs, OptionalWrittenPath, Workspace
+from routeyard.flows.cli.options import YARD, Jobs, OptionalWrittenPath, Workspace
 from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    benchmark: Benchmark,
+    benchmark: str,
     workspace: Workspace = YARD,
     jobs: Jobs = 2,
     show: Annotated[int, typer.Option(min=0)] = 20,

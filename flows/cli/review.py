@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Benchmark, Json, OptionalWrittenPath, WrittenWorkspace
+from routeyard.flows.cli.options import YARD, Json, OptionalWrittenPath, WrittenWorkspace
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    benchmark: Benchmark,
+    benchmark: str,
     workspace: WrittenWorkspace = YARD,
     csv: OptionalWrittenPath = None,
     take: Path | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.flows.cli.options import CACHE, Cache, OptionalWrittenPath, Scheme
+from routeyard.flows.cli.options import CACHE, OptionalWrittenPath
 from routeyard.flows.cli.results import Output
 
 
@@ -16,9 +16,9 @@ def command(
     weight: float = 0.0,
     rule: str | None = None,
     task: str = "",
-    scheme: Scheme = None,
+    scheme: str | None = None,
     save: OptionalWrittenPath = None,
-    cache: Cache = CACHE,
+    cache: Path = CACHE,
 ) -> Output:
     """Print every model's score for a question, its usual cost, and the model that is chosen.
 

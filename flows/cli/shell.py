@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from routeyard.flows.cli.options import Release, Timeout
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.reader import OpenRelease
@@ -18,7 +17,7 @@ End a query with a semicolon. Also:
   .quit     leave (or Ctrl-D)"""
 
 
-def command(release: Release, timeout: Timeout = 60.0) -> None:
+def command(release: Path, timeout: float = 60.0) -> None:
     """Open a prompt with the release attached, read-only.
 
     routeyard shell yard/releases/demo/1.0.0

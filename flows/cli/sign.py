@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Release
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     key: Annotated[Path, typer.Option()],
 ) -> Output:
     """Write `manifest.json.sig`: the manifest seals every file and every table.

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Results, WrittenPath
+from routeyard.flows.cli.options import WrittenPath
 
 
 def command(
     places: Annotated[list[Path], typer.Argument(metavar="RELEASE|WORKSPACE...")],
     out: WrittenPath,
-    results: Results = None,
+    results: list[Path] | None = None,
 ) -> None:
     """Write a site to look at releases, routers and questions.
 

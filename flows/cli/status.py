@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from routeyard.flows.cli.options import YARD, Recipe, Workspace
+from routeyard.flows.cli.options import YARD, Workspace
 from routeyard.flows.cli.results import Output
 
 
-def command(recipe: Recipe, workspace: Workspace = YARD) -> Output:
+def command(recipe: str, workspace: Workspace = YARD) -> Output:
     """List which stages are fresh or stale, and why. Makes nothing, calls no model.
 
     Example:

@@ -7,19 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from routeyard.flows.cli.options import (
-    CACHE,
-    ENCODER,
-    Also,
-    Cache,
-    Embed,
-    Embeddings,
-    Encoder,
-    Pair,
-    Resamples,
-    Scheme,
-    Seed,
-)
+from routeyard.flows.cli.options import CACHE, ENCODER, Embed, Resamples
 from routeyard.flows.cli.results import Output
 
 
@@ -28,17 +16,17 @@ def command(
     release: Annotated[Path | None, typer.Argument()] = None,
     out: Path = Path("studies"),
     router: list[str] | None = None,
-    pair: Pair = None,
-    scheme: Scheme = None,
+    pair: str | None = None,
+    scheme: str | None = None,
     join: list[Path] | None = None,
     test_on: list[Path] | None = None,
-    embeddings: Embeddings = None,
+    embeddings: Path | None = None,
     embed: Embed = False,
-    also: Also = None,
-    encoder: Encoder = ENCODER,
-    cache: Cache = CACHE,
+    also: list[Path] | None = None,
+    encoder: str = ENCODER,
+    cache: Path = CACHE,
     resamples: Resamples = 2_000,
-    seed: Seed = 0,
+    seed: int = 0,
 ) -> Output:
     """A paper's table or figure on your own release, with intervals.
 

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from routeyard.flows.cli.options import Json
-from routeyard.flows.cli.registry import COMMANDS, GROUPS, module_of, sections
+from routeyard.flows.cli.registry import COMMANDS, GROUPS, HELPS, module_of, sections
 from routeyard.flows.cli.results import Output, print_output
 from routeyard.schemas.errors import UnknownName, did_you_mean
 
@@ -97,7 +97,7 @@ def command_of(name: str) -> Any:
     text, helps = without_arguments(command.help or "")
     command.help = with_lines(text)
     for one in command.params:
-        one.help = helps.get(one.name, one.help)
+        one.help = helps.get(one.name, one.help or HELPS.get(one.name))
     own, run = {one.name for one in command.params}, command.callback
     shared = {one.name: one for one in _made(_shared).params if one.name not in own}
     if function.__annotations__["return"] == "None":

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Results
+from routeyard.flows.cli.options import YARD
 
 
 def command(
     places: Annotated[
         list[Path] | None, typer.Argument(metavar="[RELEASE|WORKSPACE|SITE]...")
     ] = None,
-    results: Results = None,
+    results: list[Path] | None = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
 ) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import Release
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     reason: Annotated[str, typer.Option()],
     use_instead: str | None = None,
 ) -> Output:

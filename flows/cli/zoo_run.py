@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import (
-    CACHE,
-    Also,
-    Cache,
-    Out,
-    Release,
-    Resamples,
-    Scheme,
-    comma_list,
-)
+from routeyard.flows.cli.options import CACHE, Resamples, WrittenPath, comma_list
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
-    out: Out,
+    release: Path,
+    out: WrittenPath,
     routers: str = "all",
     encoders: str = "minilm",
     own: list[str] | None = None,
-    scheme: Scheme = None,
-    also: Also = None,
-    cache: Cache = CACHE,
+    scheme: str | None = None,
+    also: list[Path] | None = None,
+    cache: Path = CACHE,
     rule: list[str] | None = None,
     runner: Literal["threads", "dask"] = "threads",
     workers: Annotated[int, typer.Option(min=1)] = 2,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, Cache, Measure, Release
+from routeyard.flows.cli.options import CACHE
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
+    release: Path,
     alpha: Annotated[float, typer.Option()],
     encoder: str = "tfidf",
     trade_off: float = 1e-3,
     explore: float = 0.1,
-    measure: Measure = None,
+    measure: str | None = None,
     shuffles: Annotated[int, typer.Option(min=5)] = 5,
-    cache: Cache = CACHE,
+    cache: Path = CACHE,
 ) -> Output:
     """Answer the test questions one by one with MESS+: least cost at a level of service.
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import Out, Plan, Release, Scheme, comma_list
+from routeyard.flows.cli.options import Plan, WrittenPath, comma_list
 from routeyard.flows.cli.results import Output
 
 
 def command(
-    release: Release,
-    out: Out,
+    release: Path,
+    out: WrittenPath,
     routers: str = "all",
     encoders: str = "minilm",
     rows: str = "all",
     ways: str = "frozen,tuned",
     seeds: str = "42",
-    scheme: Scheme = None,
+    scheme: str | None = None,
     epochs: Annotated[int, typer.Option(min=1)] = 3,
     batch: Annotated[int, typer.Option(min=2)] = 32,
     micro: Annotated[int | None, typer.Option(min=1)] = None,
