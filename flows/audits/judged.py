@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,62 +13,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from routeyard.flows.evaluation.released import Tables, read_release
 from routeyard.flows.workspace.tables import read_shards
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.schemas.recipe import Recipe
 
-
-class Judged(ABC):
-    """What can be audited: questions, answers, verdicts and labels of one benchmark."""
-
-    name: str
-    recipe: Recipe | None
-
-    @abstractmethod
-    def table(self, stage: str, table: str) -> pa.Table:
-        """A table that a stage made."""
-
-    @property
-    def queries(self) -> pa.Table:
-        return self.table("ingest", "queries")
-
-    @property
-    @abstractmethod
-    def responses(self) -> pa.Table: ...
-
-    @property
-    def verdicts(self) -> pa.Table:
-        return self.table("label", "verdicts")
-
-    @property
-    def labels(self) -> pa.Table:
-        return self.table("label", "labels")
-
-    @property
-    @abstractmethod
-    def duplicates(self) -> pa.Table | None: ...
+#: Table → the stage that makes it.
+_MADE_BY = {
+    "queries": "ingest", "models": "pool", "responses": "collect", "verdicts": "label",
+    "labels": "label",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Built(Judged):
-    """What the last build of a benchmark stored, up to its labels."""
+class Judged:
+    """What can be audited: questions, answers, verdicts and labels of one benchmark.
+
+    Attributes:
+        tables: Its tables, each read when it is asked for.
+        folders: Stage → folder of its output in the last build; empty for a release.
+    """
 
     name: str
     recipe: Recipe | None
-    folders: dict[str, Path]
+    tables: Tables
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
-    def table(self, stage: str, table: str) -> pa.Table:
-        return read_shards([self.folders[stage] / f"{table}.parquet"], table)
-
-    @property
-    def responses(self) -> pa.Table:
-        files = sorted((self.folders["collect"] / "responses").glob("*.parquet"))
-        return read_shards(files, "responses")
+    def __getitem__(self, table: str) -> pa.Table:
+        if table not in self.tables:
+            raise BadInput(
+                f"the release has no table {table!r}, which the stage {_MADE_BY[table]!r} makes",
+                next_step="name a build of this workspace, which keeps all of them",
+            )
+        return self.tables[table]
 
     @property
     def released_labels(self) -> pa.Table:
         """Labels of the questions and models that curation left; all where it has not run."""
-        folder, labels = self.folders.get("curate"), self.labels
+        folder, labels = self.folders.get("curate"), self["labels"]
         for name, key in (("queries", "query_id"), ("models", "model_id")):
             path = folder / f"{name}.parquet" if folder else None
             if path and path.is_file():
@@ -76,46 +58,14 @@ class Built(Judged):
                 labels = labels.filter(pc.is_in(labels.column(key), value_set=left))
         return labels
 
-    @property
-    def duplicates(self) -> pa.Table | None:
-        folder = self.folders.get("curate")
-        path = folder / "duplicates.parquet" if folder else None
-        return read_shards([path], "duplicates") if path and path.is_file() else None
 
-
-@dataclass(frozen=True)
-class Sealed(Judged):
-    """A release, anybody's; nothing of a workspace is read."""
-
-    name: str
-    recipe: Recipe | None
-    tables: Mapping[str, pa.Table]
-
-    def table(self, stage: str, table: str) -> pa.Table:
-        if table not in self.tables:
-            raise BadInput(
-                f"the release has no table {table!r}, which the stage {stage!r} makes",
-                next_step="name a build of this workspace, which keeps all of them",
-            )
-        return self.tables[table]
-
-    @property
-    def responses(self) -> pa.Table:
-        return self.table("collect", "responses")
-
-    @property
-    def duplicates(self) -> pa.Table | None:
-        return self.tables.get("duplicates")
-
-
-def sealed(release: Path) -> Sealed:
-    """A release folder, anybody's.
+def sealed(release: Path) -> Judged:
+    """A release folder, anybody's; nothing of a workspace is read.
 
     Raises:
         BadInput: it lacks a table, or its manifest cannot be read.
         ContractError: a table breaks its contract.
     """
-    from routeyard.flows.evaluation.released import read_release
     from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
@@ -123,11 +73,11 @@ def sealed(release: Path) -> Sealed:
         recipe: Recipe | None = Recipe.model_validate(manifest.recipe)
     except ValueError:
         recipe = None  # of another version of Routeyard, or not made by it
-    return Sealed(manifest.name, recipe, read_release(release))
+    return Judged(manifest.name, recipe, read_release(release))
 
 
-def built(benchmark: str, workspace: Path) -> Built:
-    """The last build, by benchmark name or by its recipe.
+def built(benchmark: str, workspace: Path) -> Judged:
+    """What the last build stored, by benchmark name or by its recipe.
 
     Raises:
         BadInput: it was never built up to its labels in this workspace.
@@ -143,7 +93,14 @@ def built(benchmark: str, workspace: Path) -> Built:
         recipe: Recipe | None = load(last.recipe)[0]
     except BadInput:
         recipe = None  # the recipe was moved: the caller names the default policy
-    return Built(last.name, recipe, last.folders)
+    at = last.folders
+    files = {name: [at[s] / f"{name}.parquet"] for name, s in _MADE_BY.items() if s in at}
+    files["responses"] = sorted((at["collect"] / "responses").glob("*.parquet"))
+    duplicates = at.get("curate", Path("-")) / "duplicates.parquet"
+    if duplicates.is_file():
+        files["duplicates"] = [duplicates]
+    readers = {table: partial(read_shards, paths, table) for table, paths in files.items()}
+    return Judged(last.name, recipe, Tables(readers), at)
 
 
 @dataclass(frozen=True)

@@ -46,17 +46,18 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
     from routeyard.datacards.losses import causes
     from routeyard.schemas.leaks import looked_for_duplicates
 
-    found: Judged
     if (Path(benchmark) / "manifest.json").is_file():
         # What people decided before the release is among its verdicts.
         found, decided = sealed(Path(benchmark)), VERDICTS.empty()
     else:
         found = built(str(benchmark), workspace)
         decided = reviews(workspace, found.name)
-    tables = {"queries": found.queries, "responses": found.responses, "labels": found.labels}
-    tables |= {"verdicts": found.verdicts, "models": found.table("pool", "models")}
+    names = ("queries", "responses", "labels", "verdicts", "models")
+    tables = {name: found[name] for name in names}
     looked = found.recipe is None or looked_for_duplicates(found.recipe.model_dump(mode="json"))
-    return LabelAudit(_audited(found, decided, found.duplicates), causes(tables), looked)
+    return LabelAudit(
+        _audited(found, decided, found.tables.get("duplicates")), causes(tables), looked
+    )
 
 
 def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
@@ -64,10 +65,10 @@ def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = Non
     from routeyard.pipelines.label.escalate import add
 
     return audit(
-        found.queries,
-        found.responses,
-        add(found.verdicts, decided),
-        found.labels,
+        found["queries"],
+        found["responses"],
+        add(found["verdicts"], decided),
+        found["labels"],
         duplicates,
         policy=None if found.recipe is None else found.recipe.label,
     )
@@ -95,12 +96,12 @@ def relabel(
 
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
-    queries, responses = found.queries, found.responses
+    queries, responses = found["queries"], found["responses"]
     options = policy.model_dump(include={"run_code_without_isolation", "code_modules"})
     ruled = file_verdicts(queries, responses, jobs=jobs, options=options)
-    verdicts = keep_others(add(found.verdicts, reviews(workspace, found.name)), ruled)
+    verdicts = keep_others(add(found["verdicts"], reviews(workspace, found.name)), ruled)
     labels = decide(queries, responses, verdicts, policy=policy)
-    changed = changes(queries, found.labels, labels)
+    changed = changes(queries, found["labels"], labels)
     if out is not None:
         tables = {"verdicts": verdicts, "labels": labels, "changed_labels": changed.labels}
         tables |= {"changed_models": changed.models, "changed_tasks": changed.tasks}
@@ -130,8 +131,8 @@ class Review:
         suspects = _audited(found, decided).tables["suspect_gold"]
         # A pruned model or a removed question is nobody's work: no decision on it can show.
         return review_queue(
-            found.queries, found.responses, add(found.verdicts, decided), found.released_labels,
-            suspects, limit=limit,
+            found["queries"], found["responses"], add(found["verdicts"], decided),
+            found.released_labels, suspects, limit=limit,
         )  # fmt: skip
 
     def take(self, file: Path) -> tuple[int, Path]:

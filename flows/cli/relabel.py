@@ -43,7 +43,7 @@ def command(
     from routeyard.flows.audits.labels import relabel
 
     changed, found = relabel(benchmark, workspace, jobs=jobs, out=out)
-    data = {**changed.figures, "responses": found.responses.num_rows}
+    data = {**changed.figures, "responses": found["responses"].num_rows}
     return Output(data, _lines(changed, found, show))
 
 
@@ -52,7 +52,7 @@ def _lines(changed: LabelChanges, found: Judged, show: int) -> Iterator[str]:
     if found.recipe is None:
         yield "the recipe is not where it was: the default policy was used"
     yield (
-        f"{found.responses.num_rows:,} responses read again, no model asked: "
+        f"{found['responses'].num_rows:,} responses read again, no model asked: "
         f"{figures['labels']:,} labels change ({figures['flipped']:,} to another decision), "
         f"{figures['model_ranks']} model ranks, {figures['task_ranks']} task ranks"
     )

@@ -128,7 +128,7 @@ def test_the_release_is_whole_and_every_cost_metric_is_there(
 
 
 def test_review_lists_nothing_of_pruned_models(yard: Path, tmp_path: Path) -> None:
-    labels = built("small", yard).labels
+    labels = built("small", yard)["labels"]
     unread = labels.filter(pc.is_null(labels.column("score")))
     assert sorted(unread.column("model_id").to_pylist()) == ["twin", "words-expert"]
     queue = tmp_path / "queue.csv"

@@ -40,7 +40,7 @@ def test_relabel_reports_a_scorer_change_and_asks_nobody(
     arguments = ["relabel", "small", "--workspace", str(yard), "--jobs", "1", "--out", str(out)]
     assert run(arguments) == 0
     said = capsys.readouterr().out
-    right = sum(built("small", yard).labels["correct"].to_pylist())
+    right = sum(built("small", yard)["labels"]["correct"].to_pylist())
     assert f"23 responses read again, no model asked: {right} labels change ({right} to" in said
     assert (out / "changed_labels.parquet").is_file()
     # no request was sent: the workspace has no ledger
@@ -72,7 +72,9 @@ def test_audit_reads_a_release_as_it_reads_the_build_it_was_made_from(
 
 
 def test_a_decision_reaches_the_next_build(yard: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = next(row for row in built("small", yard).labels.to_pylist() if row["correct"] is False)
+    wrong = next(
+        row for row in built("small", yard)["labels"].to_pylist() if row["correct"] is False
+    )
     decided = yard.parent / "decided.csv"
     with decided.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -85,7 +87,7 @@ def test_a_decision_reaches_the_next_build(yard: Path, capsys: pytest.CaptureFix
     build.fn(recipe=str(recipe), workspace=str(yard), until="label")
     after = {
         (row["query_id"], row["model_id"]): (row["correct"], row["decided_by"])
-        for row in built("small", yard).labels.to_pylist()
+        for row in built("small", yard)["labels"].to_pylist()
     }
     assert after[wrong["query_id"], wrong["model_id"]] == (True, "human:ada")
     queue = yard.parent / "queue.csv"
