@@ -18,40 +18,8 @@ from pydantic import ValidationError
 
 from routeyard.schemas.errors import BadInput, did_you_mean
 
-#: Regular expressions of the schema, in words.
-_IN_WORDS = {
-    r"^[a-z0-9][a-z0-9_.-]*$": "small letters, digits, '.', '_' and '-', the first a letter or "
-    "a digit",
-    r"^[A-Za-z0-9][A-Za-z0-9_.-]*$": "letters, digits, '.', '_' and '-', the first a letter or a "
-    "digit",
-    r"^\d+\.\d+\.\d+$": "three numbers with dots between them, such as 1.0.0",
-}
-#: Lists of a recipe whose entries have a name: key → (what one is, key of its name).
-_NAMED = {
-    "sources": ("source", "name"),
-    "compared_with": ("compared dataset", "name"),
-    "models": ("model", "model_id"),
-    "providers": ("provider", "name"),
-    "recorded": ("recording", "path"),
-    "curate": ("rule", "rule"),
-    "verifiers": ("verifier", "name"),
-    "judges": ("judge", "name"),
-    "waivers": ("waiver", "gate"),
-}
-_KINDS = {
-    "int_parsing": "a whole number is expected",
-    "int_type": "a whole number is expected",
-    "int_from_float": "a whole number is expected",
-    "float_parsing": "a number is expected",
-    "float_type": "a number is expected",
-    "bool_parsing": "true or false is expected",
-    "bool_type": "true or false is expected",
-    "string_type": "a text is expected (put it in quotes)",
-    "list_type": "a list is expected (lines that start with '- ')",
-    "dict_type": "keys and values are expected",
-    "model_type": "keys and values are expected",
-    "model_attributes_type": "keys and values are expected",
-}
+#: Words for patterns of the schema, for entries of its lists and for kinds of faults.
+_WORDS = yaml.safe_load(Path(__file__).with_name("recipe_words.yaml").read_text(encoding="utf-8"))
 
 Place = tuple[str | int, ...]
 #: Place of a recipe's key, what is wrong, and the next step.
@@ -149,12 +117,14 @@ def in_words(problem: Mapping[str, Any]) -> str:
         return f"{problem['loc'][-1]!r} is missing"
     if kind == "string_pattern_mismatch":
         pattern = str(told.get("pattern"))
-        return f"{shown} does not fit: {_IN_WORDS.get(pattern, 'other signs are expected')}"
+        return (
+            f"{shown} does not fit: {_WORDS['patterns'].get(pattern, 'other signs are expected')}"
+        )
     if kind == "literal_error":
         choices = str(told.get("expected", "")).replace("'", "").replace(" or ", ", ").split(", ")
         return f"{shown} is not known; {did_you_mean(str(given), choices)}"
-    if kind in _KINDS:
-        return f"{_KINDS[kind]}, not {shown}"
+    if kind in _WORDS["kinds"]:
+        return f"{_WORDS['kinds'][kind]}, not {shown}"
     if kind == "too_short":
         return "at least one entry is needed"
     limits = {"greater_than_equal": ("ge", "at least"), "greater_than": ("gt", "more than"),
@@ -177,8 +147,8 @@ def words_of(place: Sequence[str | int], content: Any) -> str:
             here = here[part]
         except (KeyError, IndexError, TypeError):
             here = None
-        if isinstance(part, int) and last in _NAMED:
-            what, key = _NAMED[last]
+        if isinstance(part, int) and last in _WORDS["entries"]:
+            what, key = _WORDS["entries"][last]
             named = here.get(key) if isinstance(here, dict) else None
             names.append(f"{what} {named!r}" if named else f"{what} number {part + 1}")
             keys = []

@@ -76,15 +76,18 @@ class Tables(Mapping[str, pa.Table]):
 
     def also(self, name: str, table: pa.Table) -> Tables:
         """These tables and one more, or another in its place."""
-        files = {key: file for key, file in self._files.items() if key != name}
-        found = Tables({**self._readers, name: partial(_same, table)}, files)
-        found._held = {key: value for key, value in self._held.items() if key != name}
+        found = self.without(name)
+        found._readers[name] = lambda: table
         return found
 
     def without(self, name: str) -> Tables:
-        files = {key: file for key, file in self._files.items() if key != name}
-        found = Tables({k: read for k, read in self._readers.items() if k != name}, files)
-        found._held = {key: value for key, value in self._held.items() if key != name}
+        """These tables but one."""
+
+        def others(by_name: dict[str, Any]) -> dict[str, Any]:
+            return {key: value for key, value in by_name.items() if key != name}
+
+        found = Tables(others(self._readers), others(self._files))
+        found._held = others(self._held)
         return found
 
 
@@ -142,10 +145,6 @@ def say_if_yanked(release: Path) -> None:
         line("note", note.words)
 
 
-def _same(table: pa.Table) -> pa.Table:
-    return table
-
-
 def _read(name: str, parts: Sequence[Path]) -> pa.Table:
     contract = CONTRACTS[name]
     return pa.concat_tables(
@@ -187,7 +186,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
             own = table.select(contract.column_names)
             found.setdefault(name, []).append(contract.conform(own, where=str(file)))
     if not isinstance(tables, Tables):
-        tables = Tables({name: partial(_same, table) for name, table in tables.items()})
+        tables = Tables({name: partial(tables.__getitem__, name) for name in tables})
     for name, parts in found.items():
         before = [tables[name]] if name in tables else []
         where = ", ".join(map(str, also))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,10 +189,11 @@ def _fitted(
         texts = [text_of(row["question"], row["choices"] or []) for row in rows]
         train = core.splits[chosen] == "train"
         lexical = lexical_of([text for text, use in zip(texts, train, strict=True) if use])
-        core = _with(core, lexical.encode(texts))
+        core = replace(core, embeddings=lexical.encode(texts))
         encoder_hash = _hash(lexical)
     else:
-        core = _with(core, vectors(tables, core, [encoder], scheme=chosen, cache=cache)[encoder])
+        made_here = vectors(tables, core, [encoder], scheme=chosen, cache=cache)
+        core = replace(core, embeddings=made_here[encoder])
         encoder_hash = encoders.weights_hash(encoder)
     setting: dict[str, Any] = {"seed": 42} if traits(entrant).stochastic else {}
     router = made(entrant, {k: v for k, v in setting.items() if k != "seed"}, 42)
@@ -199,7 +201,7 @@ def _fitted(
     cost = price(core, chosen)
     words = {
         "setting": setting,
-        "model_ids": list(core.model_ids),
+        "model_ids": tuple(core.model_ids),
         "encoder": encoder,
         "encoder_hash": encoder_hash,
         "price": cost if np.any(cost > 0) else None,
@@ -219,27 +221,12 @@ def _can_route(name: str, needs: Sequence[str]) -> None:
             )
 
 
-def _with(core: Any, matrix: NDArray[np.float32]) -> Any:
-    from dataclasses import replace
-
-    return replace(core, embeddings=matrix)
-
-
 def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
     from safetensors.numpy import save_file
 
     from routeyard.pipelines.routers import saved
 
-    saved.save(
-        router,
-        folder,
-        setting=words["setting"],
-        model_ids=tuple(words["model_ids"]),
-        encoder=words["encoder"],
-        encoder_hash=words["encoder_hash"],
-        price=words["price"],
-        price_in=words["price_in"],
-    )
+    saved.save(router, folder, **words)
     if lexical is not None:
         arrays = {"idf": lexical.idf, "axes": lexical.axes, "mean": lexical.mean}
         save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, folder / LEXICAL[0])

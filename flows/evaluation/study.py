@@ -17,22 +17,18 @@ from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.needs import check, lacking
 from routeyard.pipelines.studies.study import Study, table_of
 
+#: Attributes of a study in the list of studies, and on its page.
+_LISTED = ("name", "paper", "item", "title")
+_PRINTED = (*_LISTED, "rows", "plot", "plot_column", "axes")
+
 
 def listed() -> list[dict[str, Any]]:
     """Every study: name, paper, item, title, needs."""
-    found = []
-    for name in STUDIES.names():
-        study: Study = STUDIES.get(name)
-        found.append(
-            {
-                "name": study.name,
-                "paper": study.paper,
-                "item": study.item,
-                "title": study.title,
-                "needs": list(study.needs),
-            }
-        )
-    return found
+    studies = map(STUDIES.get, STUDIES.names())
+    return [
+        {key: getattr(study, key) for key in _LISTED} | {"needs": list(study.needs)}
+        for study in studies
+    ]
 
 
 def context_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> StudyContext:
@@ -65,14 +61,7 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
     curves = study.curves(given) if study.curves else None
     _, version = named(release)
     about = {
-        "name": study.name,
-        "paper": study.paper,
-        "item": study.item,
-        "title": study.title,
-        "rows": study.rows,
-        "plot": study.plot,
-        "plot_column": study.plot_column,
-        "axes": study.axes,
+        **{key: getattr(study, key) for key in _PRINTED},
         "notes": [*study.notes, *(study.printed_notes if given.release in study.printed else ())],
         "release": given.release,
         "version": version,

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion
 
-_TEXT = """\
-# Written by `routeyard init`. `routeyard recipe schema --page` explains every key.
-# Next: routeyard recipe check FILE; routeyard plan FILE; routeyard build FILE
-{lacks}
-{head}
-# Where the questions come from. What the columns were taken for:
-{about}
-{sources}
-# Which models answer: {words}.
-{pool}
-# {how}
-{collect}
-# Questions that nearly repeat each other stay in one split and are reported.
-{curate}
-{split}
-# What the card says. State the licence of your questions.
-{release}"""
+_TEXT = Path(__file__).with_name("recipe.txt").read_text(encoding="utf-8")
 
 
 def recipe_text(

@@ -16,32 +16,15 @@ from routeyard.schemas.untrusted_text import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
 
-_SPEND = """
-SELECT model_id AS model, count(*) AS answers,
-    sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,
-    count(*) - count(cost_usd) AS unpriced, round(sum(cost_usd), 6) AS usd
-FROM read_parquet($1) GROUP BY 1 ORDER BY 1
-"""
-_HEALTH = """
-SELECT model_id AS model, count(*) AS answers,
-    count(*) FILTER (status = 'ok') AS ok, count(*) FILTER (status = 'truncated') AS truncated,
-    count(*) FILTER (status = 'refused') AS refused, count(*) FILTER (status = 'error') AS error,
-    count(*) FILTER (status = 'unanswered') AS unanswered,
-    round(avg(attempts), 3) AS attempts,
-    round(median(latency_s), 4) AS latency_p50_s,
-    round(quantile_cont(latency_s, 0.95), 4) AS latency_p95_s
-FROM read_parquet($1) GROUP BY 1 ORDER BY 1
-"""
-
 
 def spend(stage: Path) -> Rows:
     """Answers, tokens and USD per model; `unpriced` counts answers whose cost is unknown."""
-    return _ask(_SPEND, stage)
+    return _ask("spend", stage)
 
 
 def health(stage: Path) -> Rows:
     """How each model answered: status counts, attempts, latency in seconds."""
-    return _ask(_HEALTH, stage)
+    return _ask("health", stage)
 
 
 def findings(stage: Path) -> Rows:
@@ -149,13 +132,15 @@ def web_address(to: str) -> str | None:
     return to if to.startswith(("https://", "http://")) else None
 
 
-def _ask(sql: str, stage: Path) -> Rows:
+def _ask(query: str, stage: Path) -> Rows:
+    """What a query beside this module finds in the responses of a stage."""
     import duckdb
 
     files = [str(path) for path in sorted((stage / "responses").glob("*.parquet"))]
     if not files:
         return []
     with duckdb.connect() as connection:
+        sql = Path(__file__).with_name(f"{query}.sql").read_text(encoding="utf-8")
         found = connection.execute(sql, [files])
         names = [column[0] for column in found.description or ()]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]

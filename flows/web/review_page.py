@@ -11,21 +11,14 @@ import html
 import secrets
 from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 from routeyard.flows.web.local_server import LocalServer, asked_here
 from routeyard.pipelines.label.audit.review import DECISIONS
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 110rem; margin: 2rem auto; padding: 0 1rem }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #999; padding: .6rem;
-      max-height: 26rem; overflow: auto }
-button { font: inherit; padding: .4rem 1.2rem; margin-right: .6rem }
-main { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem }
-mark { background: #fd6; padding: 0 .1rem }
-dt { font-weight: 600 } dd { margin: 0 0 .4rem 0 }
-"""
+_STYLE = Path(__file__).with_name("review.css").read_text(encoding="utf-8")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'"
 _LONGEST = 100_000
 
