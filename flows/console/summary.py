@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.table import Table
 
 from routeyard.datacards.losses import causes, sentence
@@ -16,29 +17,7 @@ from routeyard.schemas.stored import StoredTable
 from routeyard.schemas.untrusted_text import markdown as cell
 from routeyard.schemas.untrusted_text import prose
 
-ACCURACY = """
-SELECT model_id, task, avg(score) AS accuracy, count(score) AS labelled,
-       round(sum(score - total / judged), 9) AS lead
-FROM numbered.labels JOIN numbered.per_query USING (query_no)
-JOIN numbered.queries USING (query_no) JOIN numbered.models USING (model_no)
-GROUP BY model_id, task ORDER BY model_id, task
-"""
-#: The model furthest above the mean of the questions it was asked, and the oracle on them.
-BEST_SINGLE = """
-SELECT model_id, avg(score), avg(top)
-FROM numbered.labels JOIN numbered.per_query USING (query_no)
-JOIN numbered.models USING (model_no) WHERE score IS NOT NULL GROUP BY model_id
-ORDER BY round(sum(score - total / judged), 9) DESC, count(*) DESC, model_id LIMIT 1
-"""
-
-#: Questions worth asking of any release, shown at the end of a build.
-TO_TRY = (
-    "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL",
-    "SELECT task, avg(best) AS oracle FROM (SELECT query_id, max(score) AS best FROM labels "
-    "GROUP BY 1) JOIN queries USING (query_id) GROUP BY 1 ORDER BY 2",
-    "SELECT query_id, count(*) FILTER (correct) AS right_models FROM labels GROUP BY 1 "
-    "HAVING right_models = 1",
-)
+_SQL = yaml.safe_load(Path(__file__).with_name("summary.yaml").read_text(encoding="utf-8"))
 
 
 def figures(release: Path) -> dict[str, Any]:
@@ -49,65 +28,34 @@ def figures(release: Path) -> dict[str, Any]:
     """
     from routeyard.pipelines.release.query.connection import connect
 
+    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
     with connect(release) as connection:
 
-        def one(sql: str) -> Any:
-            row = connection.execute(sql).fetchone()
-            return row[0] if row else None
+        def ask(name: str) -> list[dict[str, Any]]:
+            done = connection.execute(_SQL[name])
+            names = [column[0] for column in done.description]
+            return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
 
-        per_model = connection.execute(
-            "SELECT model_id, avg(score), count(score) FROM labels GROUP BY 1 ORDER BY 2 DESC, 1"
-        ).fetchall()
-        per_task = connection.execute(ACCURACY).fetchall()
-        single = connection.execute(BEST_SINGLE).fetchone()
-        costs = dict(
-            connection.execute(
-                "SELECT model_id, sum(cost_usd) FROM responses "
-                "GROUP BY 1 HAVING count(*) = count(cost_usd)"
-            ).fetchall()
-        )
+        per_model, single = ask("per_model"), next(iter(ask("best_single")), None)
+        costs = {row["model"]: row["usd"] for row in ask("costs")}
         return {
-            "questions": one("SELECT count(*) FROM queries"),
-            "models": one("SELECT count(*) FROM models"),
-            "simulated": bool(one("SELECT coalesce(bool_or(simulated), false) FROM models")),
-            "labels": one("SELECT count(score) FROM labels"),
-            "unlabelled": one(
-                "SELECT (SELECT count(*) FROM queries) * (SELECT count(*) FROM models) "
-                "- (SELECT count(score) FROM labels)"
-            ),
-            "contested": one("SELECT count(*) FROM labels WHERE contested"),
-            "unreadable": one("SELECT count(*) FROM labels WHERE decided_by = 'unreadable'"),
-            "best_single": list(single[:2]) if single else None,
+            **ask("facts")[0],
+            "best_single": [single["model"], single["accuracy"]] if single else None,
             # On the questions that the best single model has a label for.
-            "oracle": single[2] if single else None,
+            "oracle": single["oracle"] if single else None,
             "losses": _losses(release),
-            "notes": _notes(release),
-            "duplicates": _duplicates(release, connection),
+            "notes": _notes(manifest),
+            # Without a rule the table is there and empty, but nobody looked.
+            "duplicates": ask("duplicates")[0]
+            if looked_for_duplicates(manifest["recipe"])
+            else None,
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
             # What is known of the others is said all the same.
             "cost_known_usd": sum(costs.values()) if costs else None,
-            "cost_unknown_of": [m for m, _, _ in per_model if m not in costs],
-            "per_model": [
-                {"model": m, "accuracy": a, "labelled": n, "cost_usd": costs.get(m)}
-                for m, a, n in per_model
-            ],
-            "per_task": [
-                {"model": m, "task": t, "accuracy": a, "labelled": n, "lead": lead}
-                for m, t, a, n, lead in per_task
-            ],
+            "cost_unknown_of": [row["model"] for row in per_model if row["model"] not in costs],
+            "per_model": [{**row, "cost_usd": costs.get(row["model"])} for row in per_model],
+            "per_task": ask("per_task"),
         }
-
-
-def _duplicates(release: Path, connection: Any) -> dict[str, int] | None:
-    """Groups, questions in them and groups with label conflicts; None when nobody looked."""
-    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
-    if not looked_for_duplicates(manifest["recipe"]):
-        return None  # the table is there and empty, but nobody looked
-    row = connection.execute(
-        "SELECT count(DISTINCT group_id), count(*), "
-        "count(DISTINCT group_id) FILTER (label_conflict) FROM duplicates"
-    ).fetchone()
-    return dict(zip(("groups", "questions", "conflicts"), row, strict=True))
 
 
 def _losses(release: Path) -> list[dict[str, Any]]:
@@ -117,9 +65,8 @@ def _losses(release: Path) -> list[dict[str, Any]]:
     return causes({name: StoredTable(path) for name, path in files.items() if path.is_file()})
 
 
-def _notes(release: Path) -> list[str]:
+def _notes(manifest: Mapping[str, Any]) -> list[str]:
     """What reading the sources had to say, and questions that were left out of them."""
-    manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
     ingested = (manifest.get("figures") or {}).get("ingest") or {}
     notes = [str(one) for one in ingested.get("notes") or []]
     if removed := ingested.get("removed"):
@@ -159,7 +106,7 @@ def console_summary(release: Path, status: str) -> None:
         console.print(text)
     console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
     console.print("\nTry:")
-    for sql in TO_TRY:
+    for sql in _SQL["to_try"]:
         console.print(f'  routeyard query {release} "{sql}"', soft_wrap=True, markup=False)
 
 
