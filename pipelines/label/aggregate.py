@@ -66,7 +66,7 @@ def open_steps(
 
     Only steps that have come up are listed: while a rule decides, or has not been
     run yet, the verifier behind it is not asked. Steps that erred are listed
-    again, so that the next run mends an outage. What a person has decided is not
+    again, so that the next run repairs an outage. What a person has decided is not
     asked again.
     """
     matrix = lay_out(queries, responses, verdicts)

@@ -34,7 +34,7 @@ def ask_verifiers_and_judges(
 
     Args:
         benchmark: Whose budgets are spent.
-        send: False asks nobody and takes what the ledger holds.
+        send: False sends no request and uses the answers in the ledger.
 
     Returns:
         All verdicts; figures per scorer: prompts asked, failed, and why it stopped.

@@ -96,7 +96,7 @@ def ask_model(
 
 
 def unusable(reply: ModelReply, readable: Callable[[str], bool]) -> CallFault | None:
-    """Why a reply is no verdict, or null."""
+    """Reason why a reply has no verdict, or null."""
     choice = reply.choices[0]
     said = repr((choice.text or "")[:_SHOWN])
     if choice.status == "truncated":

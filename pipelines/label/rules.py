@@ -70,7 +70,7 @@ def file_verdicts(
 def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
     """Name → version of the rule scorers in a `scorer` column: what verdicts depend on.
 
-    A scorer that another package registers has no code in this room; its version
+    A scorer that another package registers has no code in this package; its version
     is all that tells of a change.
     """
     return {name: str(SCORERS.get(name).version) for name in _rule_scorers(scorer)}

@@ -3,7 +3,7 @@
 A shard is plain lists (spawn-safe); a few are in flight at a time. A scorer that
 raises costs one row. A scorer that takes its whole process down (a crash in
 native code, the kernel's memory killer) costs one row too: the shard is halved
-in fresh processes until the row that kills stands alone.
+in fresh processes until the crashing row is isolated.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _failed(reason: str) -> Read:
 
 
 def _read_apart(shard: Shard, options: Mapping[str, object]) -> list[Read]:
-    """Read a shard whose pool died, in processes of its own."""
+    """Read a shard whose pool died, in separate processes."""
     pool = _pool(1)
     try:
         return pool.submit(read_shard, shard, options).result()

@@ -1,7 +1,7 @@
 """Prompt templates: text files with a version and `{{names}}` that are filled once.
 
 What is filled in is material to judge, written by models that may want another
-verdict: it can neither close the tag it stands in nor open one of the template's,
+verdict: it can neither close the tag around it nor open one of the template's,
 and what would be read as a verdict (`[[1]]`, `Rating: [5]`, and `LLM 2` where answers are
 numbered) is not left in one piece, so that a judge that quotes it gives none.
 """
@@ -87,7 +87,7 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
             use `answer` or `answers`.
 
     Raises:
-        BadInput: the file is not there, or uses a name nobody fills.
+        BadInput: the file is missing, or uses an unknown name.
     """
     if given is None:
         return _newest(default)

@@ -118,7 +118,7 @@ def _prompt(asked: ScoringInput) -> str:
 def _program(
     output: str, prompt: str, entry: str, *, whole: bool
 ) -> tuple[str, tuple[int, int]] | None:
-    """The program, and where in the output its text stands."""
+    """The program, and its span in the output."""
     defining = re.compile(rf"^[ \t]{{0,8}}(?:async )?def {re.escape(entry)}\b", re.M)
     # The last block that defines what was asked for; a usage example may follow it.
     blocks = _blocks(output)[-MOST_BLOCKS:]

@@ -2,7 +2,7 @@
 
 Python and JSON literals: `[1,2]` is `[1, 2]` and not `(1, 2)`, `1` is neither `1.0`
 nor `True`, dictionaries and sets have no order, text is exact in case and
-space, empty values are values. A reference that is no literal is what a program
+space, empty values are values. A reference that is not a literal is what a program
 printed and is compared character by character, but for space at the line ends.
 
 Read are, in this order: an output that is nothing but a literal, the text in
@@ -42,7 +42,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan
 
 
 class _Unreadable(Exception):
-    """The text is no literal."""
+    """The text is not a literal."""
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:

@@ -99,7 +99,7 @@ def _compared(
     return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
 
 
-# Letters of other alphabets that look the same, where they stand alone ("Ответ: С").
+# Letters of other alphabets that look the same, as single letters ("Ответ: С").
 _ALIKE = str.maketrans("АВСЕНＡＢＣＤＥＦＧＨＩＪ", "ABCEHABCDEFGHIJ")
 
 

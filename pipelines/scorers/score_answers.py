@@ -19,7 +19,7 @@ _FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One answer and where it stands (`file, line 3`)."""
+    """One answer and its place (`file, line 3`)."""
 
     where: str
     fields: Mapping[str, Any]
@@ -96,7 +96,7 @@ def score(
 
     Args:
         output: The model's text.
-        references: Accepted answers; one text stands for a list of one.
+        references: Accepted answers; one text means a list of one.
         scorer: Name of a registered scorer.
 
     Returns:
@@ -140,7 +140,7 @@ def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
         raise _bad(row, f"has no `references`, which {name} needs", "add the accepted answers")
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise _bad(row, "has a `metadata` that is no object", "give an object or leave it out")
+        raise _bad(row, "has a `metadata` that is not an object", "give an object or leave it out")
     asked = ScoringInput(
         str(fields.get("question") or ""), references, _texts(row, "choices"), metadata
     )
@@ -155,7 +155,7 @@ def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
 
 
 def _texts(row: AnswerRow, key: str) -> tuple[str, ...]:
-    """A list of texts; a single text or number stands for a list of one."""
+    """A list of texts; a single text or number means a list of one."""
     value = row.fields.get(key)
     if value is None:
         return ()

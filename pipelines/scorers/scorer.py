@@ -32,7 +32,7 @@ class ScoreResult:
     Attributes:
         outcome: `abstain` when nothing could be extracted; never a guess.
         score: In [0, 1]; None for `abstain` and `error`.
-        extracted: The answer as it stands in the output.
+        extracted: The answer as written in the output.
         span: Character span of `extracted` in the output, end exclusive.
         conflict: The output commits to several different answers.
     """
@@ -62,7 +62,7 @@ class ScoreResult:
 
 #: Queries with this in their `scorer` column have no rule: verifier, judge or person decides.
 NO_RULE = "none"
-#: The scorer that carries a source's own score over; its verdicts stand beside those of rules.
+#: The scorer that copies a source's score; its verdicts are kept beside those of rules.
 GIVEN = "given"
 
 
@@ -76,7 +76,7 @@ class Scorer:
         threshold: Score at or above which a graded scorer says `correct`, and the mean of
             several samples is; None where the outcome does not follow from the score (right
             or wrong, or a grade that is only told beside it): then outcomes are counted.
-        instruction: What the model is told about the form of its answer; ingest
+        instruction: Instruction to the model about the form of its answer; ingest
             appends it to the prompt and `read` looks for that form first. Another
             wording makes other prompts and so another benchmark.
         needs_reference: False only for scorers that carry a source's own score over.

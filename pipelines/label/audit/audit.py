@@ -154,7 +154,7 @@ def _known(value: float) -> float | None:
 
 
 def _beyond_chance(fill_ins: pa.Table, level: float = 0.001) -> pa.Table:
-    """Fill-ins that luck does not explain: the right labels among the unreadable answers
+    """Fill-ins that chance does not explain: the right labels among the unreadable answers
     fall on one letter's questions more often than a random draw of as many would
     (hypergeometric upper tail, times the letters that were tried).
     """

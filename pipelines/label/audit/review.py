@@ -102,7 +102,7 @@ def _counts(labels: pa.Table) -> tuple[list[str], Any]:
 
 
 def _flip(correct: bool | None) -> int:
-    # an undecided label can only become right: as it stands it adds nothing
+    # an undecided label can only become right: unchanged it adds nothing
     return -1 if correct else 1
 
 
@@ -114,7 +114,7 @@ def _order_changes(counts: Any, moved: Mapping[int, int]) -> float:
     before = np.sign(counts[touched, None] - counts[None, :])
     now = np.sign(after[touched, None] - after[None, :])
     changed = np.abs(now - before) / 2
-    # pairs among the touched models stand in two rows
+    # pairs among the touched models are in two rows
     inside = changed[:, touched].sum() / 2
     return float(changed.sum() - inside)
 
@@ -154,7 +154,7 @@ def _with_texts(
 def _shown(text: str, span: str) -> tuple[str, str]:
     """A long answer cut to its beginning, what was read and its end; the span moves along.
 
-    Answers stand at the end, and what was read must be seen.
+    Answers are at the end, and the span that was read must be visible.
     """
     if len(text) <= _SHOWN:
         return text, span
@@ -198,7 +198,7 @@ def from_csv(text: str, *, by: str, at: str) -> pa.Table:
             on the same response counts instead of an earlier one.
 
     Raises:
-        BadInput: columns are missing, or a decision is none of the three words.
+        BadInput: columns are missing, or a decision is not one of the three words.
     """
     csv.field_size_limit(10_000_000)
     reader = csv.DictReader(io.StringIO(text))
@@ -216,7 +216,7 @@ def from_csv(text: str, *, by: str, at: str) -> pa.Table:
                 key = _key(row, f"line {number}")
                 rows.append((key, said, row.get("note") or "", f"line {number}"))
     except csv.Error as error:
-        raise BadInput(f"this is no CSV: {error}", where=f"line {reader.line_num}") from error
+        raise BadInput(f"expected a CSV file: {error}", where=f"line {reader.line_num}") from error
     return decisions(rows, by=by, at=at)
 
 
@@ -225,7 +225,9 @@ def _key(row: Mapping[str, str | None], where: str) -> tuple[str, str, int]:
         # A row that ends early has null in its last cells.
         return str(row["query_id"]), _plain(row["model_id"] or ""), int(row["sample"] or "")
     except ValueError as error:
-        raise BadInput(f"the sample is no number: {row['sample']!r}", where=where) from error
+        raise BadInput(
+            f"expected a number in `sample`, found {row['sample']!r}", where=where
+        ) from error
 
 
 def _plain(text: str) -> str:
@@ -238,7 +240,7 @@ def decisions(
     """Verdicts of `human:<by>` from (response key, decision, note, where) rows.
 
     Raises:
-        BadInput: a name that is no plain word, or a decision that is none of the three.
+        BadInput: a name that is not a plain word, or a decision that is not one of the three.
     """
     if not _NAME.fullmatch(by):
         raise BadInput(

@@ -45,7 +45,7 @@ class StubMatch(NamedTuple):
 
 
 def is_stub(text: str | None) -> bool:
-    """Whether a text says nothing: empty, an opening without what it opens, cut off at once."""
+    """Whether a text has no content: empty, an opening without what it opens, cut off at once."""
     said = (text or "").strip().strip("*_`\"'. ")
     if not said:
         return True
@@ -64,7 +64,7 @@ def is_stub(text: str | None) -> bool:
 def is_answer(text: str) -> bool:
     """Whether a short text is an answer and no more: "B", "The answer is (A)."
 
-    Such a text stands under many questions without anything being wrong.
+    Such a text can legitimately answer many questions.
     """
     said = text.strip().strip("*_`\"'. ")
     short = len(said) <= LONGEST and not is_stub(said)

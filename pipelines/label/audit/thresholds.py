@@ -11,7 +11,7 @@ from routeyard.schemas.recipe.label import Label
 def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:
     """The verdicts, `outcome` of graded ones by their task's threshold.
 
-    A scorer files `correct` by a threshold of its own. Where the recipe sets another for
+    A scorer sets `correct` by its own threshold. Where the recipe sets another for
     the task, labels go by that one, and so must whoever compares verdicts.
 
     Args:

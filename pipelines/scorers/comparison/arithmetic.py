@@ -26,7 +26,7 @@ class Unclear(Exception):
 
 
 class Irrational(Exception):
-    """A value is no rational number: decimals are needed."""
+    """A value is not rational: decimals are needed."""
 
 
 def pi(point: Values, decimals: bool) -> Number:

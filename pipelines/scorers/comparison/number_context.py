@@ -1,4 +1,4 @@
-"""What stands next to a number and makes it part of something else.
+"""Context of a number that makes it part of something else.
 
 `6*sqrt(2)` is not 6, `4i` not 4, `2 + sqrt(3)` not 2, `x > 5` not 5: a reader of
 numbers must refuse an answer whose number is only a piece.

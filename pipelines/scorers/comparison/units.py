@@ -2,8 +2,8 @@
 
 The text is read here, with a closed list of the names that answers use: a letter
 behind a number is mostly a variable, and a unit library knows a unit for nearly
-every letter ("a" is a year, "c" the speed of light). What the units mean,
-and how they convert, is pint's to say. Currencies are dimensions of their own:
+every letter ("a" is a year, "c" the speed of light). pint defines the
+units and their conversion. Each currency is a separate dimension:
 cents are dollars, euros are not.
 """
 

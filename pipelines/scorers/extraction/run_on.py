@@ -1,7 +1,7 @@
 """Where an answer ends and a run-on generation begins.
 
 A base model that was shown `Question: … Answer: …` examples goes on to invent
-the next question and answers that too. What stands after the marker is not an
+the next question and answers that too. The text after the marker is not an
 answer to our question.
 """
 

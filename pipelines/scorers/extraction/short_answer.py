@@ -15,7 +15,7 @@ from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("short_answer")
 
-#: An unmarked output longer than this is no short answer.
+#: An unmarked output longer than this is not a short answer.
 LONGEST_WHOLE = 20_000
 #: Words of a longer text are not compared: 200,000 characters are a book.
 LONGEST_TEXT = 200_000
