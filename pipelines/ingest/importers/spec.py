@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -128,8 +129,13 @@ def importer(
     newest_first: re.Pattern[str] | None = None,
 ) -> Importer:
     """The importer of a format that `importers.yaml` describes."""
-    about = {key: tuple(v) if isinstance(v, list) else v for key, v in _FORMATS[name].items()}
+    about: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in FORMATS[name].items()
+        if key != "reader"
+    }
     return Importer(name=name, read=read, newest_first=newest_first, **about)
 
 
-_FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))
+#: What `importers.yaml` says of each format; `reader` is the module and name of its importer.
+FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))
