@@ -12,16 +12,8 @@ import yaml
 from routeyard.schemas.stored import StoredTable, register
 from routeyard.schemas.untrusted_text import visible
 
-#: Upper bound of rows → the hub's size category.
-_SIZES = (
-    (1_000, "n<1K"),
-    (10_000, "1K<n<10K"),
-    (100_000, "10K<n<100K"),
-    (1_000_000, "100K<n<1M"),
-    (10_000_000, "1M<n<10M"),
-    (100_000_000, "10M<n<100M"),
-    (1_000_000_000, "100M<n<1B"),
-)
+#: The hub's size categories of fewer than 10³, 10⁴, … rows.
+_SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B")
 #: SPDX ids the hub writes the same way, in lower case.
 _HUB_LICENSES = frozenset(
     {"apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "cc-by-3.0", "cc-by-4.0", "cc-by-sa-3.0"}
@@ -129,7 +121,7 @@ def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str,
 
 def size_category(rows: int) -> str:
     """The hub's size category of a number of rows."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1B")
+    return next((name for k, name in enumerate(_SIZES, 3) if rows < 10**k), "n>1B")
 
 
 def _info(name: str, table: pa.Table | StoredTable) -> dict[str, Any]:

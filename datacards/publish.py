@@ -122,16 +122,8 @@ def _unreached(error: Exception) -> bool:
 def _refused(error: Exception, url: str, lost: bool) -> HubError:
     first = str(error).strip().splitlines()
     said = first[0][:300] if first else type(error).__name__
+    what, mend = "stopped the upload", "set HF_TOKEN to a token that may write"
     if lost:
-        return HubError(
-            f"the hub does not answer: {said}",
-            where=url,
-            next_step="see to the network (and that HF_HUB_OFFLINE is not set), and run the same "
-            "command: what has arrived is not sent again",
-        )
-    return HubError(
-        f"the hub stopped the upload: {said}",
-        where=url,
-        next_step="set HF_TOKEN to a token that may write, and run the same command: "
-        "what has arrived is not sent again",
-    )
+        what, mend = "does not answer", "see to the network (and that HF_HUB_OFFLINE is not set)"
+    again = "and run the same command: what has arrived is not sent again"
+    return HubError(f"the hub {what}: {said}", where=url, next_step=f"{mend}, {again}")

@@ -1,7 +1,8 @@
-"""A table that stays on disk: what a reader asks of one without loading it."""
+"""A table that stays on disk, and SQL over tables: what is asked of one without loading it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,3 +54,9 @@ def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
         connection.from_parquet(str(table.path)).create_view(name, replace=True)
     else:
         connection.register(name, table)
+
+
+def statements(path: Path) -> dict[str, str]:
+    """Name → SQL of each part of a file; a part begins with a line `-- name: NAME`."""
+    parts = re.split(r"^-- name: (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], map(str.strip, parts[2::2]), strict=True))

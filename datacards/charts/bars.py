@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.colours import SIGNS, colours
-from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
+_DIAMOND = {"shape": "diamond", "filled": True, "aria": False}
 
 
 def bars(
@@ -41,23 +42,19 @@ def bars(
     ]
     along = alt.Y("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
     layers = [
-        alt.Chart()
-        .mark_bar(color=_BLUE)
-        .encode(x=alt.X("v:Q", title=value), y=along, description="says:N")
+        mark("bar", color=_BLUE).encode(x=alt.X("v:Q", title=value), y=along, description="says:N")
     ]
     if any(row["low"] is not None for row in rows):
         layers.append(
-            alt.Chart()
-            .transform_filter("isValid(datum.low) && isValid(datum.high)")
-            .mark_rule(strokeWidth=1.5, aria=False)
-            .encode(x=alt.X("low:Q", title=value), x2="high:Q", y=along)
+            mark(
+                "rule", "isValid(datum.low) && isValid(datum.high)", strokeWidth=1.5, aria=False
+            ).encode(x=alt.X("low:Q", title=value), x2="high:Q", y=along)
         )
     if any(row["printed"] is not None for row in rows):
         layers.append(
-            alt.Chart()
-            .transform_filter("isValid(datum.printed)")
-            .mark_point(shape="diamond", filled=True, size=60, color=_ORANGE, aria=False)
-            .encode(x=alt.X("printed:Q", title=value), y=along)
+            mark("point", "isValid(datum.printed)", size=60, color=_ORANGE, **_DIAMOND).encode(
+                x=alt.X("printed:Q", title=value), y=along
+            )
         )
     chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
     return draw(chart, rows, name=name, title=title, look=look)
@@ -86,8 +83,7 @@ def histogram(
         for k, n in enumerate(counts)
     ]
     chart = (
-        alt.Chart()
-        .mark_bar(color=_BLUE)
+        mark("bar", color=_BLUE)
         .encode(
             x=alt.X("a:Q", title=x, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
             x2="b:Q",
@@ -132,9 +128,7 @@ def shares(
     ]
     numbers = list(range(len(asked)))
     chart = (
-        alt.Chart()
-        .mark_bar(stroke="#14181d", strokeWidth=0.5)
-        .encode(
+        mark("bar", stroke="#14181d", strokeWidth=0.5).encode(
             x=alt.X("v:Q", title="share of questions", axis=alt.Axis(format="%"),
                     scale=alt.Scale(domain=[0, 1])),
             y=alt.Y("k:O", title=of, axis=name_axis(routers, grid=False)),
@@ -200,15 +194,11 @@ def changes(
         legend=name_legend("router", own),
     )
     place = {"y": down, "yOffset": beside, "color": colour}
-    spread = (
-        alt.Chart()
-        .mark_rule(strokeWidth=1.5, aria=False)
-        .encode(x=alt.X("low:Q", axis=across), x2="high:Q", **place)
+    spread = mark("rule", strokeWidth=1.5, aria=False).encode(
+        x=alt.X("low:Q", axis=across), x2="high:Q", **place
     )
-    points = (
-        alt.Chart()
-        .mark_point(filled=True, size=45, opacity=1)
-        .encode(x=alt.X("v:Q", axis=across), **place, description="says:N")
+    points = mark("point", filled=True, size=45, opacity=1).encode(
+        x=alt.X("v:Q", axis=across), **place, description="says:N"
     )
     chart = alt.layer(spread, points).properties(width=440, height=alt.Step(11))
     return draw(chart, shown, name=name, title=title, look=look)

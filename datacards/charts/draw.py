@@ -33,6 +33,14 @@ PAPER = Look(ink="#1f2933", soft="#52606d", grid="#e1e5ea", background="#ffffff"
 PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", background=None)
 
 
+def mark(kind: str, where: str | None = None, **style: Any) -> Any:
+    """A layer with a mark of that kind for each row, or for those for which `where` is true."""
+    import altair as alt
+
+    rows = alt.Chart() if where is None else alt.Chart().transform_filter(where)
+    return getattr(rows, f"mark_{kind}")(**style)
+
+
 def draw(
     chart: Any,
     rows: Sequence[Mapping[str, Any]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
@@ -46,9 +46,7 @@ def heatmap(
     values = [row["v"] for row in shown]
     low, high = domain or ((min(values), max(values)) if values else (0.0, 1.0))
     chart = (
-        alt.Chart()
-        .mark_rect()
-        .encode(
+        mark("rect").encode(
             x=alt.X(
                 "c:O",
                 title=of[1],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routeyard.datacards.charts.colours import GREY, REFERENCES, colours
-from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import named
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
@@ -94,22 +94,14 @@ def curves(
         scale=alt.Scale(domain=numbers, range=[told[2] for told in drawn]),
         legend=None,
     )
-    band = (
-        alt.Chart()
-        .transform_filter("isValid(datum.low) && isValid(datum.high)")
-        .mark_area(opacity=0.13)
-        .encode(x=span, y=low, y2="high:Q", color=colour, description="curve:N")
+    band = mark("area", "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
+        x=span, y=low, y2="high:Q", color=colour, description="curve:N"
     )
-    line = (
-        alt.Chart()
-        .mark_line(strokeWidth=2)
-        .encode(x=span, y=up, color=colour, strokeDash=dash, order="point:Q",
-                description="curve:N")
-    )  # fmt: skip
-    dots = (
-        alt.Chart()
-        .mark_point(filled=True, size=26, opacity=0.9)
-        .encode(x=span, y=up, color=colour, description="says:N")
+    line = mark("line", strokeWidth=2).encode(
+        x=span, y=up, color=colour, strokeDash=dash, order="point:Q", description="curve:N"
+    )
+    dots = mark("point", filled=True, size=26, opacity=0.9).encode(
+        x=span, y=up, color=colour, description="says:N"
     )
     layers = [*_zones(zones, x, y), *_straight(straight), band, line, dots]
     rows += _marks(zones, straight)
@@ -172,8 +164,7 @@ def _straight(straight: tuple[float, float] | None) -> list[Any]:
     if straight is None:
         return []
     return [
-        alt.Chart()
-        .transform_filter("isValid(datum.chance)")
-        .mark_line(color=GREY, strokeDash=[2, 3], aria=False)
-        .encode(x=alt.X("sx:Q"), y=alt.Y("sy:Q"))
+        mark("line", "isValid(datum.chance)", color=GREY, strokeDash=[2, 3], aria=False).encode(
+            x=alt.X("sx:Q"), y=alt.Y("sy:Q")
+        )
     ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.colours import colours
-from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.labels import SIDES, Box, place
 from routeyard.datacards.charts.words import name_axis, short
 
@@ -51,21 +51,14 @@ def accuracy_bars(
     order = alt.Y("rank:O", title="model", axis=name_axis(names, grid=False))
     share = alt.Scale(domain=[0, 1])
     axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
-    bars = (
-        alt.Chart()
-        .mark_bar()
-        .encode(
-            x=alt.X("y:Q", scale=share, axis=axis),
-            y=order,
-            color=alt.Color("colour:N", scale=None),
-            description="says:N",
-        )
+    bars = mark("bar").encode(
+        x=alt.X("y:Q", scale=share, axis=axis),
+        y=order,
+        color=alt.Color("colour:N", scale=None),
+        description="says:N",
     )
-    spread = (
-        alt.Chart()
-        .transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=1.5, aria=False)
-        .encode(x=alt.X("low:Q", scale=share, axis=axis), x2="high:Q", y=order)
+    spread = mark("rule", "isValid(datum.low)", strokeWidth=1.5, aria=False).encode(
+        x=alt.X("low:Q", scale=share, axis=axis), x2="high:Q", y=order
     )
     layers = [bars, spread]
     oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
@@ -154,28 +147,25 @@ def cost_accuracy(
         scale=alt.Scale(domain=[bottom, top], nice=False),
         axis=alt.Axis(title="accuracy", format="%"),
     )
-    steps = (
-        alt.Chart()
-        .transform_filter("datum.frontier")
-        .mark_line(interpolate="step-after", color="#808890", strokeDash=[5, 4], aria=False)
-        .encode(x=x, y=y, order="x:Q")
-    )
-    points = (
-        alt.Chart()
-        .mark_point(filled=True, size=75, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("colour:N", scale=None),
-            shape=alt.Shape("sign:N", scale=None),
-            description="says:N",
-        )
+    steps = mark(
+        "line",
+        "datum.frontier",
+        interpolate="step-after",
+        color="#808890",
+        strokeDash=[5, 4],
+        aria=False,
+    ).encode(x=x, y=y, order="x:Q")
+    points = mark("point", filled=True, size=75, opacity=1).encode(
+        x=x,
+        y=y,
+        color=alt.Color("colour:N", scale=None),
+        shape=alt.Shape("sign:N", scale=None),
+        description="says:N",
     )
     words = [
-        alt.Chart()
-        .transform_filter(f"datum.side === {k}")
-        .mark_text(align=anchor, baseline="middle", dx=dx, dy=dy, aria=False)
-        .encode(x=x, y=y, text="label:N")
+        mark(
+            "text", f"datum.side === {k}", align=anchor, baseline="middle", dx=dx, dy=dy, aria=False
+        ).encode(x=x, y=y, text="label:N")
         for k, (anchor, dx, dy) in enumerate(SIDES)
         if any(row["side"] == k for row in rows)
     ]

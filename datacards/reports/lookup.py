@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.datacards.site.shards import EXCERPT, index_columns, pieces
+from routeyard.datacards.site.shards import EXCERPT, index_columns, sample
 
 #: Characters of text a report holds at most; excerpts shrink to fit.
 BUDGET = 32_000_000
@@ -122,30 +122,9 @@ def _cell(
     label: Row = labels[0] if labels else {}
     samples = []
     for answer in sorted(answers or [], key=lambda row: row["sample"]):
-        told = [v for v in verdicts or [] if v["sample"] == answer["sample"]]
+        told = [_verdict(v) for v in verdicts or [] if v["sample"] == answer["sample"]]
         told.sort(key=lambda row: str(row["scorer"]))
-        span = next(
-            ((v["span_start"], v["span_end"]) for v in told if v.get("span_start") is not None),
-            None,
-        )
-        samples.append(
-            {
-                "status": answer["status"],
-                **pieces(answer["text"], span, longest),
-                "verdicts": [
-                    {
-                        "scorer": v["scorer"],
-                        "version": v.get("scorer_version"),
-                        "outcome": v["outcome"],
-                        "score": v.get("score"),
-                        "read": None if v["extracted"] is None else v["extracted"][:80],
-                        "reason": v.get("reason"),
-                        "cost": v.get("cost_usd"),
-                    }
-                    for v in told
-                ],
-            }
-        )
+        samples.append(sample(answer["status"], answer["text"], told, longest))
     return {
         "model": model,
         "score": label.get("score"),
@@ -155,6 +134,15 @@ def _cell(
         **_metered(answers or []),
         "samples": samples,
     }
+
+
+def _verdict(row: Row) -> Row:
+    """A verdict under the names that the page reads."""
+    names = {"scorer": "scorer", "version": "scorer_version", "outcome": "outcome",
+             "score": "score", "read": "extracted", "reason": "reason", "cost": "cost_usd",
+             "span_start": "span_start", "span_end": "span_end"}  # fmt: skip
+    found = {short: row.get(name) for short, name in names.items()}
+    return {**found, "read": found["read"] and found["read"][:80]}
 
 
 def _metered(answers: list[Row]) -> Row:

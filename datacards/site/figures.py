@@ -6,34 +6,11 @@ import math
 from typing import Any
 
 from routeyard.datacards.charts.models import frontier
-from routeyard.datacards.numbers import DUPLICATES, REMOVALS
 from routeyard.datacards.site.release import SiteRelease
+from routeyard.datacards.sql import sql_of
 
-_MODELS = """
-WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (
-    SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
-           avg(top) FILTER (score IS NOT NULL) AS oracle,
-           count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
-           median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
-    FROM outcomes JOIN asked USING (query_no) GROUP BY model_id
-)
-SELECT m.*, o.* EXCLUDE (model_id) FROM models m LEFT JOIN o USING (model_id)
-ORDER BY accuracy DESC NULLS LAST, m.model_id
-"""
-_TASKS = """
-WITH asked AS (
-    SELECT query_no, any_value(query_id) AS query_id, avg(score) AS middle
-    FROM outcomes GROUP BY query_no
-), named AS (SELECT query_no, middle, task FROM asked JOIN queries USING (query_id))
-SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled,
-       round(sum(o.score - q.middle), 9) AS lead
-FROM outcomes o JOIN named q USING (query_no)
-GROUP BY q.task, o.model_id ORDER BY q.task, o.model_id
-"""
-_QUERIES = """
-SELECT task, any_value(domain) AS domain, any_value(scorer) AS scorer, count(*) AS queries
-FROM queries GROUP BY task ORDER BY task
-"""
+_SQL = sql_of("site")
+_CARD = sql_of("numbers")
 
 
 def models(book: SiteRelease) -> list[dict[str, Any]]:
@@ -43,7 +20,7 @@ def models(book: SiteRelease) -> list[dict[str, Any]]:
     per 1,000 questions over the pairs whose cost is known, None where none is.
     """
     certified = {row["model_id"]: row for row in (book.certificate or {}).get("models") or ()}
-    rows = book.rows(_MODELS)
+    rows = book.rows(_SQL["models"])
     for row in rows:
         told = certified.get(row["model_id"]) or {}
         row["low"], row["high"] = told.get("low"), told.get("high")
@@ -67,8 +44,8 @@ def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
 
 def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """(one row per task, one cell per task and model)."""
-    cells = book.rows(_TASKS)
-    rows = book.rows(_QUERIES)
+    cells = book.rows(_SQL["task_models"])
+    rows = book.rows(_SQL["tasks"])
     scored = {row["task"]: row for row in of_health(book, "tasks")}
     for row in rows:
         own = [c for c in cells if c["task"] == row["task"] and c["accuracy"] is not None]
@@ -90,11 +67,7 @@ def of_health(book: SiteRelease, table: str) -> list[dict[str, Any]]:
 
 def counts(book: SiteRelease) -> dict[str, Any]:
     """Counts of the page's head."""
-    found = book.rows(
-        "SELECT count(score) AS labelled, count(*) FILTER (contested) AS contested, "
-        "count(*) FILTER (decided_by = 'unreadable') AS unreadable, sum(cost_usd) AS cost, "
-        "count(cost_usd) AS priced FROM outcomes"
-    )[0]
+    (found,) = book.rows(_SQL["counts"])
     queries, models = (book.manifest.tables[name].rows for name in ("queries", "models"))
     return {**found, "queries": queries, "models": models, "pairs": queries * models}
 
@@ -107,7 +80,7 @@ def contested(book: SiteRelease) -> int:
 def duplicates(book: SiteRelease) -> list[dict[str, Any]]:
     if "duplicates" not in book.manifest.tables:
         return []
-    return book.rows(DUPLICATES)
+    return book.rows(_CARD["duplicates"])
 
 
 def removals(
@@ -116,14 +89,8 @@ def removals(
     """(counts per stage and reason, the first `most` rows)."""
     if "removals" not in book.manifest.tables:
         return [], []
-    return book.rows(REMOVALS), book.rows(
-        "SELECT stage, entity, key, reason, left(detail, 400) AS detail FROM removals "
-        f"ORDER BY ALL LIMIT {most}"
-    )
+    return book.rows(_CARD["removals"]), book.rows(_SQL["removals"].format(most=most))
 
 
 def decided(book: SiteRelease) -> list[dict[str, Any]]:
-    return book.rows(
-        "SELECT coalesce(decided_by, 'no label') AS decided_by, count(*) AS n, "
-        "count(*) FILTER (contested) AS contested FROM outcomes GROUP BY 1 ORDER BY n DESC, 1"
-    )
+    return book.rows(_SQL["decided"])

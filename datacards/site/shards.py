@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.datacards.site.release import SiteRelease
+from routeyard.datacards.sql import sql_of
 
 #: Questions per index shard and per answers shard; questions put together at once.
 INDEXED, ANSWERED, AT_ONCE = 5_000, 40, 2_000
@@ -30,19 +31,7 @@ MOST = 100_000
 BUDGET, LONGEST, LONGEST_PROMPT = 1_500_000_000, 6_000, 20_000
 EXCERPT = 180
 
-_INDEX = """
-WITH q AS (SELECT query_id, task, question FROM queries ORDER BY query_id LIMIT {most}
-), o AS (
-    SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS total,
-           count(*) FILTER (contested) AS contested
-    FROM outcomes WHERE query_id <= (SELECT max(query_id) FROM q) GROUP BY query_id
-)
-SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
-       coalesce(o.judged, 0) AS judged, o.total, coalesce(o.contested, 0) AS contested,
-       {group} AS duplicate_group
-FROM q LEFT JOIN o USING (query_id) {join}
-ORDER BY q.query_id
-"""
+_SQL = sql_of("site")
 
 
 def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
@@ -108,7 +97,7 @@ def _index(book: SiteRelease) -> list[dict[str, Any]]:
             "LEFT JOIN (SELECT query_id, min(group_id) AS group_id FROM duplicates "
             "GROUP BY query_id) d USING (query_id)"
         )
-    return book.rows(_INDEX.format(most=MOST, excerpt=EXCERPT, group=group, join=join))
+    return book.rows(_SQL["index"].format(most=MOST, excerpt=EXCERPT, group=group, join=join))
 
 
 def _questions(
@@ -131,10 +120,7 @@ def _together(
     """Questions with what each model said of them."""
     within = _within(ids)
     cells: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in book.rows(
-        "SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd, "
-        f"prompt_tokens, completion_tokens, latency_s FROM outcomes WHERE {within}"
-    ):
+    for row in book.rows(_SQL["cells"].format(within=within)):
         cells[row["query_id"], row["model_id"]] = {
             "score": row["score"],
             "correct": row["correct"],
@@ -153,11 +139,7 @@ def _together(
         if model in place:
             cell["samples"] = [cell["samples"][k] for k in sorted(cell["samples"])]
             by_query[query].append((place[model], cell))
-    for row in book.rows(
-        f"SELECT query_id, task, domain, source, left(prompt, {LONGEST_PROMPT}) AS prompt, "
-        f'length(prompt) AS length, choices, "references", scorer FROM queries WHERE {within} '
-        "ORDER BY query_id"
-    ):
+    for row in book.rows(_SQL["questions"].format(longest=LONGEST_PROMPT, within=within)):
         row["cells"] = [
             {"model": k, **cell} for k, cell in sorted(by_query[row["query_id"]], key=_first)
         ]
@@ -181,11 +163,7 @@ def _first(pair: tuple[int, dict[str, Any]]) -> int:
 def _verdicts(book: SiteRelease, within: str) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
     found: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     if "verdicts" in book.manifest.tables:
-        for row in book.rows(
-            "SELECT query_id, model_id, sample, scorer, scorer_version AS version, outcome, score, "
-            "left(extracted, 300) AS read, span_start, span_end, left(reason, 1500) AS reason, "
-            f"cost_usd AS cost FROM verdicts WHERE {within} ORDER BY scorer, scorer_version"
-        ):
+        for row in book.rows(_SQL["verdicts"].format(within=within)):
             key = (row.pop("query_id"), row.pop("model_id"), row.pop("sample"))
             found[key].append(row)
     return found
@@ -212,18 +190,18 @@ def _add(
             if cell is None:
                 continue
             told = verdicts.get((row["query_id"], row["model_id"], row["sample"]), [])
-            span = next(
-                ((v["span_start"], v["span_end"]) for v in told if v["span_start"] is not None),
-                None,
-            )
-            cell["samples"][row["sample"]] = {
-                "status": row["status"],
-                **pieces(row["text"], span, longest),
-                "verdicts": [
-                    {k: v for k, v in one.items() if k not in ("span_start", "span_end")}
-                    for one in told
-                ],
-            }
+            answer = sample(row["status"], row["text"], told, longest)
+            cell["samples"][row["sample"]] = answer
+
+
+def sample(
+    status: str, text: str | None, verdicts: Sequence[Mapping[str, Any]], longest: int
+) -> dict[str, Any]:
+    """One answer with its verdicts, cut around the first span that one of them read."""
+    spans = ((one["span_start"], one["span_end"]) for one in verdicts)
+    span = next((one for one in spans if one[0] is not None), None)
+    told = [{k: v for k, v in one.items() if not k.startswith("span_")} for one in verdicts]
+    return {"status": status, **pieces(text, span, longest), "verdicts": told}
 
 
 def pieces(text: str | None, span: tuple[int, int] | None, longest: int) -> dict[str, Any]:

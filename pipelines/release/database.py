@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.release.fingerprint import Content, combine
+from routeyard.pipelines.release.sql import sql_of
 from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, order_of
 from routeyard.schemas import StoredTable
 
@@ -25,18 +26,7 @@ from routeyard.schemas import StoredTable
 #: and the newest is what few people have: this is the oldest stable one, which all read.
 STORAGE = "v1.0.0"
 #: Views over tables inside the file; missing labels stay missing (avg and count skip nulls).
-VIEWS = {
-    "queries": "SELECT * EXCLUDE (query_no) FROM numbered.queries",
-    "models": "SELECT * EXCLUDE (model_no) FROM numbered.models",
-    "labels": "SELECT query_id, model_id, score, correct, decided_by, contested, n_samples "
-    "FROM numbered.labels JOIN numbered.queries USING (query_no) "
-    "JOIN numbered.models USING (model_no)",
-    "splits": "SELECT scheme, query_id, split FROM numbered.splits "
-    "JOIN numbered.queries USING (query_no)",
-    "accuracy": "SELECT model_id, task, judged AS n_labelled, "
-    "total / nullif(judged, 0) AS accuracy "
-    "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL",
-}
+VIEWS = sql_of("views")
 _NUMBERED = frozenset(VIEWS) - {"accuracy"}
 #: Settings after which a connection reaches nothing new and cannot be unlocked.
 LOCKED = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -208,11 +208,5 @@ def _same(system: Any, target: str, path: Path) -> bool:
     """Whether the storage holds exactly this file (compared by size, then by content)."""
     if not system.exists(target) or system.size(target) != path.stat().st_size:
         return False
-    digests = []
-    for stream in (system.open(target, "rb"), path.open("rb")):
-        with stream:
-            digest = hashlib.sha256()
-            while block := stream.read(1 << 20):
-                digest.update(block)
-            digests.append(digest.digest())
-    return digests[0] == digests[1]
+    with system.open(target, "rb") as there, path.open("rb") as here:
+        return file_digest(there, "sha256").digest() == file_digest(here, "sha256").digest()

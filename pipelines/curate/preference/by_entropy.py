@@ -11,8 +11,8 @@ from routeyard.pipelines.curate.preference.semantic import SampleEntropies
 class Entropies(NamedTuple):
     """The two entropies of a pair, from one estimator."""
 
-    strong: float
-    weak: float
+    se_strong: float
+    se_weak: float
     estimator: str
 
 

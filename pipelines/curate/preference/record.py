@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 Winner = Literal["strong", "weak", "tie"]
@@ -29,13 +29,6 @@ class Sides:
     se_weak: float | None = None
     estimator: str | None = None
     backend: str | None = None
-
-    def with_entropies(
-        self, se_strong: float, se_weak: float, estimator: str, backend: str
-    ) -> Sides:
-        return replace(
-            self, se_strong=se_strong, se_weak=se_weak, estimator=estimator, backend=backend
-        )
 
 
 def delta(se_strong: float, se_weak: float) -> float | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -211,11 +212,11 @@ def _by_entropy(
     if isinstance(found, NoPair):
         return found
     return record(
-        sides.with_entropies(*found, backend),
-        winner_by_entropy(found.strong, found.weak, tau),
+        replace(sides, **found._asdict(), backend=backend),
+        winner_by_entropy(found.se_strong, found.se_weak, tau),
         basis="semantic_entropy",
         seed=seed,
-        gap=delta(found.strong, found.weak),
+        gap=delta(found.se_strong, found.se_weak),
     )
 
 

@@ -22,27 +22,14 @@ from routeyard.pipelines.release.database import (
 )
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.manifest import code_version
+from routeyard.pipelines.release.sql import sql_of
 from routeyard.pipelines.release.summaries import Summaries, metered
 from routeyard.pipelines.release.tables import IN_DATABASE, contract_of
 from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
 from routeyard.schemas.manifest import FORMAT, Manifest
 
 #: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
-_LISTED = {
-    "table": "SELECT schema_name, table_name, sql, comment, tags FROM duckdb_tables()",
-    "view": "SELECT schema_name, view_name, sql, comment, tags FROM duckdb_views()",
-    "column": "SELECT schema_name, table_name || '.' || column_name, "
-    "concat_ws(' ', column_index, data_type, is_nullable, column_default), comment, tags "
-    "FROM duckdb_columns()",
-    "macro": "SELECT schema_name, function_name, macro_definition, comment, tags "
-    "FROM duckdb_functions()",
-    "type": "SELECT schema_name, type_name, logical_type, comment, tags FROM duckdb_types()",
-    "sequence": "SELECT schema_name, sequence_name, sql, comment, tags FROM duckdb_sequences()",
-    "index": "SELECT schema_name, index_name, sql, comment, tags FROM duckdb_indexes()",
-    "schema": "SELECT schema_name, schema_name, sql, comment, tags FROM duckdb_schemas()",
-    "constraint": "SELECT schema_name, table_name, constraint_text, NULL, NULL "
-    "FROM duckdb_constraints()",
-}
+_LISTED = sql_of("objects")
 _BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
 
 

@@ -12,26 +12,9 @@ from typing import Any
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import place, staging
 from routeyard.pipelines.release.reader import OpenRelease
+from routeyard.pipelines.release.sql import sql_of
 
-#: Query, its split in the release's first scheme, its label by one model, and the answer.
-PAIRS = """
-SELECT q.query_id, q.task, q.prompt, q.question, q."references", q.choices, q.scorer,
-       coalesce(s.split, 'test') AS split, l.model_id, l.score, l.correct,
-       r.text, r.prompt_tokens, r.completion_tokens, r.cost_usd, r.latency_s
-FROM outcomes l
-JOIN numbered.queries q USING (query_no)
-LEFT JOIN (SELECT query_no, split FROM numbered.splits
-           WHERE scheme = (SELECT min(scheme) FROM splits)) s USING (query_no)
-LEFT JOIN responses r
-  ON r.query_id = l.query_id AND r.model_id = l.model_id AND r.sample = 0
-WHERE l.score IS NOT NULL
-ORDER BY l.query_no, l.model_no
-"""
-_NO_RESPONSES = (
-    "(SELECT NULL::VARCHAR AS query_id, NULL::VARCHAR AS model_id, 0 AS sample, "
-    "NULL::VARCHAR AS text, NULL::BIGINT AS prompt_tokens, NULL::BIGINT AS completion_tokens, "
-    "NULL::DOUBLE AS cost_usd, NULL::DOUBLE AS latency_s)"
-)
+_SQL = sql_of("pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +64,9 @@ def export(
 
 def pairs(release: OpenRelease) -> list[dict[str, Any]]:
     """Every labelled pair of the release; pairs without a label are left out, never wrong."""
-    sql = PAIRS
+    sql = _SQL["pairs"]
     if "responses" not in release.tables:
-        sql = sql.replace("LEFT JOIN responses r", f"LEFT JOIN {_NO_RESPONSES} r")
+        sql = sql.replace("LEFT JOIN responses r", f"LEFT JOIN {_SQL['no_responses']} r")
     rows: list[dict[str, Any]] = release.sql(sql, timeout_s=3600).to_pylist()
     return rows
 

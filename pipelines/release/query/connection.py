@@ -8,7 +8,7 @@ from typing import Any
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.untrusted import literal
-from routeyard.pipelines.release.database import LOCKED, comment
+from routeyard.pipelines.release.database import LOCKED, VIEWS, comment
 from routeyard.pipelines.release.derived_tables import WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.sealed_files import sealed
@@ -75,10 +75,6 @@ _FROM_OUTCOMES = {
     "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
     "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
 }
-_ACCURACY = (
-    "SELECT model_id, task, judged AS n_labelled, total / nullif(judged, 0) AS accuracy "
-    "FROM numbered.per_task JOIN numbered.models USING (model_no) ORDER BY ALL"
-)
 
 
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
@@ -103,7 +99,7 @@ def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, s
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
     if "outcomes" not in views:
         connection.execute(f"CREATE VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
-    connection.execute(f"CREATE VIEW accuracy AS {_ACCURACY}")
+    connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
 
 
 def _counted(path: str, number: str) -> str:

@@ -1,0 +1,70 @@
+-- Figures and questions of the site, over the tables of one release.
+
+-- name: models
+WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (
+    SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
+           avg(top) FILTER (score IS NOT NULL) AS oracle,
+           count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
+           median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
+    FROM outcomes JOIN asked USING (query_no) GROUP BY model_id
+)
+SELECT m.*, o.* EXCLUDE (model_id) FROM models m LEFT JOIN o USING (model_id)
+ORDER BY accuracy DESC NULLS LAST, m.model_id
+
+-- name: task_models
+WITH asked AS (
+    SELECT query_no, any_value(query_id) AS query_id, avg(score) AS middle
+    FROM outcomes GROUP BY query_no
+), named AS (SELECT query_no, middle, task FROM asked JOIN queries USING (query_id))
+SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled,
+       round(sum(o.score - q.middle), 9) AS lead
+FROM outcomes o JOIN named q USING (query_no)
+GROUP BY q.task, o.model_id ORDER BY q.task, o.model_id
+
+-- name: tasks
+SELECT task, any_value(domain) AS domain, any_value(scorer) AS scorer, count(*) AS queries
+FROM queries GROUP BY task ORDER BY task
+
+-- name: counts
+SELECT count(score) AS labelled, count(*) FILTER (contested) AS contested,
+       count(*) FILTER (decided_by = 'unreadable') AS unreadable, sum(cost_usd) AS cost,
+       count(cost_usd) AS priced
+FROM outcomes
+
+-- name: decided
+SELECT coalesce(decided_by, 'no label') AS decided_by, count(*) AS n,
+       count(*) FILTER (contested) AS contested
+FROM outcomes GROUP BY 1 ORDER BY n DESC, 1
+
+-- name: removals
+SELECT stage, entity, key, reason, left(detail, 400) AS detail FROM removals
+ORDER BY ALL LIMIT {most}
+
+-- name: index
+WITH q AS (SELECT query_id, task, question FROM queries ORDER BY query_id LIMIT {most}
+), o AS (
+    SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS total,
+           count(*) FILTER (contested) AS contested
+    FROM outcomes WHERE query_id <= (SELECT max(query_id) FROM q) GROUP BY query_id
+)
+SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
+       coalesce(o.judged, 0) AS judged, o.total, coalesce(o.contested, 0) AS contested,
+       {group} AS duplicate_group
+FROM q LEFT JOIN o USING (query_id) {join}
+ORDER BY q.query_id
+
+-- name: cells
+SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd,
+       prompt_tokens, completion_tokens, latency_s
+FROM outcomes WHERE {within}
+
+-- name: questions
+SELECT query_id, task, domain, source, left(prompt, {longest}) AS prompt,
+       length(prompt) AS length, choices, "references", scorer
+FROM queries WHERE {within} ORDER BY query_id
+
+-- name: verdicts
+SELECT query_id, model_id, sample, scorer, scorer_version AS version, outcome, score,
+       left(extracted, 300) AS read, span_start, span_end, left(reason, 1500) AS reason,
+       cost_usd AS cost
+FROM verdicts WHERE {within} ORDER BY scorer, scorer_version
