@@ -42,10 +42,12 @@ class Summaries:
         self._task, self._names = encoded.indices.to_numpy(), encoded.dictionary
         self._models = models
         size = models * max(len(self._names), 1)
-        self._of_task = {name: np.zeros(size) for name in ("total", "lead", "top")}
+        self._of_task: dict[str, Array] = {
+            name: np.zeros(size) for name in ("total", "lead", "top")
+        }
         self._of_task |= {name: np.zeros(size, dtype=np.int64) for name in ("rows", "judged")}
         counts = ("answered", "correct", "priced", "queries")
-        self._model = {name: np.zeros(models, dtype=np.int64) for name in counts}
+        self._model: dict[str, Array] = {name: np.zeros(models, dtype=np.int64) for name in counts}
         self._model |= {name: np.zeros(models) for name in ("cost_usd", "cheapest_usd")}
         self._per_query: list[pa.Table] = []
         self._bits: list[pa.Table] = []

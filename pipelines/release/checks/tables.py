@@ -16,17 +16,17 @@ from routeyard.schemas.stored import register
 
 Tables = dict[str, pa.Table | StoredTable]
 
-#: (child table, its columns) → (parent table, its columns); every child row needs its parent.
+#: (child table, its columns, parent table that has the same): every child row needs its parent.
 REFERENCES = (
-    ("responses", ("query_id",), "queries", ("query_id",)),
-    ("responses", ("model_id",), "models", ("model_id",)),
-    ("verdicts", ("query_id", "model_id", "sample"), "responses", None),
-    ("labels", ("query_id",), "queries", ("query_id",)),
-    ("labels", ("model_id",), "models", ("model_id",)),
-    ("splits", ("query_id",), "queries", ("query_id",)),
-    ("model_splits", ("model_id",), "models", ("model_id",)),
-    ("embeddings", ("query_id",), "queries", ("query_id",)),
-    ("preferences", ("query_id",), "queries", ("query_id",)),
+    ("responses", ("query_id",), "queries"),
+    ("responses", ("model_id",), "models"),
+    ("verdicts", ("query_id", "model_id", "sample"), "responses"),
+    ("labels", ("query_id",), "queries"),
+    ("labels", ("model_id",), "models"),
+    ("splits", ("query_id",), "queries"),
+    ("model_splits", ("model_id",), "models"),
+    ("embeddings", ("query_id",), "queries"),
+    ("preferences", ("query_id",), "queries"),
 )
 
 
@@ -56,15 +56,12 @@ def check_references(tables: Tables) -> Iterator[Finding]:
         connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
         for name, table in tables.items():
             register(connection, name, table)
-        for child, columns, parent, parent_columns in REFERENCES:
+        for child, columns, parent in REFERENCES:
             if child not in tables or parent not in tables:
                 continue
-            keys = parent_columns or columns
-            on = " AND ".join(f'c."{a}" = p."{b}"' for a, b in zip(columns, keys, strict=True))
-            shown = ", ".join(f'c."{column}"' for column in columns)
-            rows = connection.execute(
-                f"SELECT DISTINCT {shown} FROM {child} c ANTI JOIN {parent} p ON {on} ORDER BY ALL"
-            ).fetchall()
+            keys = ", ".join(f'"{column}"' for column in columns)
+            orphans = f"SELECT DISTINCT {keys} FROM {child} ANTI JOIN {parent} USING ({keys})"
+            rows = connection.execute(f"{orphans} ORDER BY ALL").fetchall()
             if rows:
                 some = "; ".join("|".join(map(str, row)) for row in rows[:3])
                 yield Finding(
