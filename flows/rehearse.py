@@ -113,9 +113,7 @@ def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[s
     changes: dict[str, Any] = {
         "kind": "files",
         "format": "jsonl",
-        "catalog": None,
-        "hub_id": None,
-        "config": None,
+        **dict.fromkeys(("catalog", "hub_id", "config")),
         "fields": fields,
         "where": {},
         "exclude": {},

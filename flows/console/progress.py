@@ -35,7 +35,7 @@ def collecting(
     """
     console = console or SafeConsole(stderr=True)
     if not console.is_terminal:
-        yield _noting(_PlainLines(console, also))
+        yield _noting(_plain_lines(console, also))
         return
     from rich.live import Live
 
@@ -116,22 +116,24 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-class _PlainLines:
-    def __init__(self, console: Console, also: Callable[[str], None] | None) -> None:
-        self._console = console
-        self._also = also
-        self._said = time.monotonic()
+def _plain_lines(
+    console: Console, also: Callable[[str], None] | None
+) -> Callable[[RunProgress], None]:
+    shown = time.monotonic()
 
-    def __call__(self, now: RunProgress) -> None:
-        due = time.monotonic() - self._said >= _EVERY_S
+    def show(now: RunProgress) -> None:
+        nonlocal shown
+        due = time.monotonic() - shown >= _EVERY_S
         # A run that ends before the first line is due needs none.
         if not due and not (now.finished and now.elapsed_s > 2):
             return
-        self._said = time.monotonic()
+        shown = time.monotonic()
         for model in now.models:
-            self._console.print(f"collect   {line(model)}", soft_wrap=True, markup=False)
-            if self._also:
-                self._also(line(model))
+            console.print(f"collect   {line(model)}", soft_wrap=True, markup=False)
+            if also:
+                also(line(model))
+
+    return show
 
 
 def _errors(model: ModelProgress) -> str:

@@ -51,28 +51,21 @@ def scatter(shard: str, number: int, offset: int, partition: Partition, out: str
     return written
 
 
-def search(part: int, threshold: float, out: str) -> str:
-    """Search one part; returns the file of its pairs."""
+def search(part: int, threshold: float, out: str) -> str | None:
+    """Search one part; returns the file of its pairs, None for a part without rows."""
     files = _glob(f"{out}/part-{part:05d}/*.arrow")
-    target = f"{out}/pairs-{part:05d}.arrow"
-    none = np.empty(0, dtype=np.int64)
-    found = PartPairs(none.reshape(0, 2), none, none, np.empty(0))
-    if files:
-        found = search_part(*_gather(files), threshold)
+    if not files:
+        return None
+    found = search_part(*_gather(files), threshold)
     # Copies travel as pairs without a similarity.
-    similarity = pa.array(
-        np.concatenate([np.zeros(len(found.copies)), found.similarity]),
-        mask=np.arange(len(found.copies) + len(found.left)) < len(found.copies),
-    )
-    table = pa.table(
-        {
-            "left": np.concatenate([found.copies[:, 0], found.left]),
-            "right": np.concatenate([found.copies[:, 1], found.right]),
-            "similarity": similarity,
-        }
-    )
-    _write(table, target)
+    copies = pa.table({"left": found.copies[:, 0], "right": found.copies[:, 1]})
+    target = f"{out}/pairs-{part:05d}.arrow"
+    _write(pa.concat_tables([copies, _table(found)], promote_options="default"), target)
     return target
+
+
+def _table(pairs: Pairs | PartPairs) -> pa.Table:
+    return pa.table({name: getattr(pairs, name) for name in ("left", "right", "similarity")})
 
 
 # Plain functions keep their names: worker processes find them by those.
@@ -115,7 +108,7 @@ def dedup_shards(
         search_task,
         [{"part": part, "threshold": threshold, "out": out} for part in range(len(planned))],
     )
-    pairs = join_parts(sum(rows), [_part_pairs(_read(file)) for file in found])
+    pairs = join_parts(sum(rows), [_part_pairs(_read(file)) for file in found if file])
     return {"pairs": _keep(pairs, out), "parts": len(planned), "scattered": sum(written)}
 
 
@@ -161,8 +154,7 @@ def read_pairs(out: str) -> Pairs:
 
 def _keep(pairs: Pairs, out: str) -> str:
     _write(pa.table({"first": pairs.first}), f"{out}/first.arrow")
-    table = pa.table({"left": pairs.left, "right": pairs.right, "similarity": pairs.similarity})
-    _write(table, f"{out}/pairs.arrow")
+    _write(_table(pairs), f"{out}/pairs.arrow")
     return f"{out}/pairs.arrow"
 
 

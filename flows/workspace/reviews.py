@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from routeyard.flows.workspace.stage_folders import write_table
+from routeyard.flows.workspace.tables import read_shards
 from routeyard.schemas import VERDICTS
 
 _FOLDER = "reviews"
@@ -23,8 +23,7 @@ def review_files(workspace: Path, benchmark: str) -> list[Path]:
 
 def reviews(workspace: Path, benchmark: str) -> pa.Table:
     """All decisions of people on a benchmark, as verdicts."""
-    parts = [VERDICTS.conform(pq.read_table(path)) for path in review_files(workspace, benchmark)]
-    return pa.concat_tables(parts) if parts else VERDICTS.empty()
+    return read_shards(review_files(workspace, benchmark), "verdicts")
 
 
 def keep_review(workspace: Path, benchmark: str, verdicts: pa.Table, *, at: str) -> Path:

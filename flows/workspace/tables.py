@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ from routeyard.schemas import CONTRACTS
 
 def read(done: StageResult, table: str) -> pa.Table:
     """One table of a finished stage, in contract form."""
-    return CONTRACTS[table].conform(pq.read_table(done.path(table)), where=str(done.path(table)))
+    return read_shards([done.path(table)], table)
 
 
 def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
@@ -28,12 +27,8 @@ def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
 
 def read_all(folder: Path) -> dict[str, pa.Table]:
     """Every contract table that a stage folder holds."""
-    found = {}
-    for path in sorted(folder.glob("*.parquet")):
-        if path.stem in CONTRACTS:
-            contract = CONTRACTS[path.stem]
-            found[path.stem] = contract.conform(pq.read_table(path), where=str(path))
-    return found
+    files = sorted(folder.glob("*.parquet"))
+    return {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
 
 
 def content(paths: Iterable[Path]) -> str:
@@ -45,8 +40,3 @@ def slug(name: str) -> str:
     """A model id as a file name; the digest keeps different ids apart."""
     plain = "".join(c if c.isalnum() or c in "-." else "_" for c in name)
     return f"{plain[:60]}-{digest(name)[:8]}"
-
-
-def figures_of(*stages: StageResult) -> Mapping[str, Any]:
-    """stage → figures, for manifest and card."""
-    return {done.stage: done.figures for done in stages}
