@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from routeyard.pipelines.curate.rule import Rule
+from routeyard.pipelines.ingest.importers.spec import Importer
+from routeyard.pipelines.metrics.spec import MetricSpec
 from routeyard.pipelines.registry import Registry
 from routeyard.pipelines.routers.base import traits_of
+from routeyard.pipelines.scorers.scorer import Scorer
+from tests.evaluate.metrics.plain_loops import ELSEWHERE, PLAIN
+from tests.scorers.said import is_read
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,8 +27,8 @@ class Package(NamedTuple):
     """Where the parts of one registry are, and where each has a test and a row."""
 
     registry: str
-    #: What a module writes, or which methods its class has, when it makes a part.
-    makes: str
+    #: The class whose objects are the parts; None where the parts are classes or entries of a file.
+    of: type | None
     readme: str
     tests: str
 
@@ -31,20 +37,22 @@ PACKAGES = {
     one.registry.rpartition(":")[2]: one
     for one in (
         Package(
-            "pipelines.scorers:SCORERS", r"(?:Scorer|_classified)",
-            "pipelines/scorers/README.md", "tests/scorers",
+            "pipelines.scorers:SCORERS", Scorer, "pipelines/scorers/README.md", "tests/scorers"
         ),
-        Package("pipelines.curate:RULES", "Rule", "pipelines/curate/README.md", "tests/curate"),
+        Package("pipelines.curate:RULES", Rule, "pipelines/curate/README.md", "tests/curate"),
         Package(
-            "pipelines.ingest.importers:IMPORTERS", "Importer",
+            "pipelines.ingest.importers:IMPORTERS", Importer,
             "pipelines/ingest/importers/README.md", "tests/ingest/importers",
         ),
         Package(
-            "pipelines.routers:ROUTERS", "", "pipelines/routers/README.md", "tests/routers"
+            "pipelines.metrics:METRICS", MetricSpec,
+            "pipelines/evaluate/README.md", "tests/evaluate/metrics",
         ),
+        Package("pipelines.routers:ROUTERS", None, "pipelines/routers/README.md", "tests/routers"),
         Package(
-            "pipelines.routers:PAIR_ROUTERS", "", "pipelines/routers/README.md", "tests/routers"
+            "pipelines.routers:PAIR_ROUTERS", None, "pipelines/routers/README.md", "tests/routers"
         ),
+        Package("pipelines.studies:STUDIES", None, "pipelines/studies/README.md", "tests/studies"),
     )
 }  # fmt: skip
 ROUTERS = ("ROUTERS", "PAIR_ROUTERS")
@@ -57,72 +65,114 @@ def registry(kind: str) -> Registry:
     return found
 
 
-def made(kind: str) -> Iterator[str]:
-    """`module:attribute` of every part that the modules of a package make."""
+def made(kind: str) -> Iterator[tuple[str, Any]]:
+    """(`module:attribute`, part) of every part that the modules of a package make."""
     package = import_module("routeyard." + PACKAGES[kind].registry.partition(":")[0])
     for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if one.ispkg:
             continue
         module = import_module(one.name)
-        if kind in ROUTERS:
-            yield from _router_classes(module)
-            continue
         text = Path(module.__file__ or "").read_text(encoding="utf-8")
-        for attribute in re.findall(rf"^([A-Z_]+) = {PACKAGES[kind].makes}\(", text, re.M):
-            yield f"{one.name}:{attribute}"
+        for attribute, value in vars(module).items():
+            here = re.search(rf"^(?:{attribute} = |(?:def|class) {attribute}\b)", text, re.M)
+            if here and (
+                _is_router(value) if kind in ROUTERS else isinstance(value, PACKAGES[kind].of or ())
+            ):
+                yield f"{one.name}:{attribute}", value
 
 
-def _router_classes(module: Any) -> Iterator[str]:
-    """Classes of a module that are routers: they have a name of their own, `fit` and `scores`."""
-    for attribute, value in vars(module).items():
-        own = isinstance(value, type) and value.__module__ == module.__name__
-        if own and isinstance(vars(value).get("name"), str) and hasattr(value, "fit"):
-            yield f"{module.__name__}:{attribute}"
+def _is_router(value: Any) -> bool:
+    """Whether it is a class with a name of its own and `fit`."""
+    return (isinstance(value, type) and isinstance(vars(value).get("name"), str)) and hasattr(
+        value, "fit"
+    )
 
 
-@pytest.mark.parametrize("kind", PACKAGES)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in PACKAGES if kind not in ("PAIR_ROUTERS", "STUDIES")]
+)
 def test_every_part_that_is_made_is_listed(kind: str) -> None:
-    listed = {
-        target
-        for other in (ROUTERS if kind in ROUTERS else (kind,))
-        for target in registry(other).builtin.values()
-    }
-    package = PACKAGES[kind].registry.partition(":")[0].replace(".", "/")
-    forgotten = sorted(set(made(kind)) - listed)
-    place = "a row of listed/routers.yaml" if kind == "ROUTERS" else "__init__.py"
-    assert not forgotten, f"list {', '.join(forgotten)} in {kind}: {place} of {package}"
+    kinds = ROUTERS if kind in ROUTERS else (kind,)
+    listed = {target for one in kinds for target in registry(one).builtin.values()}
+    missing = [
+        _told(part.name, [_line(kind, target, part.name), *lacks])
+        for target, part in made(kind)
+        if target not in listed
+        for lacks in (faults(kind, part.name, target, part),)
+    ]
+    if missing:
+        pytest.fail("\n".join(missing), pytrace=False)
 
 
-def faults(kind: str, name: str) -> Iterator[str]:
-    """What a listed part lacks, one sentence each."""
-    part = registry(kind).get(name)
+def _told(name: str, lacks: list[str]) -> str:
+    return "\n- ".join([f"{name}:", *lacks])
+
+
+def _line(kind: str, target: str, name: str) -> str:
+    """What to write into the registry for a part."""
+    page = PACKAGES[kind].registry.partition(":")[0].replace(".", "/") + "/__init__.py"
+    if kind == "METRICS":
+        module, _, attribute = target.rpartition(".")[2].partition(":")
+        if attribute != f"{name}_metric":
+            return f"call the function {name}_metric, not {attribute}"
+        return (
+            f"add a row {name!r} with `module: {module}` to pipelines/metrics/listed/metrics.yaml"
+        )
+    if kind == "ROUTERS":
+        own = target.removeprefix("routeyard.pipelines.routers.")
+        return (
+            f"add a row {name!r} with `class: {own}` to pipelines/routers/listed/routers.yaml "
+            f"(a router between two models only: a line in PAIR_ROUTERS in {page})"
+        )
+    if kind == "IMPORTERS":
+        return f"list {name!r} with {target} in pipelines/ingest/importers/importers.yaml"
+    return f'add the line "{name}": "{target}", to {kind} in {page}'
+
+
+def faults(kind: str, name: str, target: str, part: Any) -> Iterator[str]:
+    """What a part lacks, one sentence each."""
     if part.name != name:
-        yield f"{registry(kind).builtin[name]} calls itself {part.name!r}: use one name"
+        yield f"{target} calls itself {part.name!r}: use one name"
     if kind == "ROUTERS" and not (hasattr(part, "traits") and part.traits.cost):
         yield f"say in the row {name!r} of routers.yaml what a fit costs, and write `@listed`"
-    if not is_tested(kind, name):
-        yield f"no test under {PACKAGES[kind].tests} names it: add cases, each with its trap"
+    if kind == "SCORERS" and not is_read(part):
+        yield "add a reference and answers that it reads to SAID in tests/scorers/said.py"
+    if kind == "METRICS" and not all((part.unit, part.source, part.says)):
+        yield "state unit and source in its row, and write a docstring that defines it"
+    if not is_tested(kind, name, target):
+        yield (
+            "add a plain loop of it to PLAIN in tests/evaluate/metrics/plain_loops.py"
+            if kind == "METRICS"
+            else f"no test under {PACKAGES[kind].tests} names it: add cases, each with its trap"
+        )
     page = (ROOT / PACKAGES[kind].readme).read_text(encoding="utf-8")
-    row, family = router_row(kind, name), f"`{name.partition('_')[0]}_*`"
-    if kind in ROUTERS and row not in page:
+    row, family = row_of(kind, part), f"`{name.partition('_')[0]}_*`"
+    if row and row not in page.splitlines():
         yield f"put this row into {PACKAGES[kind].readme}:\n{row}"
-    elif f"`{name}`" not in page and family not in page:
-        yield f"add a row to the table of {PACKAGES[kind].readme}"
+    elif not row and f"`{name}`" not in page and family not in page:
+        yield f"add a row with `{name}` to the table of {PACKAGES[kind].readme}"
 
 
-def router_row(kind: str, name: str) -> str:
-    """A router's row in the README, from its traits."""
+def row_of(kind: str, part: Any) -> str:
+    """A part's row in the README where the part itself says all of it, else empty."""
+    if kind == "METRICS":
+        needs = ", ".join(part.needs) or "–"
+        cells = (f"`{part.name}`", part.direction, part.unit, part.says, needs, part.source)
+        return f"| {' | '.join(cells)} |"
     if kind not in ROUTERS:
         return ""
-    traits = traits_of(registry(kind).get(name))
+    traits = traits_of(part)
     needs = ", ".join(traits.needs) or "–"
+    name = part.name
     return f"| `{name}` | {traits.paper or '–'} | {traits.scale} | {needs} | {traits.cost or '–'} |"
 
 
-def is_tested(kind: str, name: str) -> bool:
-    if kind == "PAIR_ROUTERS":
-        return True  # test_pair_routers.py tries each of them
-    module, _, attribute = registry(kind).builtin[name].partition(":")
+def is_tested(kind: str, name: str, target: str) -> bool:
+    if kind in ("PAIR_ROUTERS", "STUDIES"):
+        return True  # test_pair_routers.py and test_studies.py try each of them
+    if kind == "METRICS":
+        return name in PLAIN or name in ELSEWHERE
+    module, _, attribute = target.partition(":")
     leaf = module.rpartition(".")[2]
     words = "|".join(
         [
@@ -134,8 +184,10 @@ def is_tested(kind: str, name: str) -> bool:
             *([rf"""["']{re.escape(name)}["']""", rf"\b{attribute}\b"] if kind in ROUTERS else []),
         ]
     )
+    # To be excused from a test that tries all of them is no test.
+    excused = re.compile(r"^(?:BLIND|COARSE|APART|BESIDE) = \{[^}]*\}", re.M)
     return any(
-        re.search(words, f"{path.stem}\n{path.read_text(errors='ignore')}", re.M)
+        re.search(words, f"{path.stem}\n{excused.sub('', path.read_text(errors='ignore'))}", re.M)
         for path in (ROOT / PACKAGES[kind].tests).rglob("*.*")
         if path.suffix in (".py", ".txt", ".yaml", ".jsonl")
     )
@@ -145,5 +197,6 @@ def is_tested(kind: str, name: str) -> bool:
     ("kind", "name"), [(kind, name) for kind in PACKAGES for name in registry(kind).builtin]
 )
 def test_every_part_has_its_name_a_test_and_a_row(kind: str, name: str) -> None:
-    found = list(faults(kind, name))
-    assert not found, f"{name}: {'; '.join(found)}"
+    lacks = list(faults(kind, name, registry(kind).builtin[name], registry(kind).get(name)))
+    if lacks:
+        pytest.fail(_told(name, lacks), pytrace=False)

@@ -33,6 +33,12 @@ def scores(name: str, **settings: object) -> np.ndarray:
 OVERALL = np.array([4 / 6, 4 / 5])
 
 
+def test_the_best_generalist_gives_every_question_the_same_means() -> None:
+    # y is ahead with 4 of 5: its missing label is no wrong answer, with which it would tie with x.
+    found = scores("best-generalist")
+    assert found == pytest.approx(np.array([OVERALL, OVERALL]))
+
+
 def test_a_task_map_counts_the_overall_mean_as_one_more_question() -> None:
     # A missing label is neither wrong nor counted: y has two labels in task a.
     wanted = [

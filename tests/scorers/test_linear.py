@@ -9,6 +9,7 @@ import pytest
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import ScoringInput
 from tests.scorers import adversarial
+from tests.scorers.said import SAID
 
 #: Scorers that do not read a long text once, and what bounds them instead.
 APART = {
@@ -19,19 +20,21 @@ APART = {
     "meteor": "compares whole texts: measured below, on ten thousand words",
 }
 READERS = sorted(SCORERS.builtin.keys() - APART.keys())
-#: The first that is a reference to the scorer is asked for.
-REFERENCES = ("18", "A", "true", "neutral", "1")
 CHOICES = ("Rome", "Paris, the city", "New York")
 
 
 def _asked(name: str) -> ScoringInput:
     scorer = SCORERS.get(name)
-    for reference in REFERENCES:
+    for reference in SAID:
         for choices in ((), CHOICES):
             asked = ScoringInput("what percent?", (reference,), choices)
             if scorer.read(asked, "x").outcome != "error" and bool(choices) == scorer.lettered:
                 return asked
-    raise LookupError(f"{name} takes none of {REFERENCES}: add one that it takes to REFERENCES")
+    pytest.fail(
+        f"{name} takes no reference of SAID: add one that it takes, with answers, to "
+        "tests/scorers/said.py",
+        pytrace=False,
+    )
 
 
 def _slowest(name: str, size: int, every: int = 1) -> tuple[float, str]:

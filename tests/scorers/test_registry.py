@@ -13,6 +13,7 @@ from routeyard.pipelines.scorers.bartscore import THRESHOLD
 from routeyard.pipelines.scorers.scorer import Scorer, ScoringInput
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe.reference import json_schema
+from tests.scorers.said import UNTRIED, readings
 
 
 def test_every_scorer_is_listed_under_its_name() -> None:
@@ -43,41 +44,30 @@ def test_every_scorer_can_say_again_what_it_read() -> None:
 
 #: Scorers whose score is a grade told beside the outcome, and what decides instead.
 BESIDE = {"superglue_record": "exact match; the grade is ReCoRD's F1"}
-#: Reference, and answers that are right, in part right and wrong for most kinds of it.
-SAID = {
-    "Barack Obama": ("Barack Obama", "President Barack Obama", "Obama", "a cat"),
-    "12": ("12", "12.5", "about 12 or 13", "7"),
-    "A": ("A", "B", "A and B"),
-    "yes": ("yes", "no", "yes and no"),
-    "entailment": ("entailment", "neutral", "not entailment"),
-    "[1, 2]": ("[1, 2]", "[1, 3]", "[1]"),
-}
 
 
 @pytest.mark.parametrize("name", sorted(SCORERS.builtin))
 def test_a_graded_scorer_states_the_threshold_that_its_outcome_follows(name: str) -> None:
     # Trap: several samples are decided by their mean score, and without a threshold by outcomes;
     # a scorer that grades and states none would be counted otherwise than it grades.
-    if name in ("code", "bartscore"):  # run programs, and a model
+    if name in UNTRIED:
         assert SCORERS.get(name).threshold is (None if name == "code" else THRESHOLD)
         return
-    scorer, seen = SCORERS.get(name), 0
-    for reference, answers in SAID.items():
-        for answer in answers:
-            asked = ScoringInput("Which?", (reference,), ("one", "two"), {"given_score": 0.4})
-            reading = scorer.read(asked, f"Answer: {answer}")
-            if reading.score is None:
-                continue
-            seen += 1
-            right = reading.outcome == "correct"
-            if scorer.threshold is not None:
-                assert right == (reading.score >= scorer.threshold)
-            elif name not in BESIDE:
-                assert reading.score == float(right), (
-                    f"{name} grades: state its `threshold` (scorer.py), or list it in BESIDE here "
-                    "with what decides"
-                )
-    assert seen, f"{name} reads none of the answers here: add one to SAID"
+    scorer = SCORERS.get(name)
+    read = list(readings(scorer))
+    for reading in read:
+        right = reading.outcome == "correct"
+        if scorer.threshold is not None:
+            assert right == (reading.score >= scorer.threshold)
+        elif name not in BESIDE:
+            assert reading.score == float(right), (
+                f"{name} grades: state its `threshold` (scorer.py), or list it in BESIDE here "
+                "with what decides"
+            )
+    assert read, (
+        f"{name} reads none of the answers that all scorers are tried on: add a reference and "
+        "answers that it reads to SAID in tests/scorers/said.py"
+    )
 
 
 @pytest.mark.parametrize(

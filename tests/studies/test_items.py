@@ -60,12 +60,14 @@ def test_every_table_and_figure_has_a_line(paper: str) -> None:
 def test_every_study_stands_in_the_line_of_its_items(name: str) -> None:
     study: Study = STUDIES.get(name)
     page = PAGE.read_text(encoding="utf-8")
-    assert f"`{name}`" in page
+    assert f"`{name}`" in page, f"add a row with `{name}` to pipelines/studies/README.md"
     own = items(study.item)
     papers = [p for p, (_, _, short) in PAPERS.items() if short == study.paper]
     if papers and own:
         named = [which for p, which, state in lines() if p == papers[0] and f"`{name}`" in state]
-        assert own <= set().union(*named), f"{name} says {study.item}"
+        assert own <= set().union(*named), (
+            f"{name} is of {study.item}: name it in the row of each in pipelines/studies/README.md"
+        )
 
 
 @pytest.mark.parametrize("paper", ["RouterXBench", "Confidence router", "CSCR"])

@@ -13,8 +13,10 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation.router_specs import reference
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.metrics import METRICS
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.declared import declared
 from routeyard.pipelines.studies.needs import NEEDS, check
 from routeyard.pipelines.studies.study import Study, table_of
 from routeyard.schemas import LABELS, MODELS, QUERIES
@@ -63,6 +65,15 @@ def test_a_study_is_whole_and_bears_its_name(name: str) -> None:
     for need in study.needs:
         assert need in NEEDS or need.startswith("router:")
     assert (study.plot == "bars") == (study.plot_column is not None)
+
+
+@pytest.mark.parametrize("name", sorted(declared()))
+def test_the_columns_of_a_study_are_metrics(name: str) -> None:
+    # Trap: a column of a misspelt metric is "not measured" in every table, and nothing fails.
+    cells = declared()[name].get("cells")
+    columns = cells.get("columns", {}) if isinstance(cells, dict) else {}
+    unknown = [one for one in columns if one.partition("[")[0] not in METRICS.builtin]
+    assert not unknown, f"no metric is called {', '.join(unknown)}: see pipelines/metrics"
 
 
 def test_the_list_is_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,8 @@ def listed(router: Any) -> Any:
     `defaults` and `published` (settings of a `Trained` router) add to those of its base
     class, `architectures` replaces them, and all other keys are its `traits`.
     """
+    if router.name not in rows():
+        raise LookupError(f"add a row {router.name!r} to {_PATH.name}, which is beside this file")
     row = dict(rows()[router.name])
     row.pop("class")
     for key in ("defaults", "published"):

@@ -628,6 +628,13 @@ def _entropy_of_profile(c: Case) -> float:
     return -sum(s * math.log(s) for s in shares(c) if s > 0) / math.log(c.m)
 
 
+#: Metrics that only exist in an evaluation over seeds or held-out groups:
+#: tests/evaluate/held_out holds them against loops of their own.
+ELSEWHERE = {
+    "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
+    "agreement",
+}  # fmt: skip
+
 PLAIN: dict[str, Callable[[Case], dict]] = {
     "accuracy": one("accuracy", lambda c: mean(hits(c))),
     "gap_to_oracle": one("gap_to_oracle", lambda c: gap(c, [True] * c.n)),
