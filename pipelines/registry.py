@@ -1,7 +1,7 @@
 """Names → code, without importing the code before it is asked for.
 
-Each room lists its parts in an explicit dict in its `__init__.py`
-(`{"numeric": "routeyard.pipelines.scorers.numeric:score"}`); third parties add to it
+A package lists its parts in an explicit dictionary in its `__init__.py`
+(`{"numeric": "routeyard.pipelines.scorers.numeric:SCORER"}`); third parties add to it
 through an entry point group of the same name (`routeyard.scorers`).
 """
 

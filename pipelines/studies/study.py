@@ -64,7 +64,7 @@ class Study:
 
     Attributes:
         name: As in `routeyard study NAME`.
-        paper: Whose it is, as the README of this folder calls it.
+        paper: Short name of the paper, as other studies of it write it; `routeyard` for our own.
         item: `Table 2`, `Figure 4`, several divided by commas.
         title: What it shows, in our words.
         cells: Fills the table from the context; the figures are computed in other packages.
