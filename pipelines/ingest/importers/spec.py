@@ -129,6 +129,8 @@ def importer(
     newest_first: re.Pattern[str] | None = None,
 ) -> Importer:
     """The importer of a format that `importers.yaml` describes."""
+    if name not in FORMATS:
+        raise LookupError(f"describe {name!r} in pipelines/ingest/importers/importers.yaml first")
     about: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in FORMATS[name].items()
