@@ -70,26 +70,22 @@ class Registry:
         module, _, attribute = self.targets[name].partition(":")
         if name in self.builtin:
             return getattr(import_module(module), attribute)
+
+        def wrong(fault: str, next_step: str) -> BadInput:
+            what = f"the {self.kind} {name!r} of another package {fault}"
+            place = f"entry point {name} = {self.targets[name]} in the group {self.group}"
+            return BadInput(what, where=place, next_step=next_step)
+
         try:
             found = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
-            raise BadInput(
-                f"the {self.kind} {name!r} of another package cannot be imported: {error}",
-                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
-                next_step="mend its entry point or what it names, or uninstall that package",
-            ) from error
+            step = "mend its entry point or what it names, or uninstall that package"
+            raise wrong(f"cannot be imported: {error}", step) from error
         lacks = [one for one in self.methods if not callable(getattr(found, one, None))]
         if lacks and isclass(found):  # what a function makes is seen when it is made
-            raise BadInput(
-                f"the {self.kind} {name!r} of another package has no method {lacks[0]!r}",
-                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
-                next_step=f"a {self.kind} has the methods {' and '.join(self.methods)}",
-            )
+            step = f"a {self.kind} has the methods {' and '.join(self.methods)}"
+            raise wrong(f"has no method {lacks[0]!r}", step)
         calls_itself = getattr(found, "name", name)
         if isinstance(calls_itself, str) and calls_itself != name:
-            raise BadInput(
-                f"the {self.kind} {name!r} of another package calls itself {calls_itself!r}",
-                where=f"entry point {name} = {self.targets[name]} in the group {self.group}",
-                next_step="give both the same name",
-            )
+            raise wrong(f"calls itself {calls_itself!r}", "give both the same name")
         return found

@@ -39,8 +39,7 @@ class RecordedRowReader:
         self._fields, self._read = entry.fields, {}
         for name, text in entry.fields.model_dump(exclude_none=True).items():
             read = compile_field(text, where=f"{path.name}, fields.{name}")
-            wrap = sparse.needed if name in NEEDED else sparse.optional
-            self._read[name] = wrap(name, read)
+            self._read[name] = sparse.reader(name, read, needed=name in NEEDED)
 
     def read(self, row: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Field → value of every mapped field.

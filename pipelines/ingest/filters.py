@@ -25,7 +25,8 @@ class _Condition:
         self.name, self.column, self.value = f"{kind}.{column}", column, value
         self.met = False
         self._seen: dict[Any, None] = {}
-        self._read = sparse.optional(self.name, compile_field(column, where=f"{where}, {kind}"))
+        read = compile_field(column, where=f"{where}, {kind}")
+        self._read = sparse.reader(self.name, read, needed=False)
 
     def meets(self, row: Row) -> bool:
         """Whether the row has the value; a key that the row leaves out is None."""

@@ -10,9 +10,10 @@ from typing import Any
 
 from routeyard.pipelines.ingest import hub
 from routeyard.pipelines.ingest.catalog import from_catalog
-from routeyard.pipelines.ingest.queries import Ingested, to_queries, to_table
+from routeyard.pipelines.ingest.queries import Ingested, to_queries
 from routeyard.pipelines.ingest.row import each_item
 from routeyard.pipelines.io import files, named_files
+from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Source
 
 
@@ -45,13 +46,11 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
             {
                 "source": source.name,
                 **origin,
-                "license": source.license,
-                "url": source.url,
-                "redistribute_text": source.redistribute_text,
+                **source.model_dump(include={"license", "url", "redistribute_text"}),
                 "queries": len(taken),
             }
         )
-    table = to_table(query_rows, where="ingest")
+    table = QUERIES.from_rows(query_rows, where="ingest")
     return Ingested(table, removed, provenance, tuple(notes))
 
 
@@ -66,24 +65,18 @@ def pin(source: Source) -> Source:
 
 def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], dict[str, Any]]:
     if source.kind == "hub":
-        pinned = pin(source)
-        hub_id, commit = str(pinned.hub_id), str(pinned.revision)
-        where = f"{hub_id}@{commit[:12]}"
+        source = pin(source)
+        commit = str(source.revision)
         rows = hub.rows(
-            hub_id,
+            str(source.hub_id),
             config=source.config,
             split=source.split,
             revision=commit,
             streaming=source.streaming,
             where=f"source {source.name!r}",
         )
-        origin: dict[str, Any] = {
-            "hub_id": hub_id,
-            "config": source.config,
-            "split": source.split,
-            "revision": commit,
-        }
-        return where, rows, origin
+        origin = source.model_dump(include={"hub_id", "config", "split", "revision"})
+        return f"{source.hub_id}@{commit[:12]}", rows, origin
     found = named_files.expand(str(source.path), base=base, where=f"source {source.name!r}")
     origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
     several = len(found) > 1

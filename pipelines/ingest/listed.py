@@ -29,15 +29,17 @@ def options(value: Any, mapped: str | Sequence[str], place: str) -> list[str]:
     Raises:
         SourceError: an option before others is empty, or one is no text.
     """
-    found = [_kept(item) for item in _items(value, mapped, "choices", place)]
+    found = [
+        "" if _nothing(item) else str(item) for item in _items(value, mapped, "choices", place)
+    ]
     while found and not found[-1].strip():
         found.pop()
     hole = next((at for at, text in enumerate(found) if not text.strip()), None)
     if hole is not None:
         listed = expression(mapped)
         raise SourceError(
-            f"option {_letter(hole)} of {len(found)} has no text, and the letters of the others "
-            "count it",
+            f"option {letter(hole) if hole < 26 else hole + 1} of {len(found)} has no text, and "
+            "the letters of the others count it",
             where=place,
             next_step="complete the row, or leave it out with 'exclude'; to show such options as "
             f"empty write choices: \"{{{{ {listed} | map('default', '(empty)', true) | list }}}}\""
@@ -62,7 +64,14 @@ def _items(value: Any, mapped: str | Sequence[str], field: str, place: str) -> l
     if _nothing(value):
         return []
     if isinstance(value, Mapping):
-        _refuse_object(value, mapped, field, place)
+        inside = expression(mapped)
+        whole = field == "choices"
+        taken = f"{inside}.values() | list" if whole else f"{inside}[{text_key(value)!r}]"
+        raise SourceError(
+            f"fields.{field} gives an object (with {keys(value)}) where texts are needed",
+            where=place,
+            next_step=f'write {field}: "{{{{ {taken} }}}}"',
+        )
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         value = [value]
     items = list(value)
@@ -70,18 +79,6 @@ def _items(value: Any, mapped: str | Sequence[str], field: str, place: str) -> l
         if isinstance(item, Iterable) and not isinstance(item, str):
             _refuse_entry(item, items, at, mapped, field, place)
     return items
-
-
-def _refuse_object(
-    value: Mapping[Any, Any], mapped: str | Sequence[str], field: str, place: str
-) -> NoReturn:
-    inside = expression(mapped)
-    taken = f"{inside}.values() | list" if field == "choices" else f"{inside}[{text_key(value)!r}]"
-    raise SourceError(
-        f"fields.{field} gives an object (with {keys(value)}) where texts are needed",
-        where=place,
-        next_step=f'write {field}: "{{{{ {taken} }}}}"',
-    )
 
 
 def _refuse_entry(
@@ -108,11 +105,3 @@ def _refuse_entry(
 
 def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _kept(item: Any) -> str:
-    return "" if _nothing(item) else str(item)
-
-
-def _letter(at: int) -> str:
-    return letter(at) if at < 26 else str(at + 1)

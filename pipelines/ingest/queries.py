@@ -16,7 +16,6 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.filters import Filtered
 from routeyard.pipelines.ingest.row import Row, SourceRowReader, place_of
 from routeyard.pipelines.mapping.expressions import letter
-from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Source
 
 #: What scorers take in `metadata["percent"]`.
@@ -165,8 +164,3 @@ def _check_percent(policy: Any, place: str) -> None:
             next_step=f"a column mapped as metadata 'percent' holds one of {', '.join(PERCENT)}; "
             "rename it, or leave it out of fields.metadata",
         )
-
-
-def to_table(rows: Iterable[Mapping[str, Any]], *, where: str) -> pa.Table:
-    """Checked `queries` table in source order."""
-    return QUERIES.from_rows(rows, where=where)

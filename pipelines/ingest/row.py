@@ -42,7 +42,7 @@ class SourceRowReader:
         #: Which keys rows leave out; checked and reported once all rows were read.
         self.sparse = Sparse()
         self._read = {
-            name: (self.sparse.needed if name in _NEEDED else self.sparse.optional)(name, read)
+            name: self.sparse.reader(name, read, needed=name in _NEEDED)
             for name, read in _readers(self.fields, where).items()
         }
         #: Id → number and hash of its first row; checked once all rows were read.
@@ -57,9 +57,9 @@ class SourceRowReader:
         """
         place = place_of(row, self.where, number)
         if "scorer" in self._read:
-            self.scorer_name = self._text("scorer", row, place)
+            self.scorer_name = self.text("scorer", row, place) or ""
             self.scorer = _scorer(self.scorer_name, where=f"{place}, fields.scorer")
-        source_id = self._text("id", row, place) if "id" in self._read else str(number)
+        source_id = self.text("id", row, place) if "id" in self._read else str(number)
         if not source_id:
             raise SourceError(
                 f"source {self.source.name!r} has a row without an id",
@@ -71,7 +71,7 @@ class SourceRowReader:
         first, earlier = self._ids.setdefault(source_id, (number, content))
         if first != number:
             self._twice.append((source_id, number, earlier == content))
-        question = self._text("question", row, place)
+        question = self.text("question", row, place) or ""
         if not question.strip():
             raise SourceError(
                 f"source {self.source.name!r} has a row without a question",
@@ -118,8 +118,10 @@ class SourceRowReader:
         """
         place = place_of(row, self.where, number)
         here = f"{place}, id {source_id!r}"
-        choices = self._listed("choices", options, row, here)
-        references = self._listed("references", listed_references, row, here)
+        choices, references = (
+            read(self._value(name, row), getattr(self.fields, name), here)
+            for name, read in (("choices", options), ("references", listed_references))
+        )
         if self.scorer.needs_reference and not any(text.strip() for text in references):
             self.sparse.check("references")
             if self.source.missing_reference == "remove":
@@ -134,12 +136,8 @@ class SourceRowReader:
             _check_letters(references, choices, place)
         return choices, references
 
-    def _listed(
-        self, name: str, read: Callable[[Any, str | list[str], str], list[str]], row: Row, here: str
-    ) -> list[str]:
-        if name not in self._read:
-            return []
-        return read(self._read[name](row), getattr(self.fields, name), here)
+    def _value(self, name: str, row: Row) -> Any:
+        return self._read[name](row) if name in self._read else None
 
     def text(self, name: str, row: Row, place: str) -> str | None:
         """A mapped text (`prompt`, `task`, `domain`); None where it is not mapped or not there.
@@ -147,11 +145,8 @@ class SourceRowReader:
         Raises:
             SourceError: it is a list or an object.
         """
-        found = self._read[name](row) if name in self._read else None
+        found = self._value(name, row)
         return None if found is None else text_of(found, getattr(self.fields, name), name, place)
-
-    def _text(self, name: str, row: Row, place: str) -> str:
-        return text_of(self._read[name](row), getattr(self.fields, name), name, place)
 
     def metadata(self, row: Row) -> dict[str, Any]:
         """The columns of `fields.metadata`; None where a row has nothing."""

@@ -33,20 +33,13 @@ def staging(target: Path) -> Iterator[Path]:
     Raises:
         DiskFull: there was no room.
     """
-    folder: Path | None = None
+    folder = beside(target)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
-        folder = beside(target)
-        folder.mkdir(mode=0o700)
-        yield folder
-    except Exception as error:
-        if is_full(error):
-            raise _no_room(target) from error
-        raise
+        with _room_for(target):
+            folder.mkdir(mode=0o700)
+            yield folder
     finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def place(folder: Path, target: Path) -> None:
@@ -61,15 +54,14 @@ def place(folder: Path, target: Path) -> None:
     for path in sorted(folder.rglob("*")):
         _flush(path)
     _flush(folder)
+    taken = FileExistsError(errno.EEXIST, "another build made it first", str(target))
     if os.path.lexists(target):  # a link that leads nowhere is there as well
-        raise FileExistsError(errno.EEXIST, "another build made it first", str(target))
+        raise taken
     try:
         folder.rename(target)
     except OSError as error:
         if error.errno == errno.ENOTEMPTY:  # it was made since we looked
-            raise FileExistsError(
-                errno.EEXIST, "another build made it first", str(target)
-            ) from error
+            raise taken from error
         raise
     _flush(target.parent)
 
@@ -111,19 +103,13 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises:
         DiskFull: there was no room.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent)
-        unfinished = beside(path)
+    unfinished = beside(path)
+    with _room_for(path):
         try:
             yield unfinished
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-    except Exception as error:
-        if is_full(error):
-            raise _no_room(path) from error
-        raise
 
 
 def sweep(folder: Path) -> None:
@@ -155,13 +141,22 @@ def beside(target: Path) -> Path:
     return target.parent / name
 
 
-def _no_room(target: Path) -> DiskFull:
-    return DiskFull(
-        f"there is no room on the disk for {target.name}",
-        where=str(target),
-        next_step="free some space and run the same command; "
-        "finished stages are kept and nothing half-written is left",
-    )
+@contextmanager
+def _room_for(target: Path) -> Iterator[None]:
+    """Sweep the folder of what is written; a full disk is an error of ours."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target.parent)
+        yield
+    except Exception as error:
+        if not is_full(error):
+            raise
+        raise DiskFull(
+            f"there is no room on the disk for {target.name}",
+            where=str(target),
+            next_step="free some space and run the same command; "
+            "finished stages are kept and nothing half-written is left",
+        ) from error
 
 
 @cache

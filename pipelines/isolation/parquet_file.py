@@ -176,12 +176,7 @@ def _within(array: pa.Array) -> list[pa.Array]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 class _Chunk:
@@ -203,7 +198,7 @@ class _Chunk:
             return
         while pa.types.is_nested(values.type):
             self.within = True
-            values = _within(values)[-1] if not pa.types.is_map(values.type) else values.items
+            values = _within(values)[-1]
         self.counted += values.null_count
         if pa.types.is_dictionary(values.type):
             values = values.dictionary.take(values.indices.unique().drop_null())

@@ -120,26 +120,12 @@ class Sparse:
         self._without: Counter[str] = Counter()
         self._first: dict[str, NoColumn] = {}
 
-    def optional(self, name: str, read: Field) -> Field:
-        """None where the row has no such key."""
-
-        def of(row: Row) -> Any:
-            self._read[name] += 1
-            try:
-                return read(row)
-            except NoColumn as error:
-                self._without[name] += 1
-                self._first.setdefault(name, error)
-                return None
-
-        return of
-
-    def needed(self, name: str, read: Field) -> Field:
-        """An error where the row has no such key.
+    def reader(self, name: str, read: Field, *, needed: bool) -> Field:
+        """The reader of a field, which gives None, or raises, where the row has no such key.
 
         Raises:
-            RecipeError: when called. The mapping is wrong where the first row already lacks the
-                key, and the row where others had it.
+            RecipeError: when called, where the field is needed. The mapping is wrong where the
+                first row already lacks the key, and the row where others had it.
         """
 
         def of(row: Row) -> Any:
@@ -147,13 +133,17 @@ class Sparse:
             try:
                 return read(row)
             except NoColumn as error:
-                if self._read[name] == 1:
+                if needed and self._read[name] > 1:
+                    raise RecipeError(
+                        f"a row lacks what every row needs: {error.what}",
+                        where=error.where,
+                        next_step="add the key to that row, or take the row out of the file",
+                    ) from error
+                if needed:
                     raise
-                raise RecipeError(
-                    f"a row lacks what every row needs: {error.what}",
-                    where=error.where,
-                    next_step="add the key to that row, or take the row out of the file",
-                ) from error
+                self._without[name] += 1
+                self._first.setdefault(name, error)
+                return None
 
         return of
 

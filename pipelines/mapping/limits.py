@@ -8,8 +8,10 @@ runs in a process with limits of computing time and memory for each row.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import yaml
 from jinja2 import nodes
 
 from routeyard.pipelines.isolation import Limits, Worker
@@ -18,25 +20,9 @@ from routeyard.pipelines.mapping.expressions import Field, Row, evaluator
 #: What a mapping may take on one row. Computing time, so that a busy machine changes nothing.
 LIMITS = Limits(memory=256 << 20, wall_s=60.0, cpu_s=2.0, answer=256 << 20)
 
-_PLAIN_NODES = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr,
-    nodes.Getitem, nodes.Slice, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or,
-    nodes.Not, nodes.Test, nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Concat,
-    nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow, nodes.Neg,
-    nodes.Pos, nodes.Keyword, nodes.If, nodes.Return if hasattr(nodes, "Return") else nodes.Output,
-)  # fmt: skip
-#: Filters whose result is at most as large as what goes in, times their own arguments.
-_PLAIN_FILTERS = frozenset(
-    {"abs", "boxed", "capitalize", "count", "d", "default", "e", "escape", "first", "float"}
-    | {"from_json", "int", "items", "join", "last", "length", "letter", "list", "lower", "max"}
-    | {"min", "replace", "reverse", "round", "shuffled", "sort", "split", "string", "strip"}
-    | {"title", "tojson", "trim", "unique", "upper"}
-)
-_PLAIN_METHODS = frozenset(
-    {"endswith", "get", "items", "keys", "lower", "lstrip", "partition", "replace", "rpartition"}
-    | {"rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper"}
-    | {"values", "count", "find", "index", "isdigit", "zip"}
-)
+_PLAIN = yaml.safe_load(Path(__file__).with_name("limits.yaml").read_text(encoding="utf-8"))
+_PLAIN_NODES = tuple(getattr(nodes, name) for name in _PLAIN["nodes"])
+_PLAIN_FILTERS, _PLAIN_METHODS = frozenset(_PLAIN["filters"]), frozenset(_PLAIN["methods"])
 
 
 def is_plain(tree: nodes.Template) -> bool:

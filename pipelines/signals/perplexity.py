@@ -33,6 +33,7 @@ def negative_log_likelihoods(
         float64 of shape (len(texts),); NaN for a text without a token to score.
     """
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     result = np.full(len(texts), np.nan)
     tokenizer = local.tokenizer
@@ -47,13 +48,9 @@ def negative_log_likelihoods(
     scored = sorted((i for i in range(len(ids)) if len(ids[i]) > 1), key=lambda i: (len(ids[i]), i))
     for begin in range(0, len(scored), batch_size):
         batch = scored[begin : begin + batch_size]
-        longest = max(len(ids[i]) for i in batch)
-        padded = torch.full((len(batch), longest), tokenizer.pad_token_id, dtype=torch.long)
-        mask = torch.zeros((len(batch), longest), dtype=torch.long)
-        for row, i in enumerate(batch):
-            padded[row, : len(ids[i])] = torch.tensor(ids[i])
-            mask[row, : len(ids[i])] = 1
-        padded, mask = padded.to(local.device), mask.to(local.device)
+        rows = [torch.tensor(ids[i], device=local.device) for i in batch]
+        padded = pad_sequence(rows, batch_first=True, padding_value=tokenizer.pad_token_id)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         with torch.inference_mode():
             logits = local.model(input_ids=padded, attention_mask=mask).logits[:, :-1].float()
             losses = torch.nn.functional.cross_entropy(

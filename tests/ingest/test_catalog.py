@@ -169,7 +169,7 @@ def test_list_and_show_mark_unconfirmed_columns(capsys: pytest.CaptureFixture[st
 
 def test_the_example_of_the_page_reads_a_csv(tmp_path: Path) -> None:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
-    block = page.split("In the recipe:\n\n```yaml\n")[1].split("```")[0]
+    block = page.split("Write in the recipe:\n\n```yaml\n")[1].split("```")[0]
     assert block.count("\n") < 10
     (source,) = yaml.safe_load(block)["sources"]
     (tmp_path / "mine.csv").write_text("question,answer\nCapital of Peru?,Lima\n", encoding="utf-8")

@@ -7,7 +7,6 @@ llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -73,12 +72,6 @@ def _candidates(
             text=reading.output_text(candidate["text"]),
             score=graded(scores, where),
         )
-
-
-def comparisons(row: dict[str, Any]) -> dict[str, str]:
-    """`cmp_results` of a record: pair of models → verdict; empty when there is none."""
-    compared = row.get("cmp_results")
-    return dict(json.loads(compared)) if isinstance(compared, str) and compared else {}
 
 
 IMPORTER = spec.importer("mixinstruct", read)

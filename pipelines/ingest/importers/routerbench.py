@@ -19,6 +19,9 @@ from routeyard.pipelines import pickles
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 
+#: What a row's columns of a model give.
+_CELL = ("text", "score", "cost_usd")
+
 
 def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
@@ -88,17 +91,13 @@ def _cells(
 
 def _complete(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> bool:
     """Whether two cells do not contradict each other: what both know is the same."""
-    pairs = ((one.text, other.text), (one.score, other.score), (one.cost_usd, other.cost_usd))
+    pairs = ((getattr(one, name), getattr(other, name)) for name in _CELL)
     return all(a is None or b is None or a == b for a, b in pairs)
 
 
 def _together(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> spec.ImportedAnswer:
-    return replace(
-        one,
-        text=other.text if one.text is None else one.text,
-        score=other.score if one.score is None else one.score,
-        cost_usd=other.cost_usd if one.cost_usd is None else one.cost_usd,
-    )
+    lacking = [name for name in _CELL if getattr(one, name) is None]
+    return replace(one, **{name: getattr(other, name) for name in lacking})
 
 
 def _unwrapped(value: Any) -> str:

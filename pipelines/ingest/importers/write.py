@@ -158,7 +158,14 @@ def _write_answers(
     with pq.ParquetWriter(path, ANSWERS, compression="zstd") as writer:
         while batch := list(islice(listed, _BATCH)):
             for answer in batch:
-                _check_new(answer, seen)
+                key = (answer.query, answer.model, answer.sample)
+                if key in seen:
+                    raise SourceError(
+                        f"the answer of {answer.model!r} to {answer.query!r} is given twice",
+                        next_step="remove one of them from the source; they are never merged "
+                        "silently",
+                    )
+                seen.add(key)
             table = pa.Table.from_pylist([_row(answer, ANSWERS) for answer in batch], ANSWERS)
             writer.write_table(table)
             models.update(answer.model for answer in batch)
@@ -172,16 +179,6 @@ def _write_answers(
             next_step="check that PATH holds the whole source",
         )
     return models, len(seen), known
-
-
-def _check_new(answer: ImportedAnswer, seen: set[tuple[str, str, int]]) -> None:
-    key = (answer.query, answer.model, answer.sample)
-    if key in seen:
-        raise SourceError(
-            f"the answer of {answer.model!r} to {answer.query!r} is given twice",
-            next_step="remove one of them from the source; they are never merged silently",
-        )
-    seen.add(key)
 
 
 def _row(item: ImportedAnswer | ImportedQuestion, schema: pa.Schema) -> dict[str, Any]:
