@@ -142,7 +142,7 @@ def test_no_command_writes_into_a_release(release, tmp_path, capsys):
         ["publish", there, "--to", there],
     ):
         assert run(words) == 2, words
-        assert "inside a release and break its seal" in capsys.readouterr().err
+        assert "inside a release, whose seal a new file would break" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in release.rglob("*") if path.is_file()} == before
     # Beside it is as good as anywhere, whatever else is called a manifest there.
     (tmp_path / "manifest.json").write_text("{}")
