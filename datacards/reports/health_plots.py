@@ -56,7 +56,9 @@ def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, st
         share=False,
         look=look,
     )
-    made["jaccard"] = agreement(rows.get("jaccard", ()), rows["models"], name="jaccard", look=look)
+    made["jaccard"] = agreement(
+        rows.get("jaccard", ()), rows.get("models", ()), name="jaccard", look=look
+    )
     made["coverage"] = _grid(
         [(r["model_id"], r["task"], r["labels"] / r["queries"]) for r in rows["coverage"]],
         name="coverage",
