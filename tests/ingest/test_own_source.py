@@ -24,9 +24,9 @@ pool:
 
 
 def block() -> str:
-    """The first block under "A source of your own"."""
+    """The first block under "Your own source"."""
     found = re.search(
-        r"## A source of your own.*?```yaml\n(.*?)```", README.read_text(encoding="utf-8"), re.S
+        r"## Your own source.*?```yaml\n(.*?)```", README.read_text(encoding="utf-8"), re.S
     )
     assert found
     return found[1]
