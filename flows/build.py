@@ -107,7 +107,8 @@ class Completing:
     def __call__(
         self, stage: Stage, given: Sequence[Mapping[str, Any]], processes: int
     ) -> list[StageResult]:
-        if stage.shards and self.context.shards > 1:
+        # Rounds of an informative collection are asked by one process.
+        if stage.shards and self.context.shards > 1 and "rows" not in given[0]:
             stage.shards(self.context, **given[0])
         options = {"persist_result": True, **stage.retries}
         made = task(name=stage.task or stage.name, **options)(complete_stage)

@@ -67,6 +67,7 @@ def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:
             where=str(folder),
             next_step="files that are read: " + ", ".join(f"*.{e}" for e in _ENDINGS),
         )
+    found = {ending: paths for ending, paths in found.items() if paths}
     ending = max(found, key=lambda e: sum(path.stat().st_size for path in found[e]))
     others = sorted(path.name for e, paths in found.items() if e != ending for path in paths)
     return found[ending], [f"{few(others)} (only *.{ending} files are read)"] if others else []

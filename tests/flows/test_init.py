@@ -428,3 +428,10 @@ def test_rows_that_leave_keys_out_are_of_one_kind(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert start_recipe(tmp_path / "r.yaml", str(path), given={}).guess.fields["question"]
+
+
+def test_a_folder_of_empty_files_is_refused_by_name(tmp_path: Path) -> None:
+    (folder := tmp_path / "data").mkdir()
+    (folder / "empty.jsonl").touch()
+    with pytest.raises(BadInput, match="holds no row"):
+        start_recipe(tmp_path / "recipe.yaml", str(folder), given={})
