@@ -69,6 +69,9 @@ class Client:
         self._timeouts = timeouts
         self._raw = httpx2.Response
         self._events = openai.AsyncStream[Any]
+        # Without a key a public list is asked without one: some refuse a wrong key.
+        keyless = not (self.secret.value or use_proxies)
+        self._options: Any = {"headers": {"authorization": openai.Omit()}} if keyless else {}
         limits = httpx2.Limits(
             max_connections=connections,
             max_keepalive_connections=connections,
@@ -171,7 +174,9 @@ class Client:
         )
 
     def _get(self, path: str) -> Awaitable[Any]:
-        return self._openai.get(path, cast_to=self._raw, stream=True, stream_cls=self._events)
+        return self._openai.get(
+            path, cast_to=self._raw, options=self._options, stream=True, stream_cls=self._events
+        )
 
     async def _headers(self, call: Awaitable[Any]) -> Any:
         """The response once its head is there: the body is not read yet."""

@@ -29,6 +29,16 @@ def test_names_are_read():
         assert list_models(provider).models == {"a", "b"}
 
 
+def test_without_a_key_none_is_sent():
+    async def answer(request):
+        told = request.headers.get("authorization", "nothing")
+        return web.json_response({"data": [{"id": told}]})
+
+    with in_thread({"*": answer}) as address:
+        found = list_models(Provider(name="p", base_url=f"{address}/v1"))
+    assert found.models == {"nothing"}
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [
