@@ -60,7 +60,7 @@ async def run_batches(
     on_progress: OnProgress | None = None,
     on_stored: OnStored | None = None,
 ) -> RunResult:
-    """As `ask.ask`, through `/v1/files` and `/v1/batches`.
+    """As `runner.run_requests`, through `/v1/files` and `/v1/batches`.
 
     Batches that an earlier run left are waited for first. Time to answer is not
     kept: it says nothing of the model.

@@ -31,7 +31,7 @@ def reply_of(line: Line | None, status: str, secret: Secret) -> ModelReply:
         status: How the batch ended.
 
     Raises:
-        Fault: there is none.
+        CallFault: there is none.
     """
     with cleaned(secret):
         return completion(_body(line, status), secret)
@@ -63,7 +63,7 @@ async def find(client: Client, name: str) -> str | None:
     """The id of the batch that carries our name, or null when it was never created.
 
     Raises:
-        Fault: the list cannot be read; guessing could pay twice.
+        CallFault: the list cannot be read; guessing could pay twice.
     """
     after = ""
     while True:

@@ -105,7 +105,7 @@ class Client:
         """Send one completion request.
 
         Raises:
-            Fault: no answer came; its fields say whether to ask again.
+            CallFault: no answer came; its fields say whether to ask again.
         """
         sent = time.perf_counter()
         first: float | None = None

@@ -108,7 +108,7 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
         tools: The request declared tools, so that calls of them are an answer (`tool_calls`).
 
     Raises:
-        Fault: it carries an error, or has no answer.
+        CallFault: it carries an error, or has no answer.
     """
     error = data.get("error")
     if error:

@@ -70,7 +70,7 @@ class Assembled:
         """The completion's object, as an unstreamed body would hold it.
 
         Raises:
-            Fault: nothing came, or the stream broke off before its end.
+            CallFault: nothing came, or the stream broke off before its end.
         """
         if not self._events:
             raise CallFault("empty_body", "the stream ended without an event", status=200)

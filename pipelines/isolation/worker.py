@@ -153,6 +153,7 @@ class Worker:
                 "LC_ALL": "C.UTF-8",
                 # Arenas and pools reserve address space that is not used.
                 "MALLOC_ARENA_MAX": "2",
+                "OPENBLAS_NUM_THREADS": "1",
                 "ARROW_DEFAULT_MEMORY_POOL": "system",
             },
             cwd="/",

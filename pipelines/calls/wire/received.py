@@ -43,7 +43,7 @@ def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
     """A JSON object.
 
     Raises:
-        Fault: it is none.
+        CallFault: it is none.
     """
     with cleaned(secret):
         return secret.clean(read_json(body))
@@ -56,7 +56,7 @@ def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) 
         tools: The request declared tools: calling them is an answer.
 
     Raises:
-        Fault: it carries an error, or no answer.
+        CallFault: it carries an error, or no answer.
     """
     with cleaned(secret):
         # Twice: reading joins the parts of a text, in which a key may stand cut.

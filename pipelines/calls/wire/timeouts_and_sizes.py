@@ -58,7 +58,7 @@ class Decoder:
         """The decoded bytes of a piece.
 
         Raises:
-            Fault: too large, or not what its header says.
+            CallFault: too large, or not what its header says.
         """
         self._read += len(piece)
         if self._read > self._most:
