@@ -105,7 +105,13 @@ class Worker:
         """
         with self._lock:
             self._start()
-            *_, result = self._exchange(function, args, limits or self.limits)
+            try:
+                *_, result = self._exchange(function, args, limits or self.limits)
+            except (RouteyardError, FunctionFailed):
+                raise
+            except BaseException:
+                self.close()  # its answer may still come: the next call must not read it
+                raise
             return result
 
     def stream(

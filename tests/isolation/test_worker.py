@@ -128,3 +128,18 @@ def test_a_worker_in_use_that_is_collected_as_garbage_ends_its_process() -> None
     assert [str(one.message) for one in caught] == []
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_an_interrupted_call_leaves_no_answer_for_the_next(
+    child: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Trap: the answer of the first call waits in the pipe, and the second call would read it.
+    def interrupted(size: int, left: float) -> tuple[bytes, float]:
+        raise KeyboardInterrupt
+
+    assert child.call(in_child.prepared) == 41  # it runs
+    with monkeypatch.context() as patched:
+        patched.setattr(child, "_read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            child.call(in_child.echo, "first")
+    assert child.call(in_child.echo, "second") == "second"
