@@ -15,7 +15,7 @@ from routeyard.datacards.reports.health_plots import plot_all
 from routeyard.datacards.site.language import single_page
 from routeyard.schemas.untrusted_text import one_line
 
-#: Rows of a table that the page shows; all of them stand in the Parquet file.
+#: Rows of a table that the page shows; the Parquet file has all of them.
 MOST_ROWS = 200
 
 #: Sections: title, what it says, and its table and plot if it has them.

@@ -121,7 +121,7 @@ class LastBuild:
         """The last build of `benchmark`, or of the only one that the workspace holds.
 
         Raises:
-            BadInput: there is none, there are several, or a stage of `needs` was not reached.
+            BadInput: the workspace has no build or several, or a stage of `needs` was not reached.
         """
         runs = {path.stem: path for path in sorted((workspace / "runs").glob("*.json"))}
         again = f"routeyard build RECIPE --workspace {workspace}"

@@ -40,7 +40,7 @@ async def start(routes: Mapping[str, Route], port: int = 0) -> tuple[web.AppRunn
 
     application = web.Application(client_max_size=_MOST_BYTES)
     application.router.add_route("*", "/{path:.*}", answer)
-    # The client is told what is wrong with its request; the server's output is the demo's.
+    # The response says what is wrong with the request; the server's output is the demo's.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()

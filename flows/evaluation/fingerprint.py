@@ -175,7 +175,7 @@ def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
 def released_answers(
     release: Path, query_ids: Sequence[str], models: Sequence[str]
 ) -> dict[str, list[str | None]]:
-    """Per model, the text of its first sample to each query; None where there is none."""
+    """Per model, the text of its first sample to each query; None where it has no sample."""
     import pyarrow.compute as pc
 
     from routeyard.pipelines.release import open_release

@@ -33,7 +33,7 @@ def sealed(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
-    """The record of a stage's folder; None where there is none, or it is damaged.
+    """The record of a stage's folder; None where the record is missing or damaged.
 
     Args:
         thoroughly: Read every file; else their sizes are compared.

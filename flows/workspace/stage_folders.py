@@ -118,7 +118,7 @@ def digest(content: Any) -> str:
 def find_stage(
     root: Path, made_of: Mapping[str, Any], *, thoroughly: bool = True
 ) -> StageResult | None:
-    """The stored output of a stage; None where there is none, or it was damaged.
+    """The stored output of a stage; None where it is missing or damaged.
 
     Args:
         made_of: See `StageWork.made_of`.

@@ -31,7 +31,7 @@ def reply_of(line: Line | None, status: str, secret: Secret) -> ModelReply:
         status: How the batch ended.
 
     Raises:
-        CallFault: there is none.
+        CallFault: the line is missing or holds no completion.
     """
     with cleaned(secret):
         return completion(_body(line, status), secret)

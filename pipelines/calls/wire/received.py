@@ -43,7 +43,7 @@ def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
     """A JSON object.
 
     Raises:
-        CallFault: it is none.
+        CallFault: the body is not a JSON object.
     """
     with cleaned(secret):
         return secret.clean(read_json(body))
