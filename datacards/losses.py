@@ -23,6 +23,8 @@ _NEXT = {
     "no response": "`routeyard plan` says what is not asked yet",
     _NOT_RECORDED: "add it to the files under collect.recorded, and set a new version",
     "the call failed": "`routeyard build --reask error` asks them again",
+    "its source has no grade for it": "name a scorer for its source, or a verifier or judge under "
+    "label.default.then",
     "no scorer has judged it": "name a verifier or judge under label.default.then",
     "unreadable": "name a verifier or judge under label.default.then",
     "scorers disagree or one is missing": "`routeyard review` decides them by hand",

@@ -10,7 +10,8 @@ WITH short AS ({short}
     LEFT JOIN (FROM labels SEMI JOIN short USING (query_id)) l USING (query_id, model_id)
     WHERE l.score IS NULL AND m.kind = 'real'
 ), answers AS (
-    SELECT query_id, model_id, bool_or(status <> 'error') AS answered
+    SELECT query_id, model_id, bool_or(status NOT IN ('error', 'timeout', 'unanswered')) AS answered,
+           bool_or(status = 'ungraded') AS ungraded
     FROM responses SEMI JOIN pairs USING (query_id, model_id) GROUP BY ALL
 ), errors AS (
     SELECT query_id, model_id, min(scorer) AS scorer, min(reason) AS reason
@@ -24,6 +25,7 @@ WITH short AS ({short}
         WHEN e.scorer IS NOT NULL THEN 'scorer error'
         WHEN a.answered IS NULL THEN 'no response'
         WHEN NOT a.answered THEN 'the call failed'
+        WHEN b.every IS NULL AND a.ungraded THEN 'its source has no grade for it'
         WHEN b.every IS NULL THEN 'no scorer has judged it'
         WHEN b.every THEN 'unreadable'
         ELSE 'scorers disagree or one is missing' END AS cause,

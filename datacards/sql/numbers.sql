@@ -69,7 +69,7 @@ SELECT status, count(*) AS n FROM responses GROUP BY ALL ORDER BY status
 
 -- name: unpriced
 -- Models with an answer whose cost is not known.
-SELECT model_id FROM responses WHERE status NOT IN ('error', 'unanswered')
+SELECT model_id FROM responses WHERE status NOT IN ('error', 'timeout', 'unanswered')
 GROUP BY model_id HAVING count(cost_usd) < count(*) ORDER BY model_id
 
 -- name: splits

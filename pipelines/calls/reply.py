@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-_REFUSED = frozenset({"content_filter", "safety", "refusal", "recitation", "prohibited_content"})
-_TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens"})
+from routeyard.schemas.statuses import status_of
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_TOKENS = 2**40
 #: Finish reason of an answer whose text is what `called_tools` gives, and how many calls it reads.
@@ -148,13 +148,10 @@ def _choice(item: Mapping[str, Any], tools: bool) -> ReplyChoice:
     called = called_tools(message) if tools else None
     refusal = _content(message.get("refusal"))
     finish = _text(item.get("finish_reason"))
-    if refusal or (finish or "").lower() in _REFUSED:
-        status = "refused"
+    ended = status_of(finish)
+    status = "refused" if refusal else ended if ended in ("refused", "truncated") else "ok"
+    if status == "refused":
         text = text or refusal
-    elif (finish or "").lower() in _TRUNCATED:
-        status = "truncated"
-    else:
-        status = "ok"
     if called is not None and status == "ok":
         return ReplyChoice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
     return ReplyChoice(text, status, finish, _logprobs(item.get("logprobs")))

@@ -101,7 +101,8 @@ def import_recorded(
 def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
     """source_id → the question of the entry's source."""
     index: dict[str, RecipeQuestion] = {}
-    names = ["source", "source_id", "query_id", "question", "prompt", "choices", "references"]
+    asked = ["query_id", "question", "prompt", "choices", "references", "scorer"]
+    names = ["source", "source_id", *asked]
     rows = queries.select(names).to_pylist()
     sources = {row["source"] for row in rows}
     if entry.source is not None and entry.source not in sources:

@@ -15,6 +15,7 @@ from routeyard.pipelines.collect.recorded_row import (
     asks_the_same,
     count_of,
     number_of,
+    recorded_status,
     score_of,
 )
 from routeyard.pipelines.collect.repeated_rows import RepeatedRows
@@ -23,6 +24,7 @@ from routeyard.pipelines.io import files
 from routeyard.pipelines.mapping.fields import Sparse
 from routeyard.pipelines.mapping.texts import expression
 from routeyard.schemas.recipe import Recorded
+from routeyard.schemas.statuses import ANSWERLESS
 
 #: Ids and places that a note or an error shows.
 _SHOWN = 3
@@ -139,9 +141,10 @@ class RecordedFileReader:
             if said["query"] not in self.strangers and len(self.strangers) <= _SHOWN:
                 self.strangers.append(said["query"])
             return None
-        said["text"] = text = answer_of(said.get("text"), csv=self.csv)
+        said["text"] = answer_of(said.get("text"), csv=self.csv)
         score = score_of(said.get("score"), place)
-        if text is None and score is None:
+        status = recorded_status(said, score, asked.scorer, place)
+        if status is None:
             self.counts["missing"] += 1
             return None
         if self._other_question(said, asked, place) and self.entry.other_questions == "ignore":
@@ -150,7 +153,7 @@ class RecordedFileReader:
         entry, counts = self.entry, self.counts
         if not self.repeats.take(key, said, place, entry.path, entry.duplicates, counts):
             return None
-        return _as_response(asked, said, score, self.pool[model], place)
+        return _as_response(asked, {**said, "status": status}, score, self.pool[model], place)
 
     def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:
         """Whether the row states that something else was asked; counted."""
@@ -169,7 +172,7 @@ class RecordedFileReader:
 def _as_response(
     asked: RecipeQuestion, said: dict[str, Any], score: float | None, price: Price, place: str
 ) -> dict[str, Any]:
-    cut = said.get("finish_reason") == "length"
+    without = said["status"] in ANSWERLESS
     graded = said.get("graded_against")
     against = [graded] if isinstance(graded, str) else graded
     prompt = count_of(said.get("prompt_tokens"), place)
@@ -181,8 +184,9 @@ def _as_response(
         "query_id": asked.query_id,
         "model_id": said["model"],
         "sample": int(said.get("sample") or 0),
-        "text": said["text"],
-        "status": "truncated" if cut else "ok",
+        "text": None if without else said["text"],
+        "status": said["status"],
+        "error": (_words(said.get("error")) or _words(said["text"])) if without else None,
         "finish_reason": said.get("finish_reason"),
         "served_model": said.get("served_model"),
         "prompt_tokens": prompt,
@@ -194,6 +198,11 @@ def _as_response(
         "given_score": score,
         "graded_against": against if against and against != asked.references else None,
     }
+
+
+def _words(value: Any) -> str | None:
+    """An error's message, no longer than a person reads."""
+    return " ".join(str(value).split())[:500] or None if value is not None else None
 
 
 def not_in_the_pool(

@@ -12,8 +12,10 @@ from typing import Any
 from routeyard.pipelines.errors import RecordedError
 from routeyard.pipelines.mapping.fields import Sparse, compile_field
 from routeyard.pipelines.mapping.texts import text_of
+from routeyard.pipelines.scorers.scorer import GIVEN
 from routeyard.schemas.leaks import same_words
 from routeyard.schemas.recipe import Recorded
+from routeyard.schemas.statuses import STATUSES, response_status, status_of
 
 #: What every row has to say.
 NEEDED = ("query", "model")
@@ -30,6 +32,7 @@ class RecipeQuestion:
     prompt: str
     choices: Sequence[str]
     references: Sequence[str]
+    scorer: str = ""
 
 
 class RecordedRowReader:
@@ -69,6 +72,42 @@ def answer_of(value: str | None, *, csv: bool) -> str | None:
     Elsewhere an empty text is what the model answered; a CSV cannot tell it from no answer.
     """
     return None if value == "" and csv else value
+
+
+def recorded_status(
+    said: Mapping[str, Any], score: float | None, scorer: str, place: str
+) -> str | None:
+    """How a recorded attempt ended; None where the row holds neither text, score nor status.
+
+    The row's own word counts first, then its finish reason, then what there is: a text of blanks
+    is `empty`, and one without a score for a question that only its source grades is `ungraded`.
+
+    Raises:
+        RecordedError: the word means no status that is known.
+    """
+    word, text = said.get("status"), said.get("text")
+    stated = None
+    if word is not None and word == word and str(word).strip():
+        stated = status_of(word)
+        if stated is None:
+            raise RecordedError(
+                f"the status {str(word)[:60]!r} is none of {', '.join(STATUSES)}",
+                where=f"{place}, fields.status",
+                next_step="translate it in the mapping, e.g. status: \"{{ {'bad': 'error'}"
+                '.get(status, status) }}"',
+            )
+    if stated in (None, "ok"):
+        ended = status_of(said.get("finish_reason"))
+        stated = ended if ended in ("truncated", "refused") else stated
+    if stated is None and text is None and score is None:
+        return None
+    if stated in (None, "ok", "ungraded"):
+        if text is None and score is None:
+            return "ungraded"
+        if response_status("ok", text) == "empty":
+            return "empty"
+        return "ungraded" if score is None and (scorer == GIVEN or stated == "ungraded") else "ok"
+    return stated
 
 
 def score_of(value: Any, place: str) -> float | None:

@@ -16,6 +16,7 @@ from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.statuses import response_status
 
 
 def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:
@@ -98,6 +99,7 @@ def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> di
     attempts = answer.attempts + (again.attempts if again else 0)
     kept = _kept(answer, again)
     row = {name: getattr(kept, name) for name in _SAME}
+    row["status"] = response_status(kept.status, kept.text, kept.error_class)
     if kept.status == "error":
         # What was metered for nothing is no answer's: `routeyard ledger` counts it.
         row |= dict.fromkeys(_METERED)

@@ -18,7 +18,7 @@ from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, Sh
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
 from routeyard.schemas import VERDICTS
-from routeyard.schemas.tables import ANSWERLESS
+from routeyard.schemas.statuses import ANSWERLESS
 
 _FAMILIES = ("xverify:", "judge:", "human:")
 
@@ -33,7 +33,7 @@ def file_verdicts(
 ) -> pa.Table:
     """One verdict per response that exists, in the order of `responses`.
 
-    * `error` responses (nothing was answered) get none.
+    * `error`, `timeout` and `unanswered` responses get none, whatever score they carry.
     * `truncated` and `refused` texts are read like any other; a response
       without any text is an `abstain`.
     * references are `graded_against` where the run carries its own.
@@ -152,8 +152,8 @@ def _table(shard: Shard, read: list[tuple[Any, ...]], versions: Mapping[str, str
 
 
 def _given(responses: pa.Table) -> pa.Table:
-    answered = pc.not_equal(responses.column("status"), "error")
-    scored = responses.filter(pc.and_(pc.is_valid(responses.column("given_score")), answered))
+    without = pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))
+    scored = responses.filter(pc.and_not(pc.is_valid(responses.column("given_score")), without))
     if not scored.num_rows:
         return VERDICTS.empty()
     scorer = SCORERS.get(GIVEN)

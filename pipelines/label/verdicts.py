@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.schemas import VERDICTS
-from routeyard.schemas.tables import ANSWERLESS
+from routeyard.schemas.statuses import ANSWERLESS
 
 #: (query_id, model_id, sample): one response.
 ResponseKey = tuple[str, str, int]

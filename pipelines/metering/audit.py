@@ -19,7 +19,7 @@ from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, 
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.recipe.release import Waiver
-from routeyard.schemas.tables import ANSWERLESS
+from routeyard.schemas.statuses import ANSWERLESS
 
 #: Columns of an answer that the checks read.
 NEEDED = (

@@ -20,6 +20,7 @@ from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.arena import arena_score
 from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.schemas.statuses import ANSWERLESS
 
 
 def rows(
@@ -39,7 +40,7 @@ def rows(
     answers: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _columns(tables, "responses", _RESPONSE):
         key = (row["query_id"], row["model_id"])
-        if key in wanted and row["status"] in ("ok", "truncated"):
+        if key in wanted and row["status"] not in (*ANSWERLESS, "refused"):
             answers.setdefault(key, row)
     cost = test.costs.get("usd")
     score = at_choice(test.labels, choice)

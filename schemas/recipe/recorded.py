@@ -31,6 +31,12 @@ class RecordedFields(Strict):
     """Column of the references the answer was graded against."""
     finish_reason: str | None = None
     """Column of the reason why the answer ended."""
+    status: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of how the attempt ended, in the source's own words: `ok`, `truncated`, `refused`,
+    `empty`, `error`, `timeout`, `unanswered`, `ungraded`, and words that mean one of them. An
+    error, a timeout or an unanswered row has no label, whatever its score."""
+    error: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the error's message, kept where the attempt has no answer."""
     served_model: str | None = None
     """Column of the model name that the endpoint reported."""
     prompt_tokens: str | None = None

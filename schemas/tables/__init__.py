@@ -9,10 +9,6 @@ import yaml
 
 from routeyard.schemas.contract import Contract, columns, rules
 
-#: Statuses of pairs without an answer: not reached, or (`unanswered`) given up after it
-#: was billed as often as the recipe allows. Neither is wrong.
-ANSWERLESS = ("error", "unanswered")
-
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

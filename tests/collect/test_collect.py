@@ -18,7 +18,7 @@ from routeyard.pipelines.errors import RecipeError
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.pipelines.metering.audit import audit
 from routeyard.schemas import MODELS, RESPONSES
-from routeyard.schemas.recipe.collect import Canary, Collect, Coverage
+from routeyard.schemas.recipe.collect import Canary, Collect, Coverage, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
 
@@ -59,6 +59,21 @@ def test_a_run_asks_each_pair_once_and_a_second_run_nothing(tmp_path: Path) -> N
         assert again.missing == 0
         collect(again, ledger)
         assert server.requests == 100
+
+
+def test_replies_without_text_are_empty_and_calls_without_reply_time_out(tmp_path: Path) -> None:
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        return answer(completion("")) if body["model"] == "m0" else Do(hang=True)
+
+    settings = Collect(deadline_s=0.3, retry=Retry(attempts=1))
+    with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        made = plan(queries(2), pool(server), settings, ledger)
+        collect(made, ledger)
+        found = responses_table(made, ledger).select(["model_id", "status"]).to_pylist()
+    assert {(row["model_id"], row["status"]) for row in found} == {
+        ("m0", "empty"),
+        ("m1", "timeout"),
+    }
 
 
 def test_another_port_is_the_same_request(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from routeyard.pipelines.collect.recorded import import_recorded
 from routeyard.pipelines.errors import RecordedError
+from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.pipelines.pool import models_table
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Pool, Recorded
@@ -174,3 +175,50 @@ def test_one_answer_recorded_with_two_latencies_is_one_answer(tmp_path: Path) ->
     fields = FIELDS | {"latency_s": "took"}
     found = run(tmp_path, [row(took=1.0), row(took=1.2)], fields=fields, duplicates="missing")
     assert found.responses.column("text").to_pylist() == ["4"]
+
+
+@pytest.mark.parametrize(
+    ("word", "output", "status", "text"),
+    [
+        ("success", "4", "ok", "4"),
+        ("max_tokens", "4 and", "truncated", "4 and"),
+        ("content_filter", None, "refused", None),
+        ("ok", "  ", "empty", "  "),
+        ("Timed out", "[ERROR] timeout", "timeout", None),
+        ("InvalidRequestError", "too long", "error", None),
+        ("skipped", None, "unanswered", None),
+        ("pending", "4", "ungraded", "4"),
+    ],
+)
+def test_the_status_of_a_recording_is_mapped(
+    tmp_path: Path, word: str, output: str | None, status: str, text: str | None
+) -> None:
+    # A harness error that was graded 0 is no wrong answer of the model.
+    fields = {**FIELDS, "status": "status", "score": "score"}
+    rows = [row(output=output, status=word, score=None if status == "ungraded" else 0)]
+    (answer,) = run(tmp_path, rows, fields=fields).responses.to_pylist()
+    assert (answer["status"], answer["text"]) == (status, text)
+    if status in ("timeout", "error"):
+        assert answer["error"] == output
+
+
+def test_an_unknown_status_stops_the_import_and_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(RecordedError, match="'graded by hand' is none of ok, truncated") as caught:
+        run(tmp_path, [row(status="graded by hand")], fields={**FIELDS, "status": "status"})
+    assert "fields.status" in str(caught.value)
+
+
+def test_a_finish_reason_and_an_empty_text_give_a_status(tmp_path: Path) -> None:
+    fields = {**FIELDS, "finish_reason": "why"}
+    rows = [row(output="", why="stop"), row("b", why="max_tokens"), row("b", "m2", why="safety")]
+    done = run(tmp_path, rows, fields=fields).responses
+    assert done.column("status").to_pylist() == ["empty", "truncated", "refused"]
+
+
+def test_a_timeout_of_a_recording_gets_no_verdict(tmp_path: Path) -> None:
+    # Upstream counts it as wrong; nobody knows what the model would have answered.
+    fields = {**FIELDS, "status": "status", "score": "score"}
+    rows = [row(status="timeout", score=0), row("b", status="ok", score=1)]
+    done = run(tmp_path, rows, fields=fields).responses
+    verdicts = file_verdicts(queries(), done)
+    assert {v["query_id"][-1] for v in verdicts.to_pylist()} == {"1"}

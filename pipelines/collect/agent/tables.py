@@ -10,8 +10,10 @@ import pyarrow as pa
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.collect.agent.trajectory import Trajectory, TrajectoryStep
 from routeyard.pipelines.collect.responses import cost_by_price
+from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.schemas import RESPONSES, STEPS
 from routeyard.schemas.recipe.pool import Pool
+from routeyard.schemas.statuses import ANSWERLESS, response_status
 
 _ORDER = [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
 _LAST = (
@@ -77,16 +79,20 @@ def _outcome(one: Trajectory, last: TrajectoryStep) -> tuple[str, str | None]:
     if one.unanswered:
         return "unanswered", None
     if last.attempt.status != "ok":
-        return last.attempt.status, last.attempt.text
+        return _status(last.attempt), last.attempt.text
     if last.said.queries:
         # The steps are used up and it did not answer: cut off, as by a limit of tokens.
         return "truncated", last.said.text or ""
-    return "ok", last.said.text
+    return response_status("ok", last.said.text), last.said.text
+
+
+def _status(attempt: Attempt) -> str:
+    return response_status(attempt.status, attempt.text, attempt.error_class)
 
 
 def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> dict[str, Any]:
     attempt, said = step.attempt, step.said
-    status = "unanswered" if one.unanswered and step is one.steps[-1] else attempt.status
+    status = "unanswered" if one.unanswered and step is one.steps[-1] else _status(attempt)
     searched = bool(step.found)
     return {
         "query_id": one.query_id,
@@ -96,7 +102,7 @@ def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> d
         "acted_by": step.model_id,
         "action": "search" if searched else "answer" if status == "ok" and not said.queries
         else "none",
-        "said": None if status in ("error", "unanswered") else said.text,
+        "said": None if status in ANSWERLESS else said.text,
         "queries": list(said.queries),
         "found": list(step.found),
         "status": status,

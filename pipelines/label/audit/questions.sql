@@ -245,7 +245,7 @@ SELECT w.place, r.sample, q.prompt AS question,
         ORDER BY v.scorer <> q.scorer, v.scorer LIMIT 1) AS span
 FROM wanted w JOIN queries q USING (query_id)
 JOIN responses r USING (query_id, model_id)
-WHERE r.status NOT IN ('error', 'unanswered') ORDER BY w.place, r.sample
+WHERE r.status NOT IN ('error', 'timeout', 'unanswered') ORDER BY w.place, r.sample
 
 -- name: changed_labels
 SELECT query_id, model_id, q.task,
