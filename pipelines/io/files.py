@@ -61,8 +61,13 @@ def format_of(path: Path, declared: str | None) -> str:
     return FORMATS[ending]
 
 
-def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
+def rows(
+    path: Path, declared: str | None = None, *, short_rows: bool = False
+) -> Iterator[dict[str, Any]]:
     """Rows of one file as dictionaries, in file order.
+
+    Args:
+        short_rows: Take rows of a CSV that end early, with None for what they lack.
 
     Raises:
         SourceError: the file is damaged; says at which line or byte.
@@ -70,7 +75,7 @@ def rows(path: Path, declared: str | None = None) -> Iterator[dict[str, Any]]:
     kind = format_of(path, declared)
     reader = {"parquet": parquet_rows, "csv": _csv, "jsonl": _jsonl}[kind]
     try:
-        yield from reader(path)
+        yield from _csv(path, short_rows=True) if kind == "csv" and short_rows else reader(path)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile) and error.errno:
             raise
@@ -110,7 +115,7 @@ def _lines(stream: IO[str], path: Path) -> Iterator[str]:
         yield line
 
 
-def _csv(path: Path) -> Iterator[dict[str, Any]]:
+def _csv(path: Path, *, short_rows: bool = False) -> Iterator[dict[str, Any]]:
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
     with _open(path) as stream:
@@ -118,7 +123,7 @@ def _csv(path: Path) -> Iterator[dict[str, Any]]:
         stream.seek(0)
         reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
         for row in reader:
-            if None in row or None in row.values():
+            if None in row or (None in row.values() and not short_rows):
                 raise SourceError(
                     f"line {reader.line_num} has another number of fields than the header",
                     where=f"{path}:{reader.line_num}",

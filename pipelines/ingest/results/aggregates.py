@@ -1,0 +1,75 @@
+"""Whether a group's records are figures of many questions each, and no answers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.roles import candidates, rank_of
+from routeyard.pipelines.ingest.results.values import numbers, some, texts
+
+_SPREAD = re.compile(
+    r"(?:std_?err|stderr|std|_ci|ci_(?:low|high)|stddev|variance)(?:,\w+)?$", re.IGNORECASE
+)
+
+
+def why_aggregate(done: Assigned, around: set[str]) -> str:
+    """Why each row is of many questions; empty where rows are answers."""
+    table = done.table
+    if table.num_rows == 0:
+        return ""
+    names = [n for n in table.column_names if not n.startswith("(") and n not in around]
+    if any(_SPREAD.search(n) for n in names) and "text" not in done.roles:
+        name = next(n for n in names if _SPREAD.search(n))
+        return f"{name!r} states how far many scores spread"
+    counts = [c.column for c in candidates(table, "aggregate", frozenset(around))]
+    for name in counts:
+        values = numbers(table.column(name))
+        if values is not None and _of_many(done, values):
+            return f"{name!r} says that a row is of {int(np.nanmax(values)):,} questions"
+    arm, question = done.roles.get("arm"), done.roles.get("question")
+    if arm is None or done.per_question:
+        return ""
+    unique = len(pc.unique(table.column(arm)))
+    if question is None and unique > 0.9 * table.num_rows and table.num_rows >= 2:
+        figures = [n for n in names if n != arm and _figures(table.column(n))]
+        if len(figures) >= 2 or "score" in done.roles:
+            such = ", ".join(figures[:3])
+            return f"each row is one model with {len(figures)} figures, such as {such}"
+    if question is not None and _task_figures(done, question):
+        tasks = len(pc.unique(table.column(question)))
+        return f"{question!r} names {tasks} tasks, with one figure each"
+    return ""
+
+
+def _of_many(done: Assigned, values: np.ndarray) -> bool:
+    there = values[~np.isnan(values)]
+    if len(there) < 0.5 * len(values) or "text" in done.roles:
+        return False
+    return bool(np.median(there) >= 10 and np.all(there == np.floor(there)))
+
+
+def _figures(column: pa.ChunkedArray) -> bool:
+    values = numbers(column)
+    if values is None:
+        return False
+    there = values[~np.isnan(values)]
+    return bool(len(there)) and not set(np.unique(there)) <= {0.0, 1.0}
+
+
+def _task_figures(done: Assigned, question: str) -> bool:
+    """Whether the only name of a question is that of a task, with fractions as scores."""
+    named = rank_of(question, "suite") is not None and rank_of(question, "question") is not None
+    score = done.roles.get("score")
+    if score is None or not named or "text" in done.roles:
+        return False
+    values = numbers(done.table.column(score))
+    labels = some(pa.chunked_array([texts(done.table.column(question)).unique()]), 300)
+    if values is None or len(labels) > 200:
+        return False
+    there = values[~np.isnan(values)]
+    return not set(np.unique(there)) <= {0.0, 0.5, 1.0}

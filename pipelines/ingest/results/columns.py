@@ -1,0 +1,88 @@
+"""Records and tables of a stranger as Arrow columns of plain types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+#: Columns of one table.
+MAX_COLUMNS = 20_000
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Records as a table; a column of several kinds holds texts."""
+    names = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
+    return pa.table({name: column_of([row.get(name) for row in rows]) for name in names})
+
+
+def column_of(values: list[Any]) -> pa.Array:
+    """Values as a column, as texts where they are of several kinds."""
+    kinds = {type(one) for one in values} - {type(None)}
+    if kinds <= {bool} or kinds <= {int, float} or kinds <= {str}:
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, OverflowError, pa.ArrowTypeError):
+            pass
+    return pa.array([_text(one) for one in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def same_types(parts: list[pa.Table]) -> list[pa.Table]:
+    """The tables with columns of one type each: text where the types do not agree."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for part in parts:
+        for one in part.schema:
+            if not pa.types.is_null(one.type):
+                kinds.setdefault(one.name, set()).add(one.type)
+    numeric = (pa.types.is_integer, pa.types.is_floating)
+    mixed = {
+        name
+        for name, types in kinds.items()
+        if len(types) > 1 and not all(any(test(t) for test in numeric) for t in types)
+    }
+    found = []
+    for part in parts:
+        for name in mixed & set(part.column_names):
+            at = part.column_names.index(name)
+            values = part.column(name)
+            if not pa.types.is_string(values.type):
+                texts = pa.array([_text(v) for v in values.to_pylist()], pa.string())
+                part = part.set_column(at, name, texts)
+        found.append(part)
+    return found
+
+
+def plain_columns(table: pa.Table) -> pa.Table:
+    """A table without structs, dictionaries and lists: nested names are joined by dots."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    for at, one in enumerate(table.schema):
+        if pa.types.is_dictionary(one.type):
+            values = table.column(at).cast(one.type.value_type)
+            if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
+                values = values.cast(pa.string())
+        elif pa.types.is_nested(one.type) or pa.types.is_binary(one.type):
+            values = pa.chunked_array(
+                [column_of([_single(v) for v in table.column(at).to_pylist()])]
+            )
+        elif pa.types.is_temporal(one.type) or pa.types.is_large_string(one.type):
+            values = table.column(at).cast(pa.string())
+        else:
+            continue
+        table = table.set_column(at, one.name, values)
+    return table
+
+
+def _single(value: Any) -> Any:
+    """A list of one plain value as that value."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value

@@ -1,0 +1,244 @@
+"""The key of each answer: suite, question, arm and sample, such that no two answers share one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.roles import candidates, constant
+from routeyard.pipelines.ingest.results.values import numbers, some, texts
+
+
+def _distinct(columns: list[pa.ChunkedArray]) -> int:
+    table = pa.table({str(n): column for n, column in enumerate(columns)})
+    return int(table.group_by(table.column_names).aggregate([]).num_rows)
+
+
+def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
+    """`arm`, `question`, `suite` and `sample` of each row, unique together.
+
+    Rows of one arm and question are told apart by the suite, then by a column that numbers
+    samples, then by settings, which become part of the arm, and at last by their order.
+    """
+    table = done.table
+    arm = texts(table.column(done.roles["arm"])) if "arm" in done.roles else _same(table, "unnamed")
+    question = texts(table.column(done.roles["question"]))
+    n = table.num_rows
+    suite = _suite(done, arm, question)
+    key = [arm, suite, question]
+    sample = pa.chunked_array([pa.array([0] * n, pa.int32())])
+    if _distinct(key) == n:
+        return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+    used = {done.roles.get(role) for role in ("arm", "question", "score", "suite")}
+    sampled = _telling(table, "sample", key, used)
+    if sampled:
+        values = _codes(table.column(sampled))
+        done.note("choice", f"{sampled!r} tells repeated answers apart: they are samples", "sample")
+        done.roles["sample"] = sampled
+        sample, key = values, [*key, values]
+    arm, key = _settings(done, arm, key, used | {sampled})
+    question = key[2]
+    if _distinct(key) < n:
+        counted = _counted(key)
+        again = sum(one > 0 for one in counted.to_pylist())
+        done.note(
+            "question",
+            f"{again:,} rows answer a question again and no column says why: they are taken for "
+            "further samples, in the order of the file",
+            "sample", again,
+        )  # fmt: skip
+        sample = _codes(pa.chunked_array([pc.add(pc.multiply(sample.combine_chunks(), 1), 0)]))
+        sample = _counted([arm, suite, question])
+    return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+
+
+def _same(table: pa.Table, value: str) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array([value] * table.num_rows, pa.string())])
+
+
+def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Suite of each row: a column of that name, or a part of the path, where one is needed."""
+    table = done.table
+    if "suite" in done.roles:
+        return texts(table.column(done.roles["suite"])).fill_null("")
+    without = frozenset(column for role, column in done.roles.items() if role not in ("split",))
+    named = [c.column for c in candidates(table, "suite", without)]
+    paths = [c for c in table.column_names if c.startswith("(path") and c not in without]
+    pairs, ids = _distinct([arm, question]), _distinct([question])
+    collide = pairs < table.num_rows
+    for name in [*named, *paths]:
+        column = texts(table.column(name)).fill_null("")
+        if constant(column):
+            continue
+        if _distinct([column, question]) == ids and name in named:
+            done.roles["suite"] = name  # each question has one
+            return column
+        if collide and _distinct([column, arm, question]) > 1.2 * pairs:
+            spread = _distinct([column, question]) / max(1, _distinct([column, arm]))
+            if spread > 1 and _shared(column, arm):
+                done.roles["suite"] = name
+                if name in paths:
+                    done.note("choice", "the suite is named only in the path of the file", "suite")
+                return column
+    if (prefix := _prefix(question)) is not None:
+        done.note("choice", "the suite is the start of the question's id", "suite")
+        return prefix
+    fixed = next((name for name in named if constant(table.column(name))), None)
+    if fixed is not None:
+        done.roles["suite"] = fixed
+        return texts(table.column(fixed)).fill_null("")
+    return _same(table, "")
+
+
+def _prefix(question: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Starts of ids such as `AIME_112` and `django__django-11532`; None where ids are not so."""
+    parts = pc.extract_regex(question, r"^(?P<start>.*[A-Za-z].*?)[_\-/#:. ]+[0-9]+$")
+    start = pc.struct_field(parts, "start")
+    if start.null_count:
+        return None
+    pairs = pa.table({"s": start, "q": question}).group_by(["s", "q"]).aggregate([])
+    sizes = pairs.group_by("s").aggregate([("q", "count")]).column("q_count").to_numpy()
+    return start if 2 <= len(sizes) <= 500 and (sizes >= 2).mean() >= 0.8 else None
+
+
+def _shared(column: pa.ChunkedArray, arm: pa.ChunkedArray) -> bool:
+    """Whether several arms have one value, or there is one arm."""
+    return _distinct([arm]) == 1 or _distinct([column, arm]) > _distinct([column])
+
+
+def _telling(
+    table: pa.Table, role: str, key: list[pa.ChunkedArray], used: set[str | None]
+) -> str | None:
+    """The column of a role that tells most rows of one key apart; None where none does."""
+    have = _distinct(key)
+    best, most = None, have
+    for one in candidates(table, role, frozenset(x for x in used if x)):
+        if one.column.startswith("(path"):
+            continue
+        found = _distinct([*key, texts(table.column(one.column)).fill_null("")])
+        if found > 1.02 * most:
+            best, most = one.column, found
+    return best
+
+
+def _settings(
+    done: Assigned, arm: pa.ChunkedArray, key: list[pa.ChunkedArray], used: set[str | None]
+) -> tuple[pa.ChunkedArray, list[pa.ChunkedArray]]:
+    """The arms with the settings that tell rows of one key apart."""
+    table, n = done.table, done.table.num_rows
+    taken: list[str] = []
+    while _distinct(key) < n and len(taken) < 4:
+        name = _telling(table, "setting", key, {*used, *taken})
+        if name is None and not taken and (asked := _other_question(done, key, used)) is not None:
+            values = texts(table.column(asked)).fill_null("")
+            question = pc.binary_join_element_wise(key[2], values, "#")
+            done.note(
+                "choice", f"{asked!r} is part of the question: each has another text", "question"
+            )
+            key[2] = question
+            continue
+        if name is None and not taken:
+            name = _unnamed(table, key, {*used, *taken, *done.roles.values(), *done.others})
+            if name is not None:
+                done.note(
+                    "question",
+                    f"{name!r} alone tells answers of one model apart: its values are taken for "
+                    "arms",
+                    "arm",
+                )
+        if name is None:
+            break
+        values = texts(table.column(name)).fill_null("")
+        arm = pc.binary_join_element_wise(arm, values, " · ")
+        taken.append(name)
+        key = [arm, *key[1:], values]
+    if taken:
+        done.note(
+            "choice", f"an arm is a model with {', '.join(taken)}: not another question", "arm"
+        )
+    return arm, key
+
+
+def _other_question(
+    done: Assigned, key: list[pa.ChunkedArray], used: set[str | None]
+) -> str | None:
+    """A column of few labels with which each question has one text, and without it several."""
+    if "prompt" not in done.roles or done.roles["prompt"] == done.roles["question"]:
+        return None
+    table = done.table
+    prompt, plain = texts(table.column(done.roles["prompt"])), key[1:3]
+    apart = _distinct([*plain, prompt])
+    if apart < 1.5 * _distinct(plain):
+        return None
+    for name in table.column_names:
+        column = table.column(name)
+        if name in used or name.startswith("(") or name in done.roles.values() or constant(column):
+            continue
+        if len({str(v) for v in some(column, 500)}) > 20:
+            continue
+        values = texts(column).fill_null("")
+        if _distinct([*plain, values]) == apart == _distinct([*plain, values, prompt]):
+            return name
+    return None
+
+
+def _unnamed(table: pa.Table, key: list[pa.ChunkedArray], used: set[str | None]) -> str | None:
+    """A column of few labels, of any name or of the path, that tells all rows of one key apart."""
+    for name in table.column_names:
+        if name in used or name == "(at)" or name.startswith("(row"):
+            continue
+        column = table.column(name)
+        if constant(column) or not (
+            pa.types.is_string(column.type) or pa.types.is_integer(column.type)
+        ):
+            continue
+        if len({str(v) for v in some(column, 500)}) > 20:
+            continue
+        if _distinct([*key, texts(column).fill_null("")]) == table.num_rows:
+            return name
+    return None
+
+
+def _codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as numbers from 0, in the order of the values."""
+    found = numbers(column)
+    plain = texts(column).fill_null("")
+    coded = plain.dictionary_encode().combine_chunks()
+    names = coded.dictionary.to_pylist()
+    if found is not None:
+        order = sorted(names, key=lambda v: (float(v) if _number(v) else -1.0, v))
+    else:
+        order = sorted(names)
+    place = {name: n for n, name in enumerate(order)}
+    table = pa.array([place[name] for name in names], pa.int32())
+    return pa.chunked_array([table.take(coded.indices)])
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """How many rows before each have its key."""
+    import numpy as np
+
+    table = pa.table({str(n): c for n, c in enumerate(key)})
+    table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
+    order = table.sort_by([(str(n), "ascending") for n in range(len(key))] + [("row", "ascending")])
+    rows = order.column("row").to_numpy()
+    new = np.zeros(len(rows), bool)
+    if len(rows):
+        new[0] = True
+    for n in range(len(key)):
+        codes = order.column(str(n)).dictionary_encode().combine_chunks()
+        values = codes.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        new[1:] |= values[1:] != values[:-1]
+    starts = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+    found = np.zeros(len(rows), np.int32)
+    found[rows] = np.arange(len(rows)) - starts
+    return pa.chunked_array([pa.array(found, pa.int32())])

@@ -1,0 +1,160 @@
+"""A group of records with known roles as the normal form."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.keys import keyed
+from routeyard.pipelines.ingest.results.values import (
+    ReadingNote,
+    Scale,
+    factor,
+    numbers,
+    scale_of,
+    texts,
+)
+from routeyard.schemas.recording import recording
+
+#: Texts that are taken as they are: role → column of the normal form.
+_TEXTS = {"text": "text", "prompt": "prompt", "reference": "reference", "status": "status",
+          "error": "error", "served_model": "served_model", "split": "split"}  # fmt: skip
+_NUMBERS = {"cost": "cost_usd", "prompt_tokens": "prompt_tokens",
+            "completion_tokens": "completion_tokens", "latency": "latency_s"}  # fmt: skip
+_SHOWN = 3
+
+
+def named_rows(done: Assigned) -> None:
+    """Leave out rows that name no model or no question, and note how many."""
+    keep = None
+    for role in ("arm", "question"):
+        if role in done.roles:
+            there = done.table.column(done.roles[role]).is_valid()
+            if (missing := there.length() - pc.sum(there).as_py()) > 0:
+                done.note("left_out", f"{missing:,} rows name no {role}", role, missing)
+                keep = there if keep is None else pc.and_(keep, there)
+    if keep is not None:
+        done.table = done.table.filter(keep)
+
+
+def with_missing(table: pa.Table, totals: dict[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table with a row for each question that an arm's lists of ids do not name.
+
+    Args:
+        totals: Arm → number of questions that its file counts, of which it lists only some: the
+            others count as wrong there. They are named where the lists of all arms name as many.
+    """
+    notes, rows = [], []
+    keys = table.select(["arm", "question", "suite"]).to_pylist()
+    every = {row["question"]: row["suite"] for row in keys}
+    for arm in sorted(totals):
+        have = {row["question"] for row in keys if row["arm"] == arm}
+        missing = totals[arm] - len(have)
+        if missing <= 0:
+            continue
+        absent = sorted(every.keys() - have) if len(every) == totals[arm] else []
+        says = f"{arm} lists {len(have):,} of the {totals[arm]:,} questions that it counts"
+        if absent:
+            says += "; the others count as wrong, with the status `unanswered`"
+            rows += [
+                {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
+                 "status": "unanswered", "at": f"{arm}: in no list"}
+                for q in absent
+            ]  # fmt: skip
+        else:
+            says += " and the others are not named: its share of successes is of those listed"
+        notes.append(ReadingNote("status", says, missing, (), arm))
+    if rows:
+        table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
+    return table, notes
+
+
+def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """The normal form of a group, and its further scores by name.
+
+    Scores of percent, points and words become 1 for right and 0 for wrong; one outside stays as it
+    is and is noted. Costs become USD and times seconds where a name states another unit.
+    """
+    named_rows(done)
+    table = done.table
+    columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
+    columns["at"] = table.column("(at)")
+    for role, name in _TEXTS.items():
+        if role in done.roles:
+            columns[name] = _text(table.column(done.roles[role]))
+    for role, name in _NUMBERS.items():
+        if role in done.roles:
+            source = done.roles[role]
+            values = numbers(table.column(source), _number)
+            if values is None:
+                continue
+            by = factor(source, role)
+            if by != 1:
+                done.note("choice", f"{source!r} is multiplied by {by:g}", name)
+            columns[name] = pa.array(values * by, from_pandas=True)
+    others: dict[str, pa.Array] = {}
+    if "score" in done.roles:
+        columns["score"] = scored(done, done.roles["score"], aloud=True)
+        for name in done.others:
+            if (more := scored(done, name, aloud=False)) is not None:
+                others[name] = more
+    return recording(columns), others
+
+
+def _number(text: str) -> float | None:
+    """A number of a text that may have a currency sign or commas for thousands."""
+    short = text.strip().lstrip("$€£").strip()
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", short):
+        short = short.replace(",", "")
+    if not short or short.lower() in ("nan", "none", "null", "n/a", "na", "-"):
+        return None
+    try:
+        return float(short)
+    except ValueError:
+        return float("nan")
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return texts(column)
+
+
+def scored(done: Assigned, name: str, *, aloud: bool) -> pa.Array | None:
+    """A column of scores in [0, 1], null where there is none.
+
+    Args:
+        aloud: Note the scale, and rows outside it.
+    """
+    values = numbers(done.table.column(name))
+    if values is None:
+        return None
+    label = done.roles.get("score", name) if name.startswith("(") else name
+    scale = scale_of(values, label) or Scale(0, 1, "")
+    found = (values - scale.low) / (scale.high - scale.low)
+    if aloud:
+        if scale.words:
+            done.note(
+                "choice" if scale.sure else "question",
+                f"{label.strip('()')!r} is read as {scale.words}",
+                "score",
+            )
+        outside = np.flatnonzero((found < 0) | (found > 1))
+        if len(outside):
+            at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
+            done.notes.append(
+                ReadingNote(
+                    "value",
+                    f"{len(outside):,} scores are not in [0, 1] "
+                    f"({', '.join(f'{values[i]:g}' for i in outside[:_SHOWN])})",
+                    len(outside), tuple(at), "score",
+                )
+            )  # fmt: skip
+    return pa.array(found, from_pandas=True)
+
+
+def arms(table: pa.Table) -> list[str]:
+    """Names of the arms, in order."""
+    return sorted(pc.unique(table.column("arm").drop_null()).to_pylist())

@@ -1,0 +1,164 @@
+"""Reads anybody's results: a file, a folder or an archive becomes one row per answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.results import known
+from routeyard.pipelines.ingest.results.aggregates import why_aggregate
+from routeyard.pipelines.ingest.results.assign import Assigned, assign
+from routeyard.pipelines.ingest.results.documents import documents, files_of
+from routeyard.pipelines.ingest.results.groups import Group, groups_of
+from routeyard.pipelines.ingest.results.id_lists import TOTAL
+from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
+from routeyard.pipelines.ingest.results.normal import normal, with_missing
+from routeyard.pipelines.ingest.results.roles import is_weak
+from routeyard.pipelines.ingest.results.values import ReadingNote, texts
+
+
+class AggregatesOnly(SourceError):
+    """The files hold figures of many questions each, and no answer to a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results in their normal form, and what a person has to know of how they were read.
+
+    Attributes:
+        table: One row per answer: `schemas.recording.RECORDING`; suite, question, arm and sample
+            are unique together.
+        columns: Column of the normal form → what it was read from.
+        notes: Choices, questions to a person, values that make no sense, and what was left out.
+        other_scores: Name of a further score → its values, one per row of `table`.
+        layout: How the files were recognised.
+    """
+
+    table: pa.Table
+    columns: dict[str, str]
+    notes: tuple[ReadingNote, ...]
+    other_scores: dict[str, pa.Array] = field(default_factory=dict)
+    layout: str = "table"
+
+    @property
+    def questions(self) -> list[str]:
+        """What a person has to confirm."""
+        return [note.says for note in self.notes if note.kind == "question"]
+
+
+def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
+    """A stranger's file, folder or archive of results as the normal form, by its structure alone.
+
+    Read are JSON, JSON lines, CSV, TSV, Parquet, YAML and zip files: a row per answer, a column per
+    model, maps of model and question, lists of ids per outcome, one file per answer; model and
+    suite from a column, a key or the path; and the logs of Inspect, lm-evaluation-harness and HELM.
+
+    Args:
+        path: File or folder, as it is.
+        given: `arm`, `question`, `suite`, `sample`, `score`, `text`, `prompt`, `reference`, `cost`,
+            `prompt_tokens`, `completion_tokens`, `latency`, `status`, `error`, `split` → column,
+            where a person knows better.
+
+    Raises:
+        AggregatesOnly: the files hold figures of many questions each.
+        SourceError, Unsafe: nothing can be read, or a file is damaged or too large.
+    """
+    paths, others = files_of(path)
+    found = known.read(paths, path) if not given else None
+    if found is not None:
+        table, columns, notes, scores, layout = found
+        return Results(table, columns, tuple(notes), scores, layout)
+    sets: list[AnswerSet] = []
+    refused: list[_Refused] = []
+    for group in groups_of(documents(paths, path)):
+        _read(group, given or {}, sets, refused)
+    notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
+    if not sets:
+        raise _refusal(refused, path)
+    table, columns, more, scores = merged(sets)
+    return Results(table, columns, (*notes, *more), scores)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A group that holds no answers, and why."""
+
+    group: Group
+    why: str
+    aggregate: bool = False
+
+
+def _read(
+    group: Group, given: Mapping[str, str], sets: list[AnswerSet], refused: list[_Refused]
+) -> None:
+    """Add a group to the sets of answers, or to those that hold none."""
+    table = group.table()
+    if group.trail == ("(document)",) and len(group.parts) < 2:
+        return
+    around = {name for name in group.around if not name.startswith("(key")}
+    done = assign(table, around, given)
+    if why := why_aggregate(done, around):
+        refused.append(_Refused(group, why, aggregate=True))
+        return
+    lacks = ["question's id"] if "question" not in done.roles else []
+    if not {"score", "text"} & done.roles.keys():
+        lacks.append("score or the answer")
+    unsure = "score" not in done.roles and any(n.about == "arm" for n in done.notes)
+    if not lacks and unsure and is_weak(done.roles["text"]):
+        lacks.append("model: these are questions with their answers")
+    if lacks:
+        refused.append(_Refused(group, f"no column is the {', nor the '.join(lacks)}"))
+        return
+    normal_form, others = normal(done, around)
+    if group.trail[-1:] == ("(lists of ids)",):
+        normal_form, more = with_missing(normal_form, _totals(done, around))
+        done.notes += more
+        others = {}
+    empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
+    if empty:
+        refused.append(_Refused(group, "no row has a score or an answer"))
+        return
+    sets.append(AnswerSet(group, done, normal_form, others))
+
+
+def _totals(done: Assigned, around: set[str]) -> dict[str, int]:
+    """Arm → number of questions that its file counts; empty where no figure says it."""
+    names = [name for name in sorted(around) if TOTAL.search(name.rpartition(".")[2])]
+    table = done.table
+    if not names or "arm" not in done.roles:
+        return {}
+    arms = texts(table.column(done.roles["arm"])).to_pylist()
+    return {
+        arm: int(total)
+        for arm, total in zip(arms, table.column(names[0]).to_pylist(), strict=True)
+        if isinstance(total, int | float)
+    }
+
+
+def _refusal(refused: list[_Refused], path: Path) -> SourceError:
+    """Why nothing was read: `AggregatesOnly` where figures of many questions were found."""
+    aggregates = [one for one in refused if one.aggregate]
+    if aggregates:
+        most = max(aggregates, key=lambda one: one.group.rows)
+        return AggregatesOnly(
+            f"the figures are aggregates, not answers to questions: {most.why}",
+            where=f"{path} ({most.group.files[0]})",
+            next_step="a benchmark needs one score per question and model: ask the publisher for "
+            "the per-question results",
+        )
+    most_rows = max(refused, key=lambda one: one.group.rows, default=None)
+    why, where = "", str(path)
+    if most_rows is not None:
+        columns = ", ".join(sorted(most_rows.group.columns)[:20])
+        why = f": {most_rows.why}"
+        where = f"{path} ({most_rows.group.files[0]}; columns {columns})"
+    return SourceError(
+        f"no answers of models were found{why}",
+        where=where,
+        next_step="a table needs the model, the question's id and a score or an answer; name "
+        "their columns where they have other names",
+    )

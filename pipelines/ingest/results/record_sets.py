@@ -1,0 +1,203 @@
+"""Sets of records inside JSON documents: lists of objects, maps of them, and ids per outcome.
+
+Nothing here knows a benchmark. A list of objects is a set; so is an object whose values are
+alike, with its keys as a column; what stands around a set is true of each of its records.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from routeyard.pipelines.ingest.results.columns import MAX_COLUMNS
+from routeyard.pipelines.ingest.results.id_lists import id_lists, outcomes
+
+#: Levels of nesting that are looked into, and levels that become columns.
+_DEEPEST, _COLUMN_DEPTH = 12, 5
+#: A text that an object or a list becomes is at most so long.
+_LONGEST = 1 << 20
+
+
+@dataclass(slots=True)
+class RecordSet:
+    """Records of one kind in one document.
+
+    Attributes:
+        trail: Keys that lead to it, `*` for those of a map: sets of one kind share it.
+        records: Column → value; nested keys are joined by dots, keys of maps are `(key 0)`, …
+        at: Where a person finds each record.
+        around: Column → value of what stands around the set.
+    """
+
+    trail: tuple[str, ...]
+    records: list[dict[str, Any]]
+    at: list[str]
+    around: dict[str, Any] = field(default_factory=dict)
+
+
+def record_sets(value: Any) -> Iterator[RecordSet]:
+    """All sets of records in a JSON value, and the value itself as a set of one."""
+    yield from _inside(value, (), {}, "", 0)
+    if isinstance(value, dict):
+        yield RecordSet(("(document)",), [flat(value)], [""])
+
+
+def _inside(
+    value: Any, trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
+) -> Iterator[RecordSet]:
+    if len(trail) > _DEEPEST:
+        return
+    if isinstance(value, list):
+        rows = [one for one in value if isinstance(one, dict)]
+        if rows and 2 * len(rows) > len(value):
+            places = [f"{at}[{n}]" for n, one in enumerate(value) if isinstance(one, dict)]
+            yield RecordSet(trail, [flat(one) for one in rows], places, dict(around))
+            yield from _within(rows, trail, around, places, keys)
+    elif isinstance(value, dict):
+        yield from _of_object(value, trail, around, at, keys)
+
+
+def _of_object(
+    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
+) -> Iterator[RecordSet]:
+    if lists := id_lists(value):
+        rows = outcomes(value, lists, around)
+        places = [f"{at}.{row['listed_in']}" for row in rows]
+        yield RecordSet((*trail, "(lists of ids)"), rows, places, {**around, **_scalars(value)})
+    if len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values()):
+        parts = list(value.values())
+        if alike(parts):
+            columns = [{**around, f"(key {keys})": key} for key in value]
+            places = [f"{at}.{key}" for key in value]
+            records = [{f"(key {keys})": key, **flat(part)} for key, part in value.items()]
+            yield RecordSet((*trail, "*"), records, places, dict(around))
+            for part, known, place in zip(parts, columns, places, strict=True):
+                yield from _of_object(part, (*trail, "*"), known, place, keys + 1)
+            return
+        if all(_maps_records(part) for part in parts):  # model → question → record
+            for key, part in value.items():
+                known = {**around, f"(key {keys})": key}
+                yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
+            return
+    if trail and (column := _plain_map(value)) is not None:
+        records = [{f"(key {keys})": k, trail[-1]: column[k]} for k in value]
+        places = [f"{at}.{key}" for key in value]
+        yield RecordSet((*trail, "* = value"), records, places, dict(around))
+    known = {**around, **_scalars(value)}
+    for key, part in value.items():
+        if isinstance(part, dict | list):
+            yield from _inside(part, (*trail, key), known, f"{at}.{key}", keys)
+
+
+def _within(
+    rows: Sequence[dict[str, Any]], trail: tuple[str, ...], around: Mapping[str, Any],
+    places: Sequence[str], keys: int,
+) -> Iterator[RecordSet]:  # fmt: skip
+    """Sets inside the records of a list: a list of runs, each with its questions."""
+    for row, place in zip(rows, places, strict=True):
+        known: dict[str, Any] | None = None
+        for key, part in row.items():
+            if isinstance(part, dict | list) and len(part) >= 2:
+                known = {**around, **_scalars(row)} if known is None else known
+                yield from _inside(part, (*trail, "[]", key), known, f"{place}.{key}", keys)
+
+
+def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether objects have most of their keys in common, as the records of a table have."""
+    looked = parts[:: max(1, len(parts) // 50)]
+    common = set(looked[0])
+    every = set(looked[0])
+    for one in looked[1:]:
+        common &= set(one)
+        every |= set(one)
+    return bool(common) and (2 * len(common) >= len(every) or len(common) >= 3)
+
+
+def _maps_records(part: Mapping[str, Any]) -> bool:
+    values = list(part.values())
+    return (
+        len(values) >= 2 and all(isinstance(one, dict) and one for one in values) and alike(values)
+    )
+
+
+def _plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Values of a map from keys to numbers, truths or words, or to lists of one of them."""
+    if len(value) < 2:
+        return None
+    plain = {
+        key: one[0] if isinstance(one, list) and len(one) == 1 else one
+        for key, one in value.items()
+    }
+    kinds = {type(one) for one in plain.values()} - {type(None)}
+    fits = kinds and (kinds <= {bool} or kinds <= {int, float} or kinds <= {str})
+    return plain if fits else None
+
+
+def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands beside a set: plain values, and those one or two levels down."""
+    found: dict[str, Any] = {}
+    for key, one in value.items():
+        if isinstance(one, dict) and len(one) <= 50:
+            for inner, deep in one.items():
+                if isinstance(deep, dict) and len(deep) <= 50:
+                    inside = {k: v for k, v in deep.items() if _plain(v)}
+                    found |= {f"{key}.{inner}.{k}": v for k, v in inside.items()}
+                elif _plain(deep):
+                    found[f"{key}.{inner}"] = deep
+        elif _plain(one):
+            found[key] = one
+        elif isinstance(one, list) and len(one) == 1 and isinstance(one[0], str):
+            found[key] = one[0]
+    return found
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= 300)
+
+
+def flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with nested keys joined by dots; lists as texts, those of one plain value as it."""
+    found: dict[str, Any] = {}
+    _flatten(record, "", found, 0)
+    return found
+
+
+def _flatten(value: Mapping[str, Any], before: str, found: dict[str, Any], depth: int) -> None:
+    for key, one in value.items():
+        name = f"{before}{key}"
+        if len(found) >= MAX_COLUMNS:
+            return
+        if isinstance(one, dict) and depth < _COLUMN_DEPTH and one:
+            _flatten(one, f"{name}.", found, depth + 1)
+        elif isinstance(one, list) and (turns := _turns(one)):
+            found |= {f"{name}.{role}": text for role, text in turns.items()}
+        elif isinstance(one, list | dict):
+            found[name] = _unlisted(one)
+        else:
+            found[name] = one
+
+
+def _turns(value: list[Any]) -> dict[str, str]:
+    """The first text of the user and the last of the assistant, of a conversation."""
+    if not value or not all(isinstance(one, dict) and "role" in one for one in value):
+        return {}
+    said = [(str(one["role"]), one.get("content")) for one in value]
+    users = [text for role, text in said if role in ("user", "human") and isinstance(text, str)]
+    answers = [text for role, text in said if role in ("assistant", "ai", "agent", "model")
+               and isinstance(text, str)]  # fmt: skip
+    return {**({"user": users[0]} if users else {}),
+            **({"assistant": answers[-1]} if answers else {})}  # fmt: skip
+
+
+def _unlisted(value: Any) -> Any:
+    """A list of one plain value (or of one such list) as the value; else its JSON, cut."""
+    inner = value
+    while isinstance(inner, list) and len(inner) == 1:
+        inner = inner[0]
+    if not isinstance(inner, list | dict):
+        return inner
+    if not inner:
+        return None
+    return json.dumps(value, ensure_ascii=False, default=str)[:_LONGEST]

@@ -1,0 +1,155 @@
+"""Which column of a set of records says what: by its name, then by its values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from routeyard.pipelines.ingest.results.values import Column, numbers, plain, scale_of, some
+
+_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
+    files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8")
+)
+#: Families that names of models hold.
+FAMILY = re.compile(
+    r"gpt|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|\bphi-?\d|command-?r|grok|falcon|"
+    r"vicuna|zephyr|\byi-\d|olmo|\bnova\b|sonnet|opus|haiku|codex|davinci|pythia|bloom|glm|kimi|"
+    r"minimax|nemotron|granite|jamba|wizard|solar|internlm|baichuan|starcoder|codestral|\bo[134]\b|"
+    r"\bo[134]-(?:mini|preview|pro)|\d(?:\.\d)?b\b",
+    re.IGNORECASE,
+)
+_SPLITS = {
+    "train",
+    "training",
+    "validation",
+    "valid",
+    "val",
+    "dev",
+    "test",
+    "testing",
+    "ood",
+    "eval",
+}
+
+
+#: Rank of a name that only ends as those of a role do.
+ENDING = 60.0
+
+
+def _labels(column: Column) -> bool:
+    seen = some(column, 300)
+    return bool(seen) and all(isinstance(v, str | int) and len(str(v)) <= 200 for v in seen)
+
+
+def _ids(column: Column) -> bool:
+    seen = some(column, 300)
+    whole = all(not isinstance(v, float) or v.is_integer() for v in seen)
+    return bool(seen) and whole and not any(isinstance(v, bool) for v in seen) and (
+        len(column) - column.null_count > 0.95 * len(column)
+    ) and sum(len(str(v)) for v in seen) / len(seen) <= 200  # fmt: skip
+
+
+def _repeated(column: Column) -> bool:
+    seen = some(column, 2000)
+    short = all(len(str(v)) <= 120 for v in seen)
+    return bool(seen) and short and len({*map(str, seen)}) <= max(1, len(seen) // 2)
+
+
+def _texts(column: Column) -> bool:
+    return bool(seen := some(column, 100)) and all(isinstance(v, str) for v in seen)
+
+
+def _numbers(column: Column) -> bool:
+    found = numbers(column)
+    return found is not None and not bool(np.isnan(found).all())
+
+
+def _scores(column: Column) -> bool:
+    found = numbers(column)
+    return found is not None and scale_of(found, "rate") is not None
+
+
+def _splits(column: Column) -> bool:
+    return bool(seen := {str(v).lower() for v in some(column, 500)}) and seen <= _SPLITS
+
+
+_TESTS: dict[str, Callable[[Column], bool]] = {
+    "anything": lambda column: column.null_count < len(column),
+    "labels": _labels,
+    "ids": _ids,
+    "repeated": _repeated,
+    "texts": _texts,
+    "numbers": _numbers,
+    "scores": _scores,
+    "splits": _splits,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A column that may have a role; the smaller `rank`, the better its name."""
+
+    column: str
+    rank: float
+
+
+def candidates(
+    table: pa.Table, role: str, without: frozenset[str] = frozenset()
+) -> list[Candidate]:
+    """Columns whose names and values fit a role, the best name first."""
+    about = _TABLE[role]
+    test = _TESTS[about["values"]]
+    ranked = [
+        (rank, name)
+        for name in table.column_names
+        if name not in without
+        and (not name.startswith("(") or name.startswith("(name)."))
+        and (rank := rank_of(name, role)) is not None
+    ]
+    return [
+        Candidate(name, rank)
+        for rank, name in sorted(ranked)
+        if test(table.column(name))
+        and not (role == "text" and rank >= ENDING and _numbers(table.column(name)))
+    ]
+
+
+def rank_of(name: str, role: str) -> float | None:
+    """How well a column's name fits a role, the smaller the better; None where it does not."""
+    about = _TABLE[role]
+    parts = name.split(".")
+    depth = len(parts) - 1 + 2 * name.startswith("(name).")
+    leaf = plain(re.sub(r"_(?:by|per)_\w+$", "", parts[-1]))
+    leaves = {leaf, leaf.removesuffix("s")}
+    joined = plain("".join(parts[-2:]))
+    for place, known in enumerate(about["names"]):
+        if known in leaves or (depth and joined == known):
+            return place + 3.0 * depth
+    ends = about.get("endings", ())
+    for place, known in enumerate(ends):
+        if leaf.endswith(known):
+            return ENDING + place + 3.0 * depth
+    return None
+
+
+def is_weak(name: str) -> bool:
+    """Whether a column that may hold answers of models may as well hold those of questions."""
+    return plain(name.rpartition(".")[2]) in _TABLE["text"]["weak"]
+
+
+def constant(column: Column) -> bool:
+    """Whether a column says the same in every row that has a value."""
+    return len(pc.unique(column.drop_null())) <= 1
+
+
+def given_columns(given: Mapping[str, str], table: pa.Table) -> dict[str, str]:
+    """Columns that a person named, where the table has them."""
+    return {role: name for role, name in given.items() if name in table.column_names}

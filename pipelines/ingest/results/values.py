@@ -1,0 +1,207 @@
+"""Values of columns as numbers: scores of any scale or word, units of cost and time, statuses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Column = pa.Array | pa.ChunkedArray
+#: Words of a score, without case, spaces and signs.
+WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "t", "pass", "passed", "correct", "right", "success",
+                     "succeeded", "successful", "resolved", "solved", "win", "won", "accepted",
+                     "ac", "ok", "✓", "✔", "full"), 1.0),
+    **dict.fromkeys(("false", "no", "n", "f", "fail", "failed", "failure", "incorrect", "wrong",
+                     "unsuccessful", "unresolved", "unsolved", "lose", "lost", "loss", "rejected",
+                     "wa", "wronganswer", "notcorrect", "notresolved", "✗", "✘", "x"), 0.0),
+    **dict.fromkeys(("partial", "partiallycorrect", "partialcredit", "tie", "draw", "half"), 0.5),
+}  # fmt: skip
+#: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
+_LETTERS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": None}
+#: Words that say that there is no score.
+ABSENT = frozenset(
+    [
+        "nan",
+        "none",
+        "null",
+        "na",
+        "nil",
+        "error",
+        "timeout",
+        "timedout",
+        "skipped",
+        "pending",
+        "unknown",
+        "ungraded",
+        "notgraded",
+        "notattempted",
+        "notrun",
+        "cancelled",
+        "canceled",
+        "refused",
+        "missing",
+        "incomplete",
+        "invalid",
+        "infra",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingNote:
+    """What was found, decided or left out while results were read.
+
+    Attributes:
+        kind: `question` asks a person to confirm a choice; `left_out` names what was not taken;
+            `value` names rows whose values make no sense; `choice` states a choice; `status`
+            counts runs that did not end as they should.
+        says: One sentence.
+        rows: Rows it is about; 0 where it is about no row.
+        at: Some of the places.
+        about: Field, arm or file.
+    """
+
+    kind: Literal["question", "left_out", "value", "choice", "status"]
+    says: str
+    rows: int = 0
+    at: tuple[str, ...] = ()
+    about: str = ""
+
+
+def plain(text: str) -> str:
+    """A text without case, spaces and signs."""
+    return re.sub(r"[\s_\-.:/()\[\]|,'\"@]+", "", text).lower()
+
+
+def some(column: Column, most: int = 2000) -> list[Any]:
+    """Values of a column without nulls, evenly from all of it."""
+    if pa.types.is_null(column.type):
+        return []
+    there = column.drop_null()
+    step = max(1, len(there) // most)
+    return there.take(pa.array(range(0, len(there), step))).to_pylist()
+
+
+def word(text: str) -> float | None:
+    """Score of a word or of a number in text, with `%` as hundredths; NaN where it is none."""
+    short = plain(text)
+    if short in WORDS:
+        return WORDS[short]
+    if short in ABSENT or not short:
+        return None
+    try:
+        stripped = text.strip()
+        number = float(stripped.removesuffix("%").strip())
+        return number / 100 if stripped.endswith("%") else number
+    except ValueError:
+        return math.nan
+
+
+def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.ndarray | None:
+    """Values as float64, NaN where there is none; None where they are no numbers or words.
+
+    Of texts at least 95 in 100 have to be numbers or words of a score.
+    """
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return _floats(column.cast(pa.float64()))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return _floats(column.cast(pa.float64(), safe=False))
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    sampled = some(column, 400)
+    bad = sum(isinstance(v := read(one), float) and math.isnan(v) for one in sampled)
+    if sampled and bad > 0.05 * len(sampled) and not _are_letters(sampled):
+        return None
+    coded = column.dictionary_encode()
+    coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+    texts = coded.dictionary.to_pylist()
+    if _are_letters(texts):
+        values = [_LETTERS.get(plain(one)) for one in texts]
+    else:
+        values = [read(one) for one in texts]
+    wrong = sum(v is not None and math.isnan(v) for v in values)
+    if wrong > max(3, 0.05 * len(values)):
+        return None
+    table = np.array([np.nan if v is None else v for v in values] + [np.nan], float)
+    codes = coded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+    found: np.ndarray = table[codes.astype(np.int64)]
+    return found
+
+
+def _floats(column: Column) -> np.ndarray:
+    found: np.ndarray = column.to_numpy(zero_copy_only=False) if isinstance(
+        column, pa.Array) else column.to_numpy()  # fmt: skip
+    return np.array(found, dtype=float)
+
+
+def _are_letters(texts: Sequence[str]) -> bool:
+    seen = {plain(one) for one in texts if one}
+    return bool(seen) and seen <= set(_LETTERS) and "c" in seen | {"c"} and bool(seen & {"c", "i"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How scores become 1 for right and 0 for wrong; not `sure` where a person has to look."""
+
+    low: float
+    high: float
+    words: str
+    sure: bool = True
+
+
+def scale_of(values: np.ndarray, name: str) -> Scale | None:
+    """The scale of scores; None where the numbers cannot be scores."""
+    there = values[~np.isnan(values)]
+    if not len(there):
+        return None
+    low, high = float(there.min()), float(there.max())
+    inside = float(np.mean((there >= 0) & (there <= 1)))
+    if high <= 1 and inside >= 0.9:
+        return Scale(0, 1, "")
+    if plain(name).endswith(("preference", "pref")) and low >= 1 and high <= 2:
+        return Scale(1, 2, "from 1 (the other is preferred) to 2 (this is preferred)", sure=False)
+    percent = bool(re.search(r"percent|pct|%|rate", name, re.IGNORECASE))
+    if 1 < high <= 100 and low >= 0 and (percent or high > 10):
+        return Scale(0, 100, "percent", sure=percent or high == 100)
+    if 1 < high <= 10 and low >= 0 and inside < 0.9:
+        top = 5.0 if high <= 5 else 10.0
+        return Scale(0, top, f"points from 0 to {top:g}", sure=False)
+    if high <= 1.5 and inside >= 0.9:
+        return Scale(0, 1, "")  # some values outside are named, row by row
+    return None
+
+
+#: End of a name → factor to seconds or USD.
+_TIME = ((r"(?:_|\b|time|latency|duration)(?:ms|millis|milliseconds)$", 1e-3),
+         (r"(?:_us|_micros|microseconds)$", 1e-6), (r"(?:_ns|nanoseconds)$", 1e-9),
+         (r"(?:_min|_mins|minutes)$", 60.0))  # fmt: skip
+_MONEY = ((r"micro[_-]?(?:dollars?|usd|cents?)?", 1e-6), (r"milli[_-]?(?:dollars?|usd)", 1e-3),
+          (r"cents?(?:$|_)", 1e-2), (r"nano", 1e-9))  # fmt: skip
+
+
+def factor(name: str, field: str) -> float:
+    """What a value of this column is multiplied by to be in seconds or USD."""
+    leaf = name.rpartition(".")[2]
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", leaf).lower()
+    table = _TIME if field == "latency" else _MONEY if field == "cost" else ()
+    return next((by for pattern, by in table if re.search(pattern, snake)), 1.0)
+
+
+def texts(column: Column) -> pa.ChunkedArray:
+    """A column as texts; whole numbers without a decimal point."""
+    if pa.types.is_floating(column.type):
+        there = column.drop_null()
+        if len(there) and pc.all(pc.equal(pc.floor(there), there)).as_py():
+            column = column.cast(pa.int64(), safe=False)
+    found = column.cast(pa.string())
+    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])

@@ -1,0 +1,128 @@
+"""Tables with columns for each model, as one row per answer."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from routeyard.pipelines.ingest.results.columns import same_types
+from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
+from routeyard.pipelines.ingest.results.values import numbers, plain, scale_of
+
+#: Roles that a column of one model can have.
+_FIELDS = (
+    "score",
+    "text",
+    "cost",
+    "prompt_tokens",
+    "completion_tokens",
+    "latency",
+    "status",
+    "error",
+)
+_SIGNS = r"[\s:|/.\-_]+"
+#: What is written before or after the model's name.
+_WORDS = (
+    r"(?:is[ _-]?)?(?:scores?|acc(?:uracy)?|correct|grades?|quality|performance|labels?|eval|"
+    r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
+    r"latency|duration|tokens|error|status)(?:_usd|_ms|_s)?|(?:input|prompt|output|completion)_tokens)"
+)
+_AFTER = re.compile(rf"^(?P<model>.*?\S){_SIGNS}(?P<field>{_WORDS})$", re.IGNORECASE)
+_BEFORE = re.compile(rf"^(?P<field>{_WORDS}){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
+
+
+def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
+    """Model → field → column, and whether the names are surely those of models.
+
+    A column is a model's own score, or one of several fields that each model has (`m_response`,
+    `score:m`, nested `m.score`). Two models at least; empty where there are none.
+    """
+    fields: dict[str, dict[str, str]] = defaultdict(dict)
+    plain_scores: list[str] = []
+    for name in table.column_names:
+        model, field = _split(name, table.column_names)
+        if model is not None and field is not None:
+            fields[model].setdefault(field, name)
+        elif ("." not in name or FAMILY.search(name)) and _is_score(table, name):
+            plain_scores.append(name)
+    for name in plain_scores:
+        if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
+            fields[name]["score"] = name
+    scored = {model: found for model, found in fields.items() if "score" in found}
+    if not scored and len(plain_scores) >= 2:
+        scored = {name: {"score": name} for name in plain_scores}
+    known = [model for model in scored if FAMILY.search(model)]
+    several = [model for model, found in scored.items() if len(found) >= 2]
+    if len(scored) < 2:
+        return {}, False
+    if 2 * len(known) >= len(scored) or len(several) == len(scored):
+        return scored, bool(known)
+    return (scored, False) if not _are_metrics(list(scored)) else ({}, False)
+
+
+def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
+    """(model, field) that a column's name states."""
+    before, _, leaf = name.rpartition(".")
+    if before and (field := _field(leaf)) and not _field(before.rpartition(".")[2]):
+        tops = {n.rpartition(".")[0] for n in names if n.rpartition(".")[2] == leaf}
+        if len(tops) >= 2:
+            return before, field
+    for pattern in (_AFTER, _BEFORE):
+        if (found := pattern.match(name)) and (field := _field(found["field"])):
+            model = found["model"]
+            if _field(model) is None or FAMILY.search(model):
+                return model, field
+    return None, None
+
+
+def _field(name: str) -> str | None:
+    """The role of the column that is called so, of those a model's column can have."""
+    short = plain(name)
+    if re.fullmatch(
+        r"(?:is)?(?:scores?|accuracy|acc|correct|grades?|quality|performance|labels?|eval)", short
+    ):
+        return "score"
+    ranked = [(rank, role) for role in _FIELDS if (rank := rank_of(name, role)) is not None]
+    return min(ranked)[1] if ranked else None
+
+
+def _is_score(table: pa.Table, name: str) -> bool:
+    """Whether a column can be a model's scores: no id, no setting, no other known figure."""
+    column = table.column(name)
+    found = numbers(column)
+    if found is None or scale_of(found, "rate") is None:
+        return False
+    others = ("question", "sample", "cost", "prompt_tokens", "completion_tokens", "latency",
+              "attempt", "aggregate", "reference")  # fmt: skip
+    return FAMILY.search(name) is not None or all(
+        rank_of(name, role) is None for role in (*others, "score")
+    )
+
+
+def _are_metrics(names: Sequence[str]) -> bool:
+    """Whether columns are several scores of one answer: their names are those of metrics."""
+    return 2 * sum(rank_of(name, "score") is not None for name in names) >= len(names)
+
+
+def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
+    """One row per question and model; the columns of models become `score`, `text`, …
+
+    The model is `(model)`; other columns are repeated.
+    """
+    used = {column for fields in models.values() for column in fields.values()}
+    rest = [name for name in table.column_names if name not in used]
+    kept = table.select(rest)
+    n = table.num_rows
+    wanted = sorted({field for fields in models.values() for field in fields})
+    parts = []
+    for model, fields in models.items():
+        part = kept.append_column("(model)", pa.array([model] * n, pa.string()))
+        for field in wanted:
+            column = fields.get(field)
+            values = pa.nulls(n) if column is None else table.column(column)
+            part = part.append_column(f"({field})", values)
+        parts.append(part)
+    return pa.concat_tables(same_types(parts), promote_options="permissive")
