@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.ingest.results.roles import FAMILY, candidates, constant, is_weak, rank_of
-from routeyard.pipelines.ingest.results.values import ReadingNote, numbers, scale_of, some, texts
-from routeyard.pipelines.ingest.results.wide import model_columns, unpivot
+from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
+from routeyard.pipelines.ingest.results.roles import candidates, constant, is_weak, rank_of
+from routeyard.pipelines.ingest.results.values import numbers, scale_of, some, texts
 
 #: Roles of values that a row has of itself: what stands around a set is not taken for them.
 _OF_ROWS = (
@@ -19,38 +18,12 @@ _OF_ROWS = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class Assigned:
-    """A group's table, and role → column.
-
-    Attributes:
-        others: Further columns of scores.
-        keys: Names of columns that are keys of maps.
-        per_question: Rows are questions, and models were columns.
-    """
-
-    table: pa.Table
-    roles: dict[str, str] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)
-    notes: list[ReadingNote] = field(default_factory=list)
-    per_question: bool = False
-
-    def unique(self, role: str) -> int:
-        """Number of different values of a role's column; 0 where none has it."""
-        name = self.roles.get(role)
-        return 0 if name is None else len(pc.unique(self.table.column(name).drop_null()))
-
-    def note(self, kind: str, says: str, about: str = "", rows: int = 0) -> None:
-        """Add what a person should know."""
-        self.notes.append(ReadingNote(kind, says, rows, (), about))  # type: ignore[arg-type]
-
-
 def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assigned:
     """Roles of a group's columns; a role that no column fits is left out."""
     done = Assigned(
         table, {role: name for role, name in given.items() if name in table.column_names}
     )
-    _arm(done, around)
+    find_arm(done, around)
     _score(done, around)
     _question(done, around)
     _texts_of(done, around)
@@ -79,99 +52,6 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
 
 def _taken(done: Assigned) -> frozenset[str]:
     return frozenset({*done.roles.values(), *done.others, "(at)"})
-
-
-def _family(table: pa.Table, name: str) -> float:
-    """Share of a column's different values that look like names of models."""
-    seen = {str(v) for v in some(table.column(name), 2000)}
-    return sum(bool(FAMILY.search(v)) for v in seen) / max(1, len(seen))
-
-
-def _arm(done: Assigned, around: set[str]) -> None:
-    if "arm" in done.roles:
-        return
-    table = done.table
-    named = [c for c in candidates(table, "arm") if not _is_count(table, c.column)]
-    # `(model)` of a wide table, then names, then keys and paths that look like models.
-    best = min(named, key=lambda c: (c.rank + (0 if _family(table, c.column) else 12), c.column),
-               default=None)  # fmt: skip
-    sure = best is not None and (best.rank < 12 or _family(table, best.column) > 0)
-    if best is not None and sure:
-        done.roles["arm"] = best.column
-        return
-    keys = [n for n in table.column_names if n.startswith("(key") and _family(table, n) >= 0.5]
-    if keys:
-        done.roles["arm"] = keys[0]
-        return
-    own = [n for n in table.column_names if n not in around and not n.startswith("(")]
-    models, known = model_columns(table.select(own))
-    if models and known:
-        _unpivoted(done, models, sure=True)
-        return
-    paths = [n for n in table.column_names if n.startswith("(path")]
-    varied = [n for n in paths if not constant(table.column(n))]
-    like = [n for n in (varied or paths) if _family(table, n) >= 0.5]
-    if like:
-        done.roles["arm"] = like[0]
-        kind = "choice" if varied else "question"
-        names = ", ".join(sorted({str(v) for v in some(table.column(like[0]), 50)})[:3])
-        done.note(kind, f"the model is named only in the path of the file ({names})", "arm")
-    elif models and not _named_score(table, around):
-        _unpivoted(done, models, sure=False)
-    elif best is not None:
-        done.roles["arm"] = best.column
-    else:
-        fitting = [n for n in varied if _crosses(table, n)] or varied or paths[:1]
-        if fitting:
-            done.roles["arm"] = fitting[0]
-            done.note(
-                "question",
-                "no column names the model; the name of the file or folder is taken "
-                f"({', '.join(sorted({str(v) for v in some(table.column(fitting[0]), 50)})[:3])})",
-                "arm",
-            )
-
-
-def _named_score(table: pa.Table, around: set[str]) -> bool:
-    """Whether a column is named as a score is."""
-    return bool(candidates(table, "score", frozenset(around)))
-
-
-def _is_count(table: pa.Table, name: str) -> bool:
-    return not pa.types.is_string(table.column(name).type)
-
-
-def _crosses(table: pa.Table, name: str) -> bool:
-    """Whether rows of one value of a path have the ids that rows of another have."""
-    ids = candidates(table, "question")
-    if not ids:
-        return False
-    pairs = pa.table({"a": table.column(name), "b": texts(table.column(ids[0].column))})
-    unique = pairs.group_by(["a", "b"]).aggregate([]).num_rows
-    return unique > 1.5 * len(pc.unique(pairs.column("b")))
-
-
-def _unpivoted(done: Assigned, models: dict[str, dict[str, str]], *, sure: bool) -> None:
-    if not sure:
-        done.note(
-            "question",
-            f"the columns {', '.join(list(models)[:5])} are taken for models, one score each",
-            "arm",
-        )
-    done.table = unpivot(done.table, models)
-    done.per_question = True
-    done.roles["arm"] = "(model)"
-    names = {
-        "score",
-        "text",
-        "cost",
-        "prompt_tokens",
-        "completion_tokens",
-        "latency",
-        "status",
-        "error",
-    }
-    done.roles |= {role: f"({role})" for role in names if f"({role})" in done.table.column_names}
 
 
 def _score(done: Assigned, around: set[str]) -> None:

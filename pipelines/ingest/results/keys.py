@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.roles import candidates, constant
 from routeyard.pipelines.ingest.results.values import numbers, some, texts
 

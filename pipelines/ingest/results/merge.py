@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.groups import Group
 from routeyard.pipelines.ingest.results.values import ReadingNote
 

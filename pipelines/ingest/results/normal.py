@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.ingest.results.assign import Assigned
+from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.keys import keyed
 from routeyard.pipelines.ingest.results.values import (
     ReadingNote,

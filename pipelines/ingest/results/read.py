@@ -11,7 +11,8 @@ import pyarrow as pa
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.results import known
 from routeyard.pipelines.ingest.results.aggregates import why_aggregate
-from routeyard.pipelines.ingest.results.assign import Assigned, assign
+from routeyard.pipelines.ingest.results.arms import Assigned
+from routeyard.pipelines.ingest.results.assign import assign
 from routeyard.pipelines.ingest.results.documents import documents, files_of
 from routeyard.pipelines.ingest.results.groups import Group, groups_of
 from routeyard.pipelines.ingest.results.id_lists import TOTAL
