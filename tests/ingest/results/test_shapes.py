@@ -16,7 +16,8 @@ TRUE: dict[str, dict[tuple[str, str | None], float]] = {
         ("sonnet-4-5", None): 0.706,
     },
     "routerarena_cached": {
-        ("claude-3-haiku-20240307", None): 0.532483, # The README says 0.724709; the mean of its 640 scores is this.
+        ("claude-3-haiku-20240307", None): 0.532483,
+        # The README says 0.724709; the mean of its 640 scores is this.
         ("gemini-2.0-flash-001", None): 0.724708,
     },
     "swe_reports/results": {
