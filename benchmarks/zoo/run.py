@@ -31,7 +31,7 @@ def macro(core: Core, done: Any, bench: Any, out: Path, encoder: str) -> list[tu
     test = core.take(core.rows(bench.scheme, "test"))
     found = []
     for router, kept in scores(bench, done, out / "cells", encoder).items():
-        choice = best(kept.astype(np.float64), ~np.isnan(test.labels), np.zeros(core.n_models))
+        choice = best(kept.astype(np.float64), ~np.isnan(test.labels), np.arange(core.n_models))
         hit = at_choice(test.labels, choice)
         each = [float(hit[test.tasks == task].mean()) for task in np.unique(test.tasks)]
         found.append((router, 100 * float(np.mean(each))))
@@ -51,9 +51,9 @@ def first_to_fifth(
 
     test = core.take(core.rows(bench.scheme, "test"))
     test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-    can, free = ~np.isnan(test.labels), np.zeros(core.n_models)
+    can, order = ~np.isnan(test.labels), np.arange(core.n_models)
     hits = [
-        at_choice(test.labels, best(kept.astype(np.float64), can, free))
+        at_choice(test.labels, best(kept.astype(np.float64), can, order))
         for kept in scores(bench, done, out / "cells", encoder).values()
     ]
     if len(hits) < 5:

@@ -17,7 +17,14 @@ from routeyard.flows.console import line
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers.base import Queries, Router
-from routeyard.pipelines.zoo.router_specs import RouterSpec, made, own, registered
+from routeyard.pipelines.zoo.router_specs import (
+    RouterSpec,
+    fresh,
+    made,
+    own,
+    registered,
+    takes_seed,
+)
 
 Maker = Callable[[int], Router]
 #: Reference routers that read no embeddings.
@@ -56,7 +63,15 @@ def _own(given: Any) -> Maker:
 
 
 def _anew(given: Any, seed: int) -> Router:
-    return cast(Router, given() if inspect.isclass(given) else given)
+    if inspect.isclass(given):
+        return fresh(given, {}, seed)
+    if seed and takes_seed(type(given)):
+        raise BadInput(
+            f"{given!r} is one router with one seed, and several seeds were asked for",
+            next_step=f"pass the class {type(given).__name__} itself: each fit makes one with "
+            "a seed of its own",
+        )
+    return cast(Router, given)
 
 
 def reference(name: str) -> Maker:

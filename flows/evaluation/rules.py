@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import MEASURES, first_measure
-from routeyard.pipelines.metrics.selection import mean_costs
+from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.routers.base import model_means
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
@@ -53,7 +53,7 @@ def by_rule(
     )
     before = None if measure is None else mean_costs(core.costs[measure][train])
     scale = {spec.name: traits(spec).scale for spec in specs}
-    means = model_means(core.labels[train])
+    means, order = model_means(core.labels[train]), cells.order(core, bench.scheme)
     rows = []
     for (router, encoder), name in sorted(done.fingerprints.items()):
         kept = cells.scores_of(folder, name)
@@ -70,6 +70,7 @@ def by_rule(
                 share = shares(
                     rule, kept.astype(np.float64), before,
                     router=router, scale=scale[router], means=means,
+                    order=order,
                 )  # fmt: skip
             except BadInput as refused:
                 rows.append({**row, "refused": refused.args[0]})

@@ -221,7 +221,7 @@ def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
         train = whole.take(whole.rows(bench.scheme, "train"))
         kept = zoo.scores(bench, done, folder, encoder)
         try:
-            said = lines(facts(test, train, kept, cells.price(whole, bench.scheme)))
+            said = lines(facts(test, train, kept, cells.order(whole, bench.scheme)))
         except BadInput as why:  # labels between 0 and 1 that nobody decided
             said = [f"- cannot be told: {why.args[0]}."]
         if said:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.metrics import tradeoff
-from routeyard.pipelines.metrics.baselines import single_means
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.tradeoff import Bands
 

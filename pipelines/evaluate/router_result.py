@@ -61,7 +61,7 @@ def measure(
         shared: what all routers of the evaluation share.
     """
     test, split = data.test, data.split
-    choice = best(scores, data.available(), data.price)
+    choice = best(scores, data.available(), data.order)
     hit = at_choice(test.labels, choice)
     routed = Routed(data, router, scores, choice, shared or SharedFacts())
     rows, replicates = _at_any_price(data, router, choice, hit)

@@ -178,12 +178,14 @@ def quantile_threshold(wanted: Floats, share: float) -> NDArray[np.bool_]:
     return out
 
 
-def similarity_minus_cost(similarity: Floats, cost: Floats, weight: float) -> Choice:
+def similarity_minus_cost(
+    similarity: Floats, cost: Floats, weight: float, order: NDArray[np.int64]
+) -> Choice:
     """(n,) argmax of similarity − λ·cost, cost min-max scaled over models.
 
-    The rule of cost-spectrum contrastive routing; of equals the cheaper model.
+    The rule of cost-spectrum contrastive routing; of equals the first of `order`.
     """
     low, high = float(np.nanmin(cost)), float(np.nanmax(cost))
     scaled = np.zeros_like(cost) if high <= low else (cost - low) / (high - low)
     value = similarity - weight * scaled
-    return best(value, np.ones(value.shape, dtype=bool), cost)
+    return best(value, np.ones(value.shape, dtype=bool), order)

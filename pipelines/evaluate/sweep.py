@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.evaluate.rows import MetricRow, curve_rows, metric
 from routeyard.pipelines.matrix.memmap import allocate
+from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.baselines import mix_frontier
 from routeyard.pipelines.metrics.deferral import audc, curve_columns, peak_accuracy, qnc
@@ -19,7 +20,6 @@ from routeyard.pipelines.metrics.selection import (
     Choice,
     Choices,
     cost_penalised,
-    mean_costs,
     penalties,
     within_budget,
 )
@@ -52,7 +52,7 @@ class Deferral:
 def swept_choices(data: EvaluationData, scores: Floats, name: str, points: int) -> Choices:
     """(n, k) choice at every weight of cost, cheapest setting first."""
     can, price = data.available(name), data.prices[name]
-    return cost_penalised(scores, can, price, penalties(points))
+    return cost_penalised(scores, can, price, penalties(points), data.order)
 
 
 def joint(
@@ -127,7 +127,8 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
     cheapest, low, high = cheapest_and_dearest(data, name)
     budgets = np.linspace(low, high, points)
     swept = swept_choices(data, routed.scores, name, points)
-    bought = within_budget(routed.scores, data.available(name), data.prices[name], budgets)
+    can, price = data.available(name), data.prices[name]
+    bought = within_budget(routed.scores, can, price, budgets, data.order)
     drawn = _draw(data, name, swept, bought, cheapest)
     value, replicates, one = drawn.value, drawn.replicates, drawn.against
     first, firsts = drawn.cheapest, drawn.cheapests
@@ -189,7 +190,7 @@ def at_budget(data: EvaluationData, scores: Floats, points: int) -> Choice | Non
     met = ~np.isnan(data.own(goal, name))
     if not met.any():
         return None
-    swept = cost_penalised(scores, data.available(name), data.prices[name], penalties(points))
+    swept = swept_choices(data, scores, name, points)
     every = curve_columns(cost, swept)
     paid = (every if met.all() else every[met]).mean(axis=0)
     budget = float(data.own_means(name)[goal]) * (1 + 1e-12)
@@ -222,7 +223,12 @@ def utilities(
     ):
         columns = np.stack(
             [
-                realised(data.test.labels, paid, choose(scores, can, expected, weight), weight)
+                realised(
+                    data.test.labels,
+                    paid,
+                    choose(scores, can, expected, weight, data.order),
+                    weight,
+                )
                 for weight in WEIGHTS
             ],
             axis=1,

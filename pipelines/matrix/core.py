@@ -2,8 +2,8 @@
 
 Everything the metrics, routers and the certificate need, in one frozen object:
 label matrix, cost matrices, embeddings, tasks, splits. `reading.from_tables`
-makes it. Queries and models stand in order of their ids, so the order of rows
-in a release changes nothing.
+makes it, with queries in order of their ids and models best on train first (`ranking.ranked`),
+so that neither the order of rows in a release nor the names of models change anything.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Core:
 
     Attributes:
         query_ids: n ids, sorted.
-        model_ids: m ids, sorted.
+        model_ids: m ids, best first as `reading.from_tables` orders them.
         labels: Y, (n, m) scores in [0, 1]; NaN is missing, never wrong.
         costs: measure → (n, m), units in `MEASURES`; NaN is unknown, never
             free. A measure nobody knows anything of, or not of every model, is absent.

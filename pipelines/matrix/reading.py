@@ -19,6 +19,7 @@ from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
 from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.memory_check import check_fits
+from routeyard.pipelines.matrix.model_order import best_first, not_test
 from routeyard.pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
 from routeyard.pipelines.matrix.question_columns import names_of, read_asked
 from routeyard.schemas import SPLITS, StoredTable
@@ -80,10 +81,12 @@ def from_tables(
         told = _of_labels(labels, query_ids, model_ids)
     else:
         raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
-    names = tuple(model_ids.to_pylist())
     costs, lacking = costs_of(
         models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
     )
+    found = _splits(splits, query_ids)
+    costs, model_ids = best_first(told, costs, model_ids, not_test(found, n))
+    names = tuple(model_ids.to_pylist())
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
         query_ids=asked.query_ids,
@@ -93,7 +96,7 @@ def from_tables(
         lacking=lacking,
         tasks=asked.tasks,
         domains=asked.domains,
-        splits=_splits(splits, query_ids),
+        splits=found,
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),

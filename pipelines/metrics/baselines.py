@@ -10,53 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.memmap import take_rows
-from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, every, known, sums_of
-from routeyard.pipelines.metrics.selection import Choice, at_choice, mean_costs
+from routeyard.pipelines.matrix.ranking import mean_costs, ranked
+from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, known
+from routeyard.pipelines.metrics.selection import Choice, at_choice
 
 Floats = NDArray[np.float64]
-
-
-def single_means(labels: Floats) -> Floats:
-    """(m,) accuracy of every model over the queries it has a label for."""
-    return mean_costs(labels)
-
-
-def levels(labels: Floats) -> Floats:
-    """(m,) accuracy of every model over the same questions, so that models can be compared.
-
-    Where a model has no label it counts as an average model of the question: its
-    own questions say how much better or worse it is than the others there, and no
-    model leads because it was asked the easy questions, or three of them. Without
-    holes this is the accuracy; NaN for a model without any label.
-
-    >>> y = np.array([[1.0, 1.0], [0.0, np.nan], [1.0, np.nan], [1.0, np.nan]])
-    >>> single_means(y).tolist(), levels(y).tolist()
-    ([0.75, 1.0], [0.75, 0.75])
-    """
-    return single_means(evened(labels))
-
-
-def evened(values: Floats) -> Floats:
-    """(n, m) values whose holes hold the mean of the question; a column of holes stays one."""
-    if every(lambda part: ~np.isnan(part), values):
-        return values
-    some = sums_of(lambda part: ~np.isnan(part), values) > 0
-
-    def work(part: Floats) -> Floats:
-        filled = np.where(np.isnan(part), mean_costs(part.T)[:, None], part)
-        return np.where(some, filled, np.nan)
-
-    return np.asarray(by_rows(work, values))
-
-
-def ranked(labels: Floats, cost: Floats | None = None) -> NDArray[np.int64]:
-    """(m,) models by `levels`, best first; ties go to the one with more labels, then to the
-    cheaper, then to the first."""
-    # Means of equal scores may differ in their last bit where holes were filled.
-    accuracy = np.round(np.nan_to_num(levels(labels), nan=-1.0), 12)
-    price = np.zeros(len(accuracy)) if cost is None else cost
-    labelled = sums_of(lambda part: ~np.isnan(part), labels)
-    return np.lexsort((np.arange(len(accuracy)), price, -labelled, -accuracy))
 
 
 def best_single(labels: Floats, cost: Floats | None = None) -> int:

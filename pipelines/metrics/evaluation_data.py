@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.matrix.ranking import mean_costs, means_of, ranked
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, known, sums_of
-from routeyard.pipelines.metrics.baselines import alone, best_single, ranked
+from routeyard.pipelines.metrics.baselines import alone, best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.metrics.selection import at_choice, mean_costs, means_of
+from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.routers.base import Examples
 
 Floats = NDArray[np.float64]

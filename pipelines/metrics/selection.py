@@ -1,43 +1,25 @@
 """Selection rules: from scores and costs to choices, the same way for every router.
 
-All take scores (n, m), the cost a router can know beforehand (m,) - the mean
-over the train questions - and which models are available for a query (n, m):
-a model without label or cost there cannot be judged, so it cannot be chosen.
-Ties go to the cheaper model, then to the one first in order.
+All take scores (n, m), which models are available for a query (n, m) - a model
+without label or cost there cannot be judged, so it cannot be chosen - and `order`
+(m,), the models as `matrix.ranking.ranked` gives them on the train questions: the
+first of it wins a tie. Those that weigh cost take what a router can know
+beforehand (m,), the mean over the train questions.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.memmap import allocate, blocks
-from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.matrix.row_blocks import by_rows
 
 Floats = NDArray[np.float64]
 Choice = NDArray[np.int64]
+Order = NDArray[np.int64]
 #: (n, k) one choice per setting of a sweep: narrow, since there are many.
 Choices = NDArray[np.int16]
-
-
-def mean_costs(costs: Floats) -> Floats:
-    """(m,) mean cost of every model over the queries where it is known."""
-    return means_of(lambda part: part, costs)
-
-
-def means_of(work: Callable[..., Any], *values: Floats) -> Floats:
-    """`mean_costs(work(*values))` of work that `large.rows.by_rows` can do."""
-    total = sums_of(lambda *part: _filled(work(*part)), *values)
-    n = sums_of(lambda *part: ~np.isnan(work(*part)), *values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / n)
-
-
-def _filled(values: Floats) -> Floats:
-    return np.where(np.isnan(values), 0.0, values)
 
 
 def scaled(costs: Floats) -> Floats:
@@ -56,17 +38,12 @@ def penalties(points: int = 100) -> Floats:
     return np.concatenate([[1.0], ratio / (1 + ratio), [0.0]])
 
 
-def _by_cost(cost: Floats) -> NDArray[np.int64]:
-    return np.lexsort((np.arange(len(cost)), cost))
-
-
-def best(scores: Floats, available: NDArray[np.bool_], cost: Floats) -> Choice:
+def best(scores: Floats, available: NDArray[np.bool_], order: Order) -> Choice:
     """(n,) model with the highest score among those available.
 
-    >>> best(np.array([[0.5, 0.5, 0.4]]), np.ones((1, 3), bool), np.array([2.0, 1.0, 0.0]))
+    >>> best(np.array([[0.5, 0.5, 0.4]]), np.ones((1, 3), bool), np.array([2, 1, 0]))
     array([1])
     """
-    order = _by_cost(cost)
 
     def work(score: Floats, can: NDArray[np.bool_]) -> Choice:
         return np.asarray(order[np.argmax(np.where(can, score, -np.inf)[:, order], axis=1)])
@@ -75,7 +52,7 @@ def best(scores: Floats, available: NDArray[np.bool_], cost: Floats) -> Choice:
 
 
 def cost_penalised(
-    scores: Floats, available: NDArray[np.bool_], cost: Floats, weights: Floats
+    scores: Floats, available: NDArray[np.bool_], cost: Floats, weights: Floats, order: Order
 ) -> Choices:
     """(n, k) argmax of (1−λ)·score − λ·ĉ for every λ in `weights`, ĉ min-max scaled.
 
@@ -83,11 +60,10 @@ def cost_penalised(
     Routing (arXiv 2502.08773), the cost-adjusted rule argmin loss + λ·cost,
     here in the convex form so that λ = 1 is the cheapest model.
 
-    >>> s, c = np.array([[0.9, 0.6]]), np.array([1.0, 0.0])
-    >>> cost_penalised(s, np.ones((1, 2), bool), c, np.array([1.0, 0.5, 0.1])).tolist()
+    >>> s, c, can = np.array([[0.9, 0.6]]), np.array([1.0, 0.0]), np.ones((1, 2), bool)
+    >>> cost_penalised(s, can, c, np.array([1.0, 0.5, 0.1]), np.array([0, 1])).tolist()
     [[1, 1, 0]]
     """
-    order = _by_cost(cost)
     price = scaled(cost)[order]
     out = allocate((len(scores), len(weights)), np.int16)
     for rows in blocks(len(scores)):
@@ -104,28 +80,30 @@ def cost_penalised(
 
 
 def within_budget(
-    scores: Floats, available: NDArray[np.bool_], cost: Floats, budgets: Floats
+    scores: Floats, available: NDArray[np.bool_], cost: Floats, budgets: Floats, order: Order
 ) -> Choices:
     """(n, k) highest-scoring model among those whose mean cost is within each budget.
 
     Where no available model is, the cheapest available one is taken.
 
-    >>> s, c = np.array([[0.9, 0.6]]), np.array([5.0, 1.0])
-    >>> within_budget(s, np.ones((1, 2), bool), c, np.array([0.5, 1.0, 5.0])).tolist()
+    >>> s, c, can = np.array([[0.9, 0.6]]), np.array([5.0, 1.0]), np.ones((1, 2), bool)
+    >>> within_budget(s, can, c, np.array([0.5, 1.0, 5.0]), np.array([0, 1])).tolist()
     [[1, 1, 0]]
     """
-    order = _by_cost(cost)
-    affordable = np.searchsorted(cost[order], budgets, side="right")
+    price = cost[order]
+    affordable = np.searchsorted(np.sort(price), budgets, side="right")
+    by_cost = np.argsort(price, kind="stable")
     out = allocate((len(scores), len(budgets)), np.int16)
     for rows in blocks(len(scores)):
         masked = np.where(available[rows], scores[rows], -np.inf)[:, order]
-        cheapest = np.argmax(masked > -np.inf, axis=1)
+        cheapest = by_cost[np.argmax(masked[:, by_cost] > -np.inf, axis=1)]
         seen: dict[int, Choice] = {0: cheapest}
         for k, first in enumerate(affordable.tolist()):
             if first not in seen:
-                some = masked[:, :first]
+                within = np.sort(by_cost[:first])
+                some = masked[:, within]
                 none = np.all(some == -np.inf, axis=1)
-                seen[first] = np.where(none, cheapest, np.argmax(some, axis=1))
+                seen[first] = np.where(none, cheapest, within[np.argmax(some, axis=1)])
             out[rows, k] = order[seen[first]]
     return out
 

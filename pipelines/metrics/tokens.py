@@ -42,7 +42,7 @@ def _columns(routed: Routed) -> Floats | None:
         return None
     at = np.array(pair)
     y, tokens = test.labels[:, at], test.costs["tokens"][:, at]
-    chosen = best(routed.scores[:, at], np.ones(y.shape, dtype=bool), np.arange(2.0))
+    chosen = best(routed.scores[:, at], np.ones(y.shape, dtype=bool), np.arange(2))
     rows = np.arange(len(y))
     out = np.stack([y[rows, chosen], tokens[rows, chosen], y[:, 0], tokens[:, 1]], axis=1)
     out[np.isnan(y).any(axis=1) | np.isnan(tokens).any(axis=1)] = np.nan

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.matrix.row_blocks import by_rows
-from routeyard.pipelines.metrics.selection import Choice, at_choice, best, mean_costs
+from routeyard.pipelines.metrics.selection import Choice, Order, at_choice, best
 
 Floats = NDArray[np.float64]
 
@@ -52,19 +53,21 @@ SCALINGS: Mapping[str, Callable[[Floats], Scale]] = {
 }
 
 
-def choose(scores: Floats, available: NDArray[np.bool_], expected: Floats, weight: float) -> Choice:
+def choose(
+    scores: Floats, available: NDArray[np.bool_], expected: Floats, weight: float, order: Order
+) -> Choice:
     """(n,) argmax of (1−λ)·p̂ − λ·c̃.
 
     Args:
         scores: (n, m) predicted scores p̂.
         expected: (m,) or (n, m) scaled cost known beforehand.
         weight: λ in [0, 1].
+        order: (m,) models; the first of it wins a tie.
     """
     wide = np.broadcast_to(expected, scores.shape)
-    price = wide.mean(axis=0)
 
     def work(score: Floats, can: NDArray[np.bool_], cost: Floats) -> Choice:
-        return best((1 - weight) * score - weight * cost, can, price)
+        return best((1 - weight) * score - weight * cost, can, order)
 
     return np.asarray(by_rows(work, scores, available, wide))
 

@@ -34,7 +34,7 @@ from routeyard.pipelines.tuning.encoder import Encoder
 from routeyard.pipelines.tuning.heads import head_of, registered
 from routeyard.pipelines.tuning.loop import tune
 from routeyard.pipelines.tuning.settings import TuningSettings
-from routeyard.pipelines.zoo.cell import accuracy, peak_memory, price, priced_in
+from routeyard.pipelines.zoo.cell import accuracy, order, peak_memory, price, priced_in
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
 REFERENCE = "knn"
@@ -163,7 +163,7 @@ def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa
     at = {q: k for k, q in enumerate(table.column("query_id").to_pylist())}
     rows = [at[q] for q in test.query_ids]
     scores = np.column_stack([table.column(m).to_numpy()[rows] for m in core.model_ids])
-    chosen = best(scores, ~np.isnan(test.labels), price(core, scheme))
+    chosen = best(scores, ~np.isnan(test.labels), order(core, scheme))
     n = len(rows)
     return pa.table(
         {

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core, complete_measure
-from routeyard.pipelines.metrics.selection import at_choice, best, mean_costs
+from routeyard.pipelines.matrix.ranking import mean_costs, ranked
+from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Router
 from routeyard.pipelines.zoo import cell_inputs
 from routeyard.pipelines.zoo.protocol import CellResult, ZooCell
@@ -100,7 +101,7 @@ def accuracy(
 ) -> tuple[float, NDArray[np.float32]]:
     """(routing accuracy at λ = 0, scores) on the questions of a split that have a label.
 
-    Ties of scores go to the model that was cheaper on train.
+    Ties of scores go to the model that `order` has first.
 
     Raises:
         BadInput: scores have the wrong shape or are not finite.
@@ -117,7 +118,7 @@ def accuracy(
         )
     # What is kept is float32; what is counted is read off the same numbers.
     kept = scores.astype(np.float32)
-    choice = best(kept.astype(np.float64), ~np.isnan(part.labels), price(core, scheme))
+    choice = best(kept.astype(np.float64), ~np.isnan(part.labels), order(core, scheme))
     return float(at_choice(part.labels, choice).mean()), kept
 
 
@@ -127,6 +128,11 @@ def price(core: Core, scheme: str) -> NDArray[np.float64]:
     if measure is None:
         return np.zeros(core.n_models)
     return mean_costs(core.costs[measure][core.rows(scheme, "train")])
+
+
+def order(core: Core, scheme: str) -> NDArray[np.int64]:
+    """(m,) models, best on train first; ties as `ranked` has them."""
+    return ranked(core.labels[core.rows(scheme, "train")], price(core, scheme))
 
 
 def priced_in(core: Core, scheme: str) -> str | None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.row_blocks import every
 
 #: One in so many train questions is taken for validation where a scheme has none.
 HELD = 8
@@ -105,6 +106,8 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
     }
     if core.hidden is not None:
         arrays["hidden"] = core.hidden
+    if core.correct is not None and not every(_decision, core.labels):
+        arrays["correct"] = core.correct
     words = {
         "query_ids": list(core.query_ids),
         "model_ids": core.model_ids,
@@ -141,6 +144,8 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         domains=np.array(words["domains"], dtype=np.str_),
         splits={words["scheme"]: np.array(words["split"], dtype=np.str_)},
         groups=np.array(words["groups"], dtype=np.int64),
+        # Labels of 0 and 1 are decisions; only graded ones have others beside them.
+        correct=arrays.get("correct"),
         embeddings=found,
         prompts=tuple(said.get("prompts", ())),
         questions=tuple(said.get("questions", ())),
@@ -149,6 +154,11 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         hidden_of=words["hidden_of"],
         descriptors=_named(arrays, "descriptor."),
     )
+
+
+def _decision(labels: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where a label is 0, 1 or missing, and so says itself what is right."""
+    return np.isnan(labels) | (labels == 0) | (labels == 1)
 
 
 def _named(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

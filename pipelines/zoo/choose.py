@@ -79,12 +79,15 @@ def shares(
     router: str,
     scale: str,
     means: Floats | None,
+    order: NDArray[np.int64] | None = None,
 ) -> Floats:
     """(n, m) share with which each model is asked: rows of one 1, but for `mean-budget`.
 
     Args:
         cost: (m,) cost a router knows beforehand; None where none is known.
         means: (m,) mean label on train, which says who is strong; needed by `threshold`.
+        order: (m,) models, the first of which wins a tie; by default the order of columns,
+            in which a release is read best on train first.
 
     Raises:
         BadInput: the rule cannot use these scores, or needs costs that are not known.
@@ -104,16 +107,17 @@ def shares(
         )
     price = np.zeros(scores.shape[1]) if cost is None else cost
     can = np.ones(scores.shape, dtype=bool)
+    first = np.arange(scores.shape[1]) if order is None else order
     if what.rule == "mean-budget":
         return rules.mean_budget(scores, price, float(what.value or 0.0))
     value = float(what.value or 0.0)
     at, whole = np.array([value]), np.broadcast_to(price, scores.shape)
     choose: dict[str, Callable[[], NDArray[Any]]] = {
-        "argmax": lambda: best(scores, can, price),
-        "utility": lambda: cost_penalised(scores, can, price, at)[:, 0],
-        "query-budget": lambda: within_budget(scores, can, price, at)[:, 0],
+        "argmax": lambda: best(scores, can, first),
+        "utility": lambda: cost_penalised(scores, can, price, at, first)[:, 0],
+        "query-budget": lambda: within_budget(scores, can, price, at, first)[:, 0],
         "sufficient": lambda: rules.cheapest_sufficient(scores, price, value),
-        "similarity": lambda: rules.similarity_minus_cost(scores, price, value),
+        "similarity": lambda: rules.similarity_minus_cost(scores, price, value, first),
         "batch-budget": lambda: rules.batch_budget(scores, whole, value * len(scores)),
         "threshold": lambda: _of_pair(scores, price, means, value),
     }

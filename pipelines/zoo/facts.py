@@ -36,7 +36,7 @@ class Fact:
 
 
 def facts(
-    test: Core, train: Core, scores: Mapping[str, NDArray[np.float32]], price: NDArray[np.float64]
+    test: Core, train: Core, scores: Mapping[str, NDArray[np.float32]], order: NDArray[np.int64]
 ) -> list[Fact]:
     """The four facts on test questions that have a label.
 
@@ -44,7 +44,7 @@ def facts(
         test: as the scores were made: its labelled test questions.
         train: says which single model is best.
         scores: router → (n, m) of its chosen setting.
-        price: (m,) decides ties of scores.
+        order: (m,) models; the first of it wins a tie of scores.
 
     Raises:
         BadInput: nothing says which fractional labels are right.
@@ -52,19 +52,19 @@ def facts(
     correct = test.decided
     can = ~np.isnan(test.labels)
     chosen = {
-        name: best(one.astype(np.float64), can, price)
+        name: best(one.astype(np.float64), can, order)
         for name, one in scores.items()
         if name not in BLIND
     }
     hit = {name: at_choice(test.labels, choice) for name, choice in chosen.items()}
-    order = sorted(hit, key=lambda name: -float(hit[name].mean()))
-    if len(order) < 2:
+    places = sorted(hit, key=lambda name: -float(hit[name].mean()))
+    if len(places) < 2:
         return []
     top = int(np.nanargmax(np.nanmean(train.labels, axis=0)))
     hard = hard_subset(correct, top)
     return [
-        _knn(hit, order),
-        _spread(hit, order),
+        _knn(hit, places),
+        _spread(hit, places),
         _collapse(chosen, hard, correct, test.n_models),
         _gap(test.labels, correct, chosen, top, hard),
     ]

@@ -113,7 +113,7 @@ def traits(spec: RouterSpec) -> Traits:
     if hasattr(found, "traits"):
         return traits_of(found)
     # Someone's own class: it has a seed when it takes one.
-    return Traits(stochastic="seed" in inspect.signature(found).parameters)
+    return Traits(stochastic=takes_seed(found))
 
 
 def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
@@ -127,10 +127,19 @@ def made(spec: RouterSpec, setting: Mapping[str, Any], seed: int) -> Router:
         from routeyard.pipelines.evaluate.run.predictions import Predictions, read_predictions
 
         return Predictions(read_predictions(Path(spec.target)), spec.name)
-    found = class_of(spec)
+    return fresh(class_of(spec), setting, seed)
+
+
+def fresh(made: Any, setting: Mapping[str, Any], seed: int) -> Router:
+    """A router of a class with one setting; a class that takes a seed gets it."""
     # Lists come back from JSON where a class declares tuples.
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
-    if "seed" in inspect.signature(found).parameters:
+    if takes_seed(made):
         given["seed"] = seed
-    router: Router = found(**given)
+    router: Router = made(**given)
     return router
+
+
+def takes_seed(made: Any) -> bool:
+    """Whether a class has a keyword argument `seed`."""
+    return "seed" in inspect.signature(made).parameters

@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.metrics.baselines import (
-    alone,
-    query_oracle,
-    random_mean,
-    ranked,
-    task_oracle,
-)
+from routeyard.pipelines.metrics.baselines import alone, query_oracle, random_mean, task_oracle
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
@@ -124,8 +118,7 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     test = core.take(core.rows(scheme, "test"))
     test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
     y = test.labels
-    price = cells.price(core, scheme)
-    order = ranked(core.labels[core.rows(scheme, "train")], price)
+    price, order = cells.price(core, scheme), cells.order(core, scheme)
     return {
         "best single model (train)": float(
             at_choice(y, alone(~np.isnan(y), order)[:, order[0]]).mean()

@@ -42,12 +42,12 @@ def test_questions_are_the_texts_that_embeddings_are_made_of(tables) -> None:
 
 def test_null_and_absent_are_missing_not_zero(tables) -> None:
     parts = tables(n=20)
-    first = parts["labels"].column("query_id")[0].as_py()
+    first, model = (parts["labels"].column(c)[0].as_py() for c in ("query_id", "model_id"))
     scores = parts["labels"].column("score").to_pylist()
     scores[0] = None
     parts["labels"] = parts["labels"].set_column(2, "score", pa.array(scores)).slice(0, 78)
     core = from_tables(**parts)
-    assert np.isnan(core.labels[core.query_ids.index(first), 0])
+    assert np.isnan(core.labels[core.query_ids.index(first), core.model_ids.index(model)])
     assert np.isnan(core.labels).sum() == 3
     assert core.coverage == pytest.approx(77 / 80)
 

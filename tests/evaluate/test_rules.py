@@ -68,8 +68,8 @@ def test_a_share_of_a_pair_is_kept_exactly() -> None:
 
 def test_similarity_gives_way_to_cost() -> None:
     similarity, cost = np.array([[0.9, 0.8]]), np.array([2.0, 1.0])
-    assert similarity_minus_cost(similarity, cost, 0.05).tolist() == [0]
-    assert similarity_minus_cost(similarity, cost, 0.2).tolist() == [1]
+    assert similarity_minus_cost(similarity, cost, 0.05, np.arange(2)).tolist() == [0]
+    assert similarity_minus_cost(similarity, cost, 0.2, np.arange(2)).tolist() == [1]
 
 
 @pytest.mark.parametrize("name", ROUTERS.names())

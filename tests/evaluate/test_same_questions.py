@@ -17,7 +17,8 @@ from routeyard.pipelines.evaluate.certificate import certify
 from routeyard.pipelines.evaluate.certificate.pool import IN_ORDER
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.metrics.baselines import best_single, levels, task_oracle
+from routeyard.pipelines.matrix.ranking import levels
+from routeyard.pipelines.metrics.baselines import best_single, task_oracle
 from routeyard.pipelines.zoo.run import references
 
 

@@ -303,7 +303,7 @@ def test_a_stream_is_answered_in_five_orders(release, capsys) -> None:
     assert run(["zoo", "stream", str(release), "--alpha", "0.6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["questions"], found["measure"], len(found["seeds"])) == (50, "usd", 5)
-    assert [row["name"] for row in found["rows"]] == ["mess-plus", "left", "right", "weak"]
+    assert [row["name"] for row in found["rows"]] == ["mess-plus", "right", "left", "weak"]
     mine = found["rows"][0]
     # Asked all at once, a question costs 0.006 USD; the cheapest model alone, 0.001.
     assert 0.001 < mine["cost"] < 0.006

@@ -263,7 +263,7 @@ def test_the_rule_is_the_nearest_few_then_similarity_less_cost(train: Examples) 
     scaled = (cost - 0.1) / 0.8
     placed, bank = router.placed(test.queries), router._bank
     for weight in (0.0, 0.1, 0.5, 1.0):
-        chosen = similarity_minus_cost(scores, cost, weight)
+        chosen = similarity_minus_cost(scores, cost, weight, np.arange(scores.shape[1]))
         for i in range(40):
             near = [float(placed[i] @ bank[m]) for m in range(7)]
             top = sorted(range(7), key=lambda m: -near[m])[:3]

@@ -32,6 +32,8 @@ B, M = 6, 5
 SCORES = torch.tensor(RNG.normal(size=(B, M)))
 LABELS = torch.tensor((RNG.random((B, M)) < 0.5).astype(float))
 KNOWN = torch.tensor((RNG.random((B, M)) < 0.8).astype(float))
+#: Place of each model on all train questions, which orders equal labels.
+PLACE = torch.from_numpy(np.random.default_rng(8).permutation(M)).expand(B, M)
 
 
 def pairs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -128,7 +130,7 @@ def spider_loop(s: np.ndarray) -> float:
 
 
 def contrast(scores: torch.Tensor) -> torch.Tensor:
-    return to_models(scores, LABELS, KNOWN, 2)
+    return to_models(scores, LABELS, KNOWN, PLACE, 2)
 
 
 def contrast_loop(s: np.ndarray) -> float:
@@ -136,8 +138,9 @@ def contrast_loop(s: np.ndarray) -> float:
     for b in range(B):
         y = [float(v) for v in LABELS[b]]
         known = [bool(v > 0) for v in KNOWN[b]]
-        good = sorted(range(M), key=lambda m: -(y[m] if known[m] else -1.0))[:2]
-        bad = sorted(range(M), key=lambda m: y[m] if known[m] else 2.0)[:2]
+        place = PLACE[b].tolist()
+        good = sorted(range(M), key=lambda m: (-(y[m] if known[m] else -1.0), place[m]))[:2]
+        bad = sorted(range(M), key=lambda m: (y[m] if known[m] else 2.0, place[m]))[:2]
         bad = [m for m in bad if known[m] and y[m] <= 0.5]
         row = 0.0
         for m in good:

@@ -39,7 +39,7 @@ def always(model: int) -> np.ndarray:
 
 
 def held(labels: np.ndarray, scores: dict[str, np.ndarray]) -> dict[str, bool | None]:
-    found = facts(core(labels), core(labels), scores, np.zeros(M))
+    found = facts(core(labels), core(labels), scores, np.arange(M))
     assert all(line.startswith("- ") for line in lines(found))
     return {fact.name.split(",")[0]: fact.holds for fact in found}
 
@@ -86,4 +86,4 @@ def test_its_absence_is_seen(labels: np.ndarray) -> None:
 
 def test_routers_that_read_nothing_do_not_count(labels: np.ndarray) -> None:
     scores = {"random": always(3), "best-generalist": always(0), "knn": always(0)}
-    assert facts(core(labels), core(labels), scores, np.zeros(M)) == []
+    assert facts(core(labels), core(labels), scores, np.arange(M)) == []

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.significance import holm
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.metrics.baselines import alone, ranked
+from routeyard.pipelines.matrix.ranking import mean_costs, ranked
+from routeyard.pipelines.metrics.baselines import alone
 from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value
 from routeyard.pipelines.metrics.plateau import selection_entropy, selection_profile
-from routeyard.pipelines.metrics.selection import Choice, at_choice, best, mean_costs
+from routeyard.pipelines.metrics.selection import Choice, at_choice, best
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router, traits_of
 
@@ -109,7 +110,7 @@ def crossfitted(
             router: Router = ROUTERS.get(name)()
             router.fit(train)
             scores = router.scores(part.queries())
-            choices[name][test] = best(scores, ~np.isnan(part.labels), price)
+            choices[name][test] = best(scores, ~np.isnan(part.labels), order)
     return _collapses(core, choices, singles, draws), why_not
 
 

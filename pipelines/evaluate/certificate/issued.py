@@ -15,9 +15,9 @@ from routeyard.pipelines.evaluate.certificate.pool import Figure, ModelFigure, p
 from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
 from routeyard.pipelines.evaluate.certificate.verdict import RULE, verdict_of
 from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.metrics.selection import mean_costs
 
 
 @dataclass(frozen=True)

@@ -18,20 +18,18 @@ from routeyard.pipelines.evaluate.certificate.possible_gain import (
 )
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.memmap import allocate, take_rows
+from routeyard.pipelines.matrix.ranking import evened, levels, mean_costs, ranked
 from routeyard.pipelines.matrix.row_blocks import by_rows, known, side_by_side
 from routeyard.pipelines.metrics.baselines import (
     alone,
-    evened,
-    levels,
     mix_weights,
     query_oracle,
     random_mean,
-    ranked,
     task_oracle,
 )
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.metrics.plateau import hard_subset, right, solvable
-from routeyard.pipelines.metrics.selection import Choice, at_choice, mean_costs
+from routeyard.pipelines.metrics.selection import Choice, at_choice
 
 Floats = NDArray[np.float64]
 

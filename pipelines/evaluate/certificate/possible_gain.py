@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.memmap import take_rows
+from routeyard.pipelines.matrix.ranking import mean_costs, means_of, ranked, single_means
 from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, sums_of
-from routeyard.pipelines.metrics.baselines import alone, ranked, single_means
+from routeyard.pipelines.metrics.baselines import alone
 from routeyard.pipelines.metrics.plateau import right
-from routeyard.pipelines.metrics.selection import at_choice, mean_costs, means_of
+from routeyard.pipelines.metrics.selection import at_choice
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics.baselines import ranked
+from routeyard.pipelines.matrix.ranking import ranked
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
-from routeyard.pipelines.metrics.selection import at_choice, best, mean_costs
+from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Examples, Router
 from routeyard.pipelines.task_groups import members
 
@@ -101,7 +102,8 @@ def held_out_groups(
     Raises:
         BadInput: a named group holds no question, or every one.
     """
-    inside = {name: fitted(make, core.training(scheme)) for name, make in routers.items()}
+    whole = core.training(scheme)
+    inside = {name: fitted(make, whole) for name, make in routers.items()}
     found = []
     for part in _parts(core, by, groups):
         rest = core.take(np.flatnonzero(~part.held))
@@ -118,7 +120,8 @@ def held_out_groups(
             draws = Draws(test.n_queries, resamples, seed)
             heuristic = best_single(train.labels, price_of(train))
             for name in routers:
-                known, new = (choices_of(one[name], test, train) for one in (inside, outside))
+                known = choices_of(inside[name], test, whole)
+                new = choices_of(outside[name], test, train)
                 found.append(row_of(name, group, test, known, new, heuristic, draws))
     return found
 
@@ -222,7 +225,8 @@ def choices_of(
         some = np.zeros_like(available)
         some[:, among] = available[:, among]
         available = some
-    return best(router.scores(test.queries()), available, price_of(train))
+    order = ranked(train.labels, price_of(train))
+    return best(router.scores(test.queries()), available, order)
 
 
 def row_of(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.core import Core, first_measure
-from routeyard.pipelines.metrics.selection import mean_costs, scaled
+from routeyard.pipelines.matrix.ranking import mean_costs
+from routeyard.pipelines.metrics.selection import scaled
 from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.routers.contrastive.bank import bank_of
 from routeyard.pipelines.routers.contrastive.losses import bands_of

@@ -94,5 +94,5 @@ def fitted(
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:
     """Accuracy of the highest score, cost disregarded."""
-    choice = best(scores, data.available(), data.price)
+    choice = best(scores, data.available(), data.order)
     return float(at_choice(data.test.labels, choice).mean())

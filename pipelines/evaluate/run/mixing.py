@@ -27,7 +27,7 @@ def alike(cores: Mapping[str, Core]) -> dict[str, Core]:
             f"no model is in all of {', '.join(cores)}",
             next_step="name releases of one pool of models",
         )
-    order = tuple(sorted(shared))
+    order = tuple(name for name in next(iter(cores.values())).model_ids if name in shared)
     return {name: core.with_models(order) for name, core in cores.items()}
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
 from routeyard.pipelines.matrix.memmap import allocate, take_rows
+from routeyard.pipelines.matrix.ranking import levels
 from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, side_by_side
-from routeyard.pipelines.metrics.baselines import levels, random_mean, task_oracle
+from routeyard.pipelines.metrics.baselines import random_mean, task_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import best
 
@@ -27,7 +28,7 @@ def reference_scores(data: EvaluationData) -> dict[str, Floats]:
         at = np.flatnonzero(test.tasks == task)
         per_task[at] = np.nan_to_num(levels(take_rows(test.labels, at)), nan=-1.0)
     # Levels say what the sweep needs; where labels are missing they may rank a stand-in wrongly.
-    off = np.flatnonzero(best(per_task, data.available(), data.price) != chosen)
+    off = np.flatnonzero(best(per_task, data.available(), data.order) != chosen)
     per_task[off, chosen[off]] = take_rows(per_task, off).max(axis=1) + 1e-9
     oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
     return {"oracle": oracle, "task oracle": per_task}

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, listed
+from routeyard.pipelines.matrix.ranking import ranked
+from routeyard.pipelines.routers.base import Examples, listed, mean_cost
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
@@ -21,6 +22,10 @@ class RouterDC(Trained):
     masked where its score exceeds 0.5). Sample-sample loss, weight 1: a question of
     the same cluster against H = 3 of other clusters. K+ = K− = 3, k_m ~ N(0, 0.78²),
     temperature 1. Rule: argmax.
+
+    Labels of 0 and 1 leave most of the K+ and K− to ties. The published code takes the
+    first of them by position, so that the order of columns decides who is trained; here
+    the better on all train questions comes first (`matrix.ranking.ranked`).
 
     The paper tunes mDeBERTa; here a linear map or one hidden layer of the frozen
     embedding stands in its place. The published code keeps the checkpoint that is
@@ -58,7 +63,9 @@ class RouterDC(Trained):
 
         vectors = train.queries.vectors()
         k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
-        return {"cluster": clustered(vectors, k, self.seed)[0]}
+        place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
+        places = np.broadcast_to(place, train.labels.shape)
+        return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
         return network(x)
@@ -69,18 +76,23 @@ class RouterDC(Trained):
         from torch.nn.functional import normalize
 
         cosine = z @ normalize(network.models, dim=1).T / s["temperature"]
-        total = to_models(cosine, batch.y, batch.known, s["top"])
+        total = to_models(cosine, batch.y, batch.known, batch.more["place"], s["top"])
         if s["weight"]:
             near = to_questions(z, batch.more["cluster"], s["negatives"], batch.noise)
             total = total + s["weight"] * near
         return total
 
 
-def to_models(cosine: Any, labels: Any, known: Any, top: int) -> Any:
+def to_models(cosine: Any, labels: Any, known: Any, place: Any, top: int) -> Any:
     """Sample-LLM loss: mean over questions of the sum over their best models.
 
-    Equal labels are ordered by position, as a stable sort leaves them. Models
-    without a label are neither good nor bad.
+    Of equal labels the one with the lower `place` comes first, among the good and among
+    the bad. Models without a label are neither good nor bad.
+
+    Args:
+        cosine, labels, known: (n, m) similarities, scores and 1 where there is a score.
+        place: (n, m) place of each model on all train questions, 0 the best.
+        top: K+ = K−.
     """
     import torch
 
@@ -88,8 +100,11 @@ def to_models(cosine: Any, labels: Any, known: Any, top: int) -> Any:
     k = min(top, max(m // 2, 1))
     good_order = torch.where(known > 0, labels, torch.full_like(labels, -1.0))
     bad_order = torch.where(known > 0, labels, torch.full_like(labels, 2.0))
-    good = torch.sort(good_order, dim=1, descending=True, stable=True).indices[:, :k]
-    bad = torch.sort(bad_order, dim=1, stable=True).indices[:, :k]
+    first = torch.argsort(place, dim=1)
+    good, bad = (
+        first.gather(1, torch.sort(by.gather(1, first), dim=1, stable=True).indices)[:, :k]
+        for by in (-good_order, bad_order)
+    )
     bad_value = bad_order.gather(1, bad)
     low = cosine.gather(1, bad).masked_fill(bad_value > 0.5, -torch.inf)
     total = cosine.new_zeros(len(cosine))

@@ -11,6 +11,7 @@ import pytest
 from routeyard.pipelines.evaluate.held_out.ood import held_out_groups
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.ranking import ranked
 
 
 def holed(seed: int) -> Core:
@@ -70,7 +71,9 @@ def choice(core: Core, train: list[int], q: int) -> int:
         seen = [core.labels[i, k] for i in same if core.labels[i, k] == core.labels[i, k]]
         scores.append(sum(seen) / len(seen) if seen else whole[k])
     there = [k for k in range(m) if core.labels[q, k] == core.labels[q, k]]
-    return max(there, key=lambda k: (scores[k], -k))
+    # The pool has no dollars: equal scores go to the better on train, then to the cheaper.
+    order = ranked(core.labels[train]).tolist()
+    return max(there, key=lambda k: (scores[k], -order.index(k)))
 
 
 def expected(core: Core, inside: list[int]) -> dict[str, float]:
@@ -86,7 +89,8 @@ def expected(core: Core, inside: list[int]) -> dict[str, float]:
     rows = [[v if v == v else mean(core.labels[i]) for v in core.labels[i]] for i in outside]
     means = [round(mean(row[k] for row in rows), 12) for k in range(core.n_models)]
     labelled = [sum(row == row for row in core.labels[outside, k]) for k in range(core.n_models)]
-    general = max(range(core.n_models), key=lambda k: (means[k], labelled[k], -k))
+    order = ranked(core.labels[outside]).tolist()
+    general = max(range(core.n_models), key=lambda k: (means[k], labelled[k], -order.index(k)))
     return {
         "id_accuracy": mean(known),
         "ood_accuracy": mean(new),
@@ -147,6 +151,8 @@ class Drawn:
 def test_mean_and_deviation_over_seeds_equal_plain_loops() -> None:
     core = holed(5)
     test = [i for i in range(core.n_queries) if core.splits["dense"][i] == "test"]
+    train = [i for i in range(core.n_queries) if core.splits["dense"][i] == "train"]
+    order = ranked(core.labels[train]).tolist()
     accuracy = []
     for seed in range(4):
         scores = Drawn(seed)
@@ -155,7 +161,9 @@ def test_mean_and_deviation_over_seeds_equal_plain_loops() -> None:
         right = []
         for row, q in enumerate(test):
             there = [k for k in range(core.n_models) if core.labels[q, k] == core.labels[q, k]]
-            right.append(core.labels[q, max(there, key=lambda k, r=row: (drawn[r, k], -k))])
+            right.append(
+                core.labels[q, max(there, key=lambda k, r=row: (drawn[r, k], -order.index(k)))]
+            )
         accuracy.append(mean(right))
     done = evaluate(core, {"a": Drawn}, resamples=20, points=5, seeds=4)
     found = {r["metric"]: r["value"] for r in done.metrics.to_pylist() if r["router"] == "a"}

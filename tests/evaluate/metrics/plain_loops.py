@@ -55,14 +55,14 @@ class Case:
         return [mean(row[k] for row in self.train_cost[measure]) for k in range(self.m)]
 
     def pick(self, value, q: int, measure: str | None = None) -> int:
-        """Highest value among the available; ties to the cheaper, then the first."""
-        price = self.price(measure or "usd")
+        """Highest value among the available; ties to the one that is better on train."""
+        order = self.order(self.train_y)
         can = [
             k
             for k in range(self.m)
             if known(self.y[q][k]) and (measure is None or known(self.cost[measure][q][k]))
         ]
-        return min(can, key=lambda k: (-value[k], price[k], k))
+        return min(can, key=lambda k: (-value[k], order.index(k)))
 
     @property
     def choice(self) -> list:
@@ -267,14 +267,14 @@ def audc_budget(c: Case, x: str) -> float | None:
         budget = low + (high - low) * i / (k_points - 1)
         if i == k_points - 1:
             budget = high
-        got = []
+        got, order = [], c.order(c.train_y)
         for q in range(c.n):
             can = [k for k in range(c.m) if known(c.y[q][k]) and known(c.cost[x][q][k])]
             within = [k for k in can if price[k] <= budget]
             if within:
-                k = min(within, key=lambda k: (-c.scores[q][k], price[k], k))
+                k = min(within, key=lambda k: (-c.scores[q][k], order.index(k)))
             else:
-                k = min(can, key=lambda k: (price[k], k))
+                k = min(can, key=lambda k: (price[k], order.index(k)))
             got.append(c.y[q][k])
         points.append((budget, mean(got)))
     return audc_of(points, low, high, c.level(c.y, first))
@@ -306,25 +306,14 @@ def utility(c: Case, x: str, per_query: bool) -> dict:
             # Only answers of known cost can be chosen, so an unknown one is put at the start.
             scaled = [(e - low) / width if known(e) else 0.0 for e in expected]
             can = [k for k in range(c.m) if known(c.y[q][k]) and known(c.cost[x][q][k])]
-            order = scaled_means(c, x, per_query, low, width)
-            k = min(can, key=lambda k: (-((1 - w) * c.scores[q][k] - w * scaled[k]), order[k], k))
+            order = c.order(c.train_y)
+            k = min(
+                can,
+                key=lambda k: (-((1 - w) * c.scores[q][k] - w * scaled[k]), order.index(k)),
+            )
             got.append((1 - w) * c.y[q][k] - w * (c.cost[x][q][k] - low) / width)
         rows[f"{called}[{x},{w:g}]"] = mean(got)
     return rows
-
-
-def scaled_means(c: Case, x: str, per_query: bool, low: float, width: float) -> list:
-    """What breaks ties of utility: the cheaper model on the whole."""
-    if not per_query:
-        return [(p - low) / width for p in c.price(x)]
-    out = []
-    for k in range(c.m):
-        total = 0.0
-        for q in range(c.n):
-            if known(c.y[q][k]) and known(c.cost[x][q][k]):
-                total += (c.cost[x][q][k] - low) / width
-        out.append(total / c.n)
-    return out
 
 
 def at_budget(c: Case) -> dict:
