@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,73 +18,132 @@ from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.archive import members
 
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
-_SAMPLE = ("id", "epoch", "input", "target", "output")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
+#: Names that stand for no model: a placeholder, or a solver that calls none.
+_NO_MODEL = re.compile(r"^\W*$|^(?:hardcoded|mockllm|none|placeholder)(?:/|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A log's header, samples and names."""
+
+    path: Path
+    header: dict[str, Any]
+    samples: list[dict[str, Any]]
+    task: str
+    model: str
+
+    @property
+    def run(self) -> tuple[str, str, str]:
+        """What a task that is run once more has in common with the first run."""
+        return (self.task, self.model, reading.text(self.header["eval"].get("task_args")))
+
+    @property
+    def order(self) -> tuple[bool, bool]:
+        """Logs that ended well and have scores come first."""
+        scored = any(sample.get("scores") or sample.get("score") for sample in self.samples)
+        return (self.header.get("status", "success") != "success", not scored)
 
 
 def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
-    A task that was retried, or run once more with the same arguments, has several logs;
-    the newest counts (of a retry it holds what the older ones had finished).
+    A task that was retried, or run once more with the same arguments, has several logs: one that
+    ended well and has scores counts first, then the newest (of a retry it holds what the older ones
+    had finished). A log that ended otherwise, or holds less than its header counts, is named.
     """
-    seen: set[str] = set()
-    tried: set[tuple[str, str, str]] = set()
-    for path in paths:
-        header, samples = _log(path)
-        if not header:
-            result.skip("files that are not of the format", path.name)
-            continue
-        evaluation = reading.obj(header.get("eval"), str(path))
-        reading.need(evaluation, ("task", "model"), str(path))
-        task, model = str(evaluation["task"]), str(evaluation["model"])
-        if evaluation.get("task_id") in seen:
-            result.skip("older logs of a task that was retried", path.name)
-            continue
-        # A task that was run once more has another id; with the same arguments, the newest counts.
-        run = (task, model, reading.text(evaluation.get("task_args")))
-        if run in tried:
-            result.skip("older logs of the same task and model", path.name)
-            continue
-        tried.add(run)
-        seen |= {str(evaluation["task_id"])} if evaluation.get("task_id") else set()
-        for sample in samples:
-            where = f"{path.name}, sample {sample.get('id')}"
-            reading.need(sample, _SAMPLE, where)
-            query = f"{task}/{sample['id']}"
-            prompt = _prompt(sample["input"])
-            question = spec.ImportedQuestion(
-                id=query,
-                question=prompt,
-                prompt=prompt,
-                task=task,
-                choices=reading.options(sample.get("choices")),
-                references=reading.texts(sample["target"]),
+    logs = [log for path in paths if (log := _named_log(path, result)) is not None]
+    tried: set[object] = set()
+    for log in sorted(logs, key=lambda log: log.order):  # stable: the newest first
+        status = log.header.get("status", "success")
+        if status != "success":
+            says = (
+                f"{log.path.name} ended as {status!r}: its {len(log.samples)} samples are not a run"
             )
-            result.ask(question, where)
-            if sample.get("error"):
-                result.left_out["samples that ended in an error"] += 1
-                continue
-            yield _answer(query, model, sample, where)
+            result.doubts.append(says)
+        if not log.samples:
+            result.skip("logs without samples", log.path.name)
+            continue
+        task_id = log.header["eval"].get("task_id")
+        if task_id in tried:
+            result.skip("older logs of a task that was retried", log.path.name)
+            continue
+        if log.run in tried:
+            result.skip("older logs of the same task and model", log.path.name)
+            continue
+        tried |= {log.run, *([task_id] if task_id and not _NO_MODEL.match(str(task_id)) else [])}
+        result.doubts += _doubts(log)
+        yield from _answers(log, result)
+
+
+def _named_log(path: Path, result: spec.ImportResult) -> _Log | None:
+    header, samples = _log(path)
+    if not header:
+        result.skip("files that are not of the format", path.name)
+        return None
+    evaluation = reading.obj(header.get("eval"), str(path))
+    reading.need(evaluation, ("task", "model"), str(path))
+    return _Log(path, header, samples, str(evaluation["task"]), str(evaluation["model"]))
+
+
+def _doubts(log: _Log) -> Iterator[str]:
+    """What a log does not say, or says otherwise than its samples do."""
+    name = log.path.name
+    results = log.header.get("results") or {}
+    counted = results.get("total_samples") if isinstance(results, dict) else None
+    if isinstance(counted, int) and counted > len(log.samples):
+        yield f"{name} counts {counted:,} samples and holds {len(log.samples):,}"
+    if _NO_MODEL.match(log.model):
+        yield f"the model {log.model!r} of {name} names none"
+    without = sum(not (one.get("scores") or one.get("score")) for one in log.samples)
+    if without:
+        yield f"{without:,} of {len(log.samples):,} samples of {name} have no score"
+
+
+def _answers(log: _Log, result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    for sample in log.samples:
+        where = f"{log.path.name}, sample {sample.get('id')}"
+        reading.need(sample, ("id", "epoch", "input"), where)
+        query, prompt = f"{log.task}/{sample['id']}", _prompt(sample["input"])
+        question = spec.ImportedQuestion(
+            id=query,
+            question=prompt,
+            prompt=prompt,
+            task=log.task,
+            choices=reading.options(sample.get("choices")),
+            references=reading.texts(sample.get("target")),
+        )
+        result.ask(question, where)
+        answer = _answer(query, log.model, sample, where)
+        if (answer.text, answer.score, answer.status) == (None, None, None):
+            result.left_out["samples without answer and score"] += 1
+            continue
+        yield answer
 
 
 def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> spec.ImportedAnswer:
-    output = reading.obj(sample["output"], where)
+    output = reading.obj(sample.get("output") or {}, where)
     choices = output.get("choices") or []
     first = choices[0] if choices else {}
-    usage = output.get("usage") or {}
+    error = sample.get("error")
+    usage = (sample.get("model_usage") or {}).get(model) or output.get("usage") or {}
+    stopped = first.get("stop_reason") == "max_tokens"
     return spec.ImportedAnswer(
         query=query,
         model=model,
         sample=int(sample["epoch"]) - 1,
-        text=_content((first.get("message") or {}).get("content")),
-        score=_score(sample.get("scores"), where),
-        finish_reason="length" if first.get("stop_reason") == "max_tokens" else None,
+        text=_content((first.get("message") or {}).get("content")) if not error else None,
+        score=_score(sample.get("scores") or {"score": sample.get("score")}, where),
+        finish_reason="length" if stopped else None,
         served_model=output.get("model"),
         prompt_tokens=reading.count(usage.get("input_tokens"), where),
         completion_tokens=reading.count(usage.get("output_tokens"), where),
         latency_s=reading.number(output.get("time"), where),
+        status="error" if error else None,
+        error=str(error.get("message") if isinstance(error, dict) else error)[:500]
+        if error
+        else None,
     )
 
 
@@ -92,8 +152,8 @@ def _log(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         content = reading.load_json(path)
         if not isinstance(content, dict) or not {"eval", "samples"} & set(content):
             return {}, []
-        reading.need(content, ("eval", "samples"), str(path))
-        return content, reading.objects(content["samples"], str(path))
+        reading.need(content, ("eval",), str(path))
+        return content, reading.objects(content.get("samples") or [], str(path))
     header: dict[str, Any] = {}
     samples = []
     for name, data in members(path, ".json"):

@@ -41,11 +41,12 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
     """One folder per model, the newest run of a task; of several filters the first known one."""
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
+    counted: dict[Path, dict[str, Any]] = {}
     for path in paths:
         named = _NAME.match(path.name)
         task = named["task"] if named else path.stem.removeprefix("samples_")
         if path.parent not in models:
-            models[path.parent] = _model(path.parent)
+            models[path.parent], counted[path.parent] = _run_of(path.parent)
         model = models[path.parent]
         if (model, task) in seen:
             result.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
@@ -54,6 +55,11 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         if reading.stray(result, rows, _COLUMNS, f"{path.parent.name}/{path.name}"):
             continue
         seen.add((model, task))
+        said = counted[path.parent].get(task)
+        asked = said.get("effective") if isinstance(said, dict) else None
+        held = len({str(row.get("doc_id")) for row in rows})
+        if isinstance(asked, int) and asked > held:
+            result.doubts.append(f"{path.name} holds {held:,} of the {asked:,} samples of its run")
         yield from _run(result, path, rows, task, model)
 
 
@@ -86,16 +92,18 @@ def _run(
         yield spec.ImportedAnswer(query=query, model=model, text=generated, score=graded)
 
 
-def _model(folder: Path) -> str:
-    """The model's name in the folder's newest `results_<time>.json`, else the folder's name.
+def _run_of(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The model in the newest `results_<time>.json`, else the folder's name; task → its counts.
 
     The folder is called after the model, with `__` for what a file name cannot hold.
     """
     for results in reading.newest_first(folder.glob("results_*.json"), _STAMP):
         reading.inside(results, folder)
-        if name := reading.obj(reading.load_json(results), str(results)).get("model_name"):
-            return str(name)
-    return folder.name or "model"
+        content = reading.obj(reading.load_json(results), str(results))
+        if name := content.get("model_name"):
+            samples = content.get("n-samples")
+            return str(name), samples if isinstance(samples, dict) else {}
+    return folder.name or "model", {}
 
 
 def _request(arguments: Any, where: str) -> tuple[str, bool]:

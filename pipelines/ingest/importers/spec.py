@@ -45,6 +45,8 @@ class ImportedAnswer:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    status: str | None = None
+    error: str | None = None
 
 
 @dataclass
@@ -56,6 +58,7 @@ class ImportResult:
         left_out: Reason → number of records that were not taken.
         skipped: Reason → names of whole files that were not taken.
         samples: (question, model) → answers so far, in formats that repeat them.
+        doubts: What a person has to know or to decide, one sentence each.
     """
 
     source: Path
@@ -63,6 +66,7 @@ class ImportResult:
     left_out: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, list[str]] = field(default_factory=dict)
     samples: Counter[tuple[str, str]] = field(default_factory=Counter)
+    doubts: list[str] = field(default_factory=list)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""

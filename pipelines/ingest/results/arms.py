@@ -106,7 +106,7 @@ def _crosses(table: pa.Table, name: str) -> bool:
         return False
     pairs = pa.table({"a": table.column(name), "b": texts(table.column(ids[0].column))})
     unique = pairs.group_by(["a", "b"]).aggregate([]).num_rows
-    return unique > 1.5 * len(pc.unique(pairs.column("b")))
+    return bool(unique > 1.5 * len(pc.unique(pairs.column("b"))))
 
 
 def _unpivoted(done: Assigned, models: dict[str, dict[str, str]], *, sure: bool) -> None:

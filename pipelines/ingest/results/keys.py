@@ -179,7 +179,7 @@ def _other_question(
             continue
         values = texts(column).fill_null("")
         if _distinct([*plain, values]) == apart == _distinct([*plain, values, prompt]):
-            return name
+            return str(name)
     return None
 
 
@@ -196,7 +196,7 @@ def _unnamed(table: pa.Table, key: list[pa.ChunkedArray], used: set[str | None])
         if len({str(v) for v in some(column, 500)}) > 20:
             continue
         if _distinct([*key, texts(column).fill_null("")]) == table.num_rows:
-            return name
+            return str(name)
     return None
 
 

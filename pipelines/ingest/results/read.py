@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.results import known
 from routeyard.pipelines.ingest.results.aggregates import why_aggregate
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
 from routeyard.pipelines.ingest.results.documents import documents, files_of
 from routeyard.pipelines.ingest.results.groups import Group, groups_of
 from routeyard.pipelines.ingest.results.id_lists import TOTAL
+from routeyard.pipelines.ingest.results.known import harness_of, read_harness
 from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
 from routeyard.pipelines.ingest.results.normal import normal, with_missing
 from routeyard.pipelines.ingest.results.roles import is_weak
@@ -69,10 +69,9 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
         SourceError, Unsafe: nothing can be read, or a file is damaged or too large.
     """
     paths, others = files_of(path)
-    found = known.read(paths, path) if not given else None
-    if found is not None:
-        table, columns, notes, scores, layout = found
-        return Results(table, columns, tuple(notes), scores, layout)
+    harness = harness_of(paths) if not given else None
+    if harness is not None:
+        return _of_harness(*harness, path, len(paths))
     sets: list[AnswerSet] = []
     refused: list[_Refused] = []
     for group in groups_of(documents(paths, path)):
@@ -82,6 +81,22 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
         raise _refusal(refused, path)
     table, columns, more, scores = merged(sets)
     return Results(table, columns, (*notes, *more), scores)
+
+
+def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
+    """Results of a known harness's logs."""
+    table, notes, result = read_harness(name, logs, path)
+    if table.num_rows == 0:
+        left_out = "; ".join(f"{why}: {n:,}" for why, n in result.reasons().items())
+        raise SourceError(
+            "the logs hold no answer" + (f" (left out: {left_out})" if left_out else ""),
+            where=str(path),
+            next_step="name a folder with logs that hold samples",
+        )
+    if files > len(logs):
+        says = f"{files - len(logs)} files that are no logs of samples of {name}"
+        notes.append(ReadingNote("left_out", says))
+    return Results(table, {"layout": name}, tuple(notes), layout=name)
 
 
 @dataclass(frozen=True, slots=True)

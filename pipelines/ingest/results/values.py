@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Column = pa.Array | pa.ChunkedArray
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 #: Words of a score, without case, spaces and signs.
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "t", "pass", "passed", "correct", "right", "success",
@@ -86,7 +86,8 @@ def some(column: Column, most: int = 2000) -> list[Any]:
         return []
     there = column.drop_null()
     step = max(1, len(there) // most)
-    return there.take(pa.array(range(0, len(there), step))).to_pylist()
+    values: list[Any] = there.take(pa.array(range(0, len(there), step))).to_pylist()
+    return values
 
 
 def word(text: str) -> float | None:

@@ -485,11 +485,12 @@ def test_inspect_logs_packed_with_zstandard_and_a_task_that_was_retried(tmp_path
     _eval_log(folder, "2026-11-20T05-34-50-00-00", "t1", "I")
     _eval_log(folder, "2026-11-21T05-34-50-00-00", "t1", "C")
     done, questions, answers = _import("inspect", folder, tmp_path)
-    assert [(a["score"], a["text"], a["prompt_tokens"]) for a in answers] == [(1.0, "4", 2)]
+    # A sample that ended in an error is an answer that is missing, and not a wrong one.
+    said = [(a["score"], a["text"], a["prompt_tokens"], a["status"]) for a in answers]
+    assert said == [(1.0, "4", 2, None), (None, None, None, "error")]
     assert questions[0]["references"] == ["4", "four"]
     assert done.left_out == {
         "older logs of a task that was retried (2026-11-20T05-34-50-00-00_sums_t1.eval)": 1,
-        "samples that ended in an error": 1,
     }
 
 
@@ -510,3 +511,55 @@ def test_a_damaged_zstandard_member_is_named(tmp_path, place):
     path.write_bytes(content)
     with pytest.raises((SourceError, zipfile.BadZipFile), match="cannot be read"):
         list(members(path, ".json"))
+
+
+def _helm_run(folder: Path, *, success: bool = True, perturbed: bool = False) -> None:
+    """Files of one HELM run with one instance, in the layout of its release 0.5."""
+    name = {"split": "test"}
+    stats = [
+        {"name": {"name": "num_prompt_tokens", **name}, "count": 1, "mean": 790.0},
+        {"name": {"name": "exact_match", **name}, "count": 1, "mean": 1.0},
+        {"name": {"name": "quasi_exact_match", **name}, "count": 1, "mean": 0.0},
+    ]
+    rows = [{"instance_id": "id7", "train_trial_index": 0, "stats": stats}]
+    if perturbed:
+        rows.append({**rows[0], "perturbation": {"name": "typos"}})
+    instance = {
+        "id": "id7",
+        "split": "valid",
+        "input": {"text": "Which is a fruit?"},
+        "references": [
+            {"output": {"text": "apple"}, "tags": ["correct"]},
+            {"output": {"text": "stone"}, "tags": []},
+        ],
+    }
+    state = {
+        "instance": instance,
+        "train_trial_index": 0,
+        "output_mapping": {"A": "stone", "B": "apple"},
+        "request": {"prompt": "Which is a fruit?\nAnswer:", "model_deployment": "hub/m-1"},
+        "result": {"success": success, "completions": [{"text": " B"}] if success else []},
+    }
+    folder.mkdir(parents=True)
+    (folder / "per_instance_stats.json").write_text(json.dumps(rows))
+    (folder / "scenario_state.json").write_text(json.dumps({"request_states": [state]}))
+    run = {"name": "fruit:model=maker_m-1", "adapter_spec": {"model": "maker/m-1"}}
+    (folder / "run_spec.json").write_text(json.dumps(run))
+
+
+def test_helm_takes_the_metric_and_not_the_request_that_succeeded(tmp_path):
+    # The trap: `result.success` says that the request was answered, and the output is a letter.
+    _helm_run(tmp_path / "runs" / "fruit:model=maker_m-1", perturbed=True)
+    done, questions, answers = _import("helm", tmp_path / "runs", tmp_path)
+    assert [(a["model"], a["score"], a["text"]) for a in answers] == [("maker/m-1", 1.0, " B")]
+    assert (answers[0]["prompt_tokens"], answers[0]["served_model"]) == (790, "hub/m-1")
+    assert (questions[0]["choices"], questions[0]["references"]) == (["stone", "apple"], ["B"])
+    assert (questions[0]["id"], questions[0]["split"]) == ("fruit/id7", "validation")
+    assert done.left_out == {"perturbed copies of instances": 1}
+    assert "is exact_match, not quasi_exact_match" in done.recipe.read_text(encoding="utf-8")
+
+
+def test_a_helm_request_that_failed_is_an_error(tmp_path):
+    _helm_run(tmp_path / "runs" / "fruit:model=maker_m-1", success=False)
+    _, _, answers = _import("helm", tmp_path / "runs", tmp_path)
+    assert (answers[0]["status"], answers[0]["text"]) == ("error", None)

@@ -71,10 +71,24 @@ def test_a_damaged_file_of_the_format_is_no_stray(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="not JSON"):
         _import("inspect", logs, tmp_path)
     lacking = _log("n", "2")
-    del lacking["samples"]
+    del lacking["eval"]
     (logs / "b.json").write_text(json.dumps(lacking))
-    with pytest.raises(SourceError, match="'samples' is missing"):
+    with pytest.raises(SourceError, match="'eval' is missing"):
         _import("inspect", logs, tmp_path)
+
+
+def test_a_log_without_samples_does_not_refuse_the_others(tmp_path: Path) -> None:
+    # One log of a folder that was cancelled before its first sample refused all of them.
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "a.json").write_text(json.dumps(_log("m", "2")))
+    header = _log("n", "2")
+    del header["samples"]
+    (logs / "b.json").write_text(json.dumps({**header, "status": "cancelled"}))
+    done = _import("inspect", logs, tmp_path)
+    assert done.answers == 1
+    assert done.left_out == {"logs without samples (b.json)": 1}
+    assert "b.json ended as 'cancelled'" in done.recipe.read_text(encoding="utf-8")
 
 
 def test_nothing_but_strays_is_said_with_their_names(tmp_path: Path) -> None:

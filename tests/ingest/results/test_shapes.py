@@ -37,6 +37,19 @@ TRUE: dict[str, dict[tuple[str, str | None], float]] = {
     "trustedrouter_gateway": {
         ("deepseek/deepseek-v4-flash", None): 0.30, ("trustedrouter/socrates-1.1", None): 0.10,
     },
+    "inspect_logs": {
+        ("openai/gpt-4o-mini", "popularity"): 0.8,
+        ("anthropic/claude-sonnet-4-0", "inspect_evals/arc_easy"): 1.0,
+        ("ollama/qwen2.5:0.5b", "inspect_evals/arc_easy"): 1 / 3,
+    },
+    "lm_eval_harness": {
+        ("RylanSchaeffer/mem_Qwen3-93M_minerva_math_rep_0_sbst_1.0000_epch_1_ot_1", None): 0.0,
+    },
+    "helm_runs": {
+        ("eleutherai/pythia-1b-v0", None): 0.3,
+        ("openai/gpt2", "mmlu:subject=philosophy,method=multiple_choice_joint"): 0.1,
+        ("openai/gpt2", "narrative_qa"): 0.0,
+    },
     "mint_multiturn": {
         ("claude-2", "gsm8k"): 0.854167, ("claude-2", "hotpotqa"): 0.465116,
         ("gpt-3.5-turbo-0613", "gsm8k"): 0.437500, ("gpt-3.5-turbo-0613", "hotpotqa"): 0.279070,
@@ -48,7 +61,7 @@ def accuracy(table: pa.Table, arm: str, suite: str | None) -> float:
     rows = [
         row
         for row in table.select(["arm", "suite", "score"]).to_pylist()
-        if row["arm"] == arm and suite in (None, row["suite"])
+        if row["arm"] == arm and suite in (None, row["suite"]) and row["score"] is not None
     ]
     return float(sum(row["score"] for row in rows) / len(rows))
 
@@ -72,11 +85,22 @@ def test_traps_of_original_layouts_are_named(data: Path) -> None:
     assert "1 scores are not in [0, 1] (-0.0330189)" in kinds(arena, "value")
     mint = read_results(data / "shapes" / "mint_multiturn")
     assert "'state.latest_output.success' is False in every row" in kinds(mint, "choice")
+    logs = kinds(read_results(data / "shapes" / "inspect_logs"), "status")
+    for says in ("ended as 'cancelled'", "'...'", "counts 2,340 samples and holds 1",
+                 "'hardcoded/hardcoded'", "1 of 1 samples of data_cvebench"):  # fmt: skip
+        assert says in logs
+    harness = kinds(read_results(data / "shapes" / "lm_eval_harness"), "status")
+    assert "holds 10 of the 5,000 samples" in harness
+    assert "mixes the splits test, valid" in kinds(
+        read_results(data / "shapes" / "helm_runs"), "status"
+    )
     reports = read_results(data / "shapes" / "swe_reports" / "results")
     assert "gpt-5.2 lists 87 of the 102 questions" in kinds(reports, "status")
 
 
-@pytest.mark.parametrize("folder", ["leaderboards_agg/public", "leaderboards_agg/aider"])
+@pytest.mark.parametrize(
+    "folder", ["leaderboards_agg/public", "leaderboards_agg/aider", "lm_eval_harness/evals"]
+)
 def test_aggregates_are_not_taken_for_questions(folder: str, data: Path) -> None:
     with pytest.raises(AggregatesOnly, match="aggregates, not answers"):
         read_results(data / "shapes" / folder)
