@@ -141,7 +141,7 @@ def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> sp
         task=task,
         choices=tuple(reading.text(text) for text in options.values()),
         references=tuple(letters or right),
-        split=reading.SPLITS.get(str(instance.get("split"))[:5].removesuffix("i")),
+        split=reading.split_named(str(instance.get("split"))),
     )
 
 

@@ -20,7 +20,12 @@ SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 def split_of(path: Path) -> str | None:
     """The split that the start of a file's name states."""
-    return next((v for k, v in SPLITS.items() if path.name.startswith(k)), None)
+    return split_named(path.name)
+
+
+def split_named(text: str) -> str | None:
+    """The split that a text starts with: `train`, `validation` or `test`."""
+    return next((v for k, v in SPLITS.items() if text.startswith(k)), None)
 
 
 def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
