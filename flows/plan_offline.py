@@ -89,8 +89,9 @@ def split_sizes(recipe: Recipe, counts: Mapping[str, int]) -> dict[str, Sizes]:
         if rule.rule == "dense_sparse":
             parameters = {**RULES.get(rule.rule).defaults, **rule.parameters}
             found |= _dense_sparse(parameters, total, _dense(recipe, counts))
-    if found and "split" not in recipe.model_fields_set:
-        return found
+    published = any(rule.rule == "upstream_split" for rule in recipe.curate)
+    if (found or published) and "split" not in recipe.model_fields_set:
+        return found  # a published split is known once the questions are read
     found[recipe.split.scheme] = _own(recipe, counts)
     return found
 

@@ -39,6 +39,7 @@ def apply_rules(
     from routeyard.pipelines.curate import RULES
     from routeyard.pipelines.curate import apply as rules
     from routeyard.pipelines.curate.split import split as split_queries
+    from routeyard.pipelines.published_split import SCHEME
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = {
@@ -60,9 +61,9 @@ def apply_rules(
         result = {name: table for name, table in applied.tables.items() if name != "external"}
         result["removals"] = pa.concat_tables([read(queries, "removals"), applied.removals])
         # A rule's schemes are written beside the recipe's own; without a written split they
-        # replace it, unless they leave its name free.
+        # replace it, unless they leave its name free and none is the split that was published.
         made = set(result["splits"].column("scheme").to_pylist()) if "splits" in result else set()
-        if split.scheme not in made or split_is_written:
+        if split_is_written or not made & {split.scheme, SCHEME}:
             result["splits"] = split_queries(
                 result["queries"],
                 result.get("duplicates"),

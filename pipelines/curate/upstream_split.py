@@ -11,19 +11,13 @@ import pyarrow as pa
 
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.pipelines.curate.split import splits_table, with_splits
-
-#: What sources call our three splits.
-NAMES: Mapping[str, str] = {
-    "train": "train", "training": "train",
-    "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation",
-    "test": "test", "testing": "test", "eval": "test",
-}  # fmt: skip
+from routeyard.pipelines.published_split import NAMES, SCHEME
 
 
 def upstream_split(
     tables: Mapping[str, pa.Table],
     *,
-    scheme: str = "upstream",
+    scheme: str = SCHEME,
     field: str = "split",
     names: Mapping[str, str] | None = None,
 ) -> Curated:

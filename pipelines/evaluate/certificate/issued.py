@@ -18,6 +18,7 @@ from routeyard.pipelines.matrix.core import Core, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.published_split import SCHEME
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def certify(
     others will compare.
 
     Args:
-        scheme: split scheme; by default `dense`, else the first in order.
+        scheme: split scheme; by default `upstream`, `dense`, or the first in order.
         measure: cost measure; by default the first known of usd, tokens,
             latency, params. Figures of cost are null unless it is known of every
             labelled answer.
@@ -154,7 +155,7 @@ def certify(
 
 
 def default_scheme(core: Core, asked: str | None = None) -> str:
-    """The scheme asked for, else `dense`, else the first in order.
+    """The scheme asked for, else the published `upstream`, else `dense`, else the first in order.
 
     Raises:
         BadInput: it does not exist, its test is empty, or there is no scheme.
@@ -164,7 +165,8 @@ def default_scheme(core: Core, asked: str | None = None) -> str:
             "the release has no split into train and test questions",
             next_step="give the recipe a `split` section",
         )
-    chosen = asked or ("dense" if "dense" in core.splits else min(core.splits))
+    usual = [name for name in (SCHEME, "dense") if name in core.splits]
+    chosen = asked or next(iter(usual), min(core.splits))
     if asked is not None:
         core.rows(asked, "test")
     return chosen

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from routeyard.pipelines.ingest.importers.spec import ImportedAnswer, Importer, ImportResult
+from routeyard.pipelines.published_split import NAMES
 
 #: A size in billions as names state it; not one of several experts (`8x7b`).
 _SIZE = re.compile(r"(?<![0-9a-zA-Z.])(\d+(?:\.\d+)?)[bB](?![0-9a-zA-Z])")
@@ -30,8 +31,11 @@ def recipe_of(
     scorers = sorted({question.scorer for question in result.questions.values()})
     names = ("id", "question", "prompt", "choices", "references", "task", "domain")
     mapped: dict[str, Any] = {name: name for name in names}
-    if any(question.split for question in result.questions.values()):
+    parts = {NAMES.get((one.split or "").lower()) for one in result.questions.values()}
+    if parts != {None}:
         mapped["metadata"] = ["split"]
+    # A split that was published is kept, to the question, where it can serve as one.
+    published = {"curate": [{"rule": "upstream_split"}]} if {"train", "test"} <= parts else {}
     sources = [
         {
             "name": name if len(scorers) == 1 else f"{name}_{scorer}",
@@ -57,6 +61,7 @@ def recipe_of(
         "collect": {"provider": "recorded", "recorded": [recorded]},
         # An answer that upstream did not grade has no label; it is not wrong.
         **({"label": {"default": {"unreadable": "null"}}} if "given" in scorers else {}),
+        **published,
         "release": {
             "title": importer.title,
             "description": f"Imported from {importer.url} in the format {importer.name}.",
