@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.examples import Examples, Floats, Queries
+from routeyard.pipelines.matrix.examples import Examples, Floats, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
-from routeyard.pipelines.matrix.texts import some
 
 #: Cost measures and their units.
 MEASURES: Mapping[str, str] = {
@@ -58,6 +57,13 @@ def few(models: Sequence[str], most: int = 3) -> str:
     """The first names of a list, and how many more there are."""
     more = len(models) - most
     return ", ".join(models[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+#: Fields of `Core` with an entry for each query, but for `correct`, which may be `labels` itself.
+PER_QUERY = (
+    *Queries.PER_QUERY, "labels", "costs", "domains", "splits", "groups", "samples", "metadata",
+    "sources", "options",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,27 +228,10 @@ class Core:
         """The same release, only these queries, in this order."""
         if len(rows) == self.n_queries and np.array_equal(rows, np.arange(len(rows))):
             return self
-        labels = take_rows(self.labels, rows)
-        return replace(
-            self,
-            query_ids=some(self.query_ids, rows),
-            labels=labels,
-            costs={name: _some(cost, rows) for name, cost in self.costs.items()},
-            tasks=take_rows(self.tasks, rows),
-            domains=take_rows(self.domains, rows),
-            splits={name: take_rows(split, rows) for name, split in self.splits.items()},
-            groups=self.groups[rows],
-            embeddings=None if self.embeddings is None else take_rows(self.embeddings, rows),
-            samples=None if self.samples is None else self.samples[rows],
-            prompts=some(self.prompts, rows),
-            questions=some(self.questions, rows),
-            metadata=some(self.metadata, rows),
-            correct=self._also(labels, lambda correct: take_rows(correct, rows)),
-            sources=None if self.sources is None else take_rows(self.sources, rows),
-            options=None if self.options is None else self.options[rows],
-            signals={name: values[rows] for name, values in self.signals.items()},
-            hidden=None if self.hidden is None else self.hidden[rows],
-        )
+        own = {name: rows_of(getattr(self, name), rows) for name in PER_QUERY}
+        labels = own["labels"]
+        own["correct"] = self._also(labels, lambda correct: take_rows(correct, rows))
+        return replace(self, **own)
 
     def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
         """A part of `correct`; where that is `labels` itself, it is kept in memory once."""
@@ -287,10 +276,3 @@ class Core:
         has_validation = bool(np.any(self.splits[scheme] == "validation"))
         held = self.take(self.rows(scheme, "validation")).examples() if has_validation else None
         return self.take(self.rows(scheme, "train")).examples(held)
-
-
-def _some(cost: Floats, rows: NDArray[np.int64]) -> Floats:
-    """Rows of a matrix; one row that is seen n times stays one."""
-    if cost.strides[0] == 0:
-        return np.broadcast_to(cost[:1], (len(rows), cost.shape[1]))
-    return take_rows(cost, rows)

@@ -90,30 +90,13 @@ def scatter(
     return Matrix(values, list(queries), list(models))
 
 
-@dataclass(frozen=True)
-class Outcomes:
-    """What `outcomes` says of n queries × m models.
-
-    Attributes:
-        labels: (n, m) scores; NaN where there is none.
-        correct: (n, m) 1 right, 0 wrong, NaN without a label: `labels` itself where the two
-            are equal; None where it is not known.
-        costs: `usd`, `tokens`, `latency` of one answer, (n, m); empty without any response.
-        contested, unreadable: shares of decided labels; None when there are none.
-    """
-
-    labels: Floats
-    correct: Floats | None
-    costs: dict[str, Floats]
-    contested: float | None
-    unreadable: float | None
-
-
 def read_outcomes(
     outcomes: pa.Table | StoredTable, query_ids: pa.Array, model_ids: pa.Array
-) -> Outcomes:
-    """Matrices of the queries (ids in order) and models named; rows of others are left out.
+) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """The fields of `Core` that `outcomes` holds, and the costs `usd`, `tokens` and `latency`.
 
+    Rows of queries and models that are not named are left out. `correct` is `labels` itself where
+    the two are equal. Without any response there are no costs.
     In memory stand the matrices (8 bytes per cell each) and one row group of the file.
 
     Raises:
@@ -153,13 +136,13 @@ def read_outcomes(
     same = all(
         np.array_equal(labels[rows], correct[rows], equal_nan=True) for rows in blocks(shape[0])
     )
-    return Outcomes(
-        labels,
-        labels if same else correct,
-        {name: out[name] for name in names[2:]} if answered else {},
-        contested / decided if decided else None,
-        unreadable / said if said else None,
-    )
+    found = {
+        "labels": labels,
+        "correct": labels if same else correct,
+        "contested": contested / decided if decided else None,
+        "unreadable": unreadable / said if said else None,
+    }
+    return found, {name: out[name] for name in names[2:]} if answered else {}
 
 
 def _floats(part: pa.RecordBatch, name: str) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,22 @@ from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.texts import some, together
 
 Floats = NDArray[np.float64]
+
+
+def rows_of(values: Any, rows: NDArray[np.int64]) -> Any:
+    """These rows of a field with an entry for each query; of every value where it is a mapping.
+
+    One row that is seen n times (a matrix with a stride of 0) stays one.
+    """
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {name: rows_of(value, rows) for name, value in values.items()}
+    if not isinstance(values, np.ndarray):
+        return some(values, rows)
+    if values.strides[0] == 0:
+        return np.broadcast_to(values[:1], (len(rows), *values.shape[1:]))
+    return take_rows(values, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +62,11 @@ class Queries:
     hidden: NDArray[np.float32] | None = None
     hidden_of: str = ""
     questions: Sequence[str] = ()
+
+    #: Fields with an entry for each query.
+    PER_QUERY: ClassVar = (
+        "query_ids", "tasks", "embeddings", "prompts", "signals", "hidden", "questions"
+    )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.query_ids)
@@ -102,14 +124,7 @@ class Queries:
     def take(self, rows: NDArray[np.int64]) -> Queries:
         """The same, only these questions, in this order."""
         return replace(
-            self,
-            query_ids=some(self.query_ids, rows),
-            tasks=take_rows(self.tasks, rows),
-            embeddings=None if self.embeddings is None else take_rows(self.embeddings, rows),
-            prompts=some(self.prompts, rows),
-            questions=some(self.questions, rows),
-            signals={name: values[rows] for name, values in self.signals.items()},
-            hidden=None if self.hidden is None else self.hidden[rows],
+            self, **{name: rows_of(getattr(self, name), rows) for name in self.PER_QUERY}
         )
 
     def followed_by(self, other: Queries) -> Queries:
@@ -159,6 +174,5 @@ class Examples:
 
     def take(self, rows: NDArray[np.int64]) -> Examples:
         """The same examples, only these questions; validation stays whole."""
-        costs = {name: take_rows(cost, rows) for name, cost in self.costs.items()}
-        labels = take_rows(self.labels, rows)
-        return replace(self, queries=self.queries.take(rows), labels=labels, costs=costs)
+        own = {name: rows_of(getattr(self, name), rows) for name in ("labels", "costs")}
+        return replace(self, queries=self.queries.take(rows), **own)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.core import complete_measure
-from routeyard.pipelines.matrix.dense import Outcomes
 from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.memmap import blocks, take_rows
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
@@ -24,7 +24,7 @@ def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> NDArray[np.int64
 
 
 def best_first(
-    told: Outcomes, costs: Mapping[str, Floats], model_ids: pa.Array, rows: NDArray[np.int64]
+    told: Mapping[str, Any], costs: Mapping[str, Floats], model_ids: pa.Array, rows: NDArray[np.int64]
 ) -> tuple[dict[str, Floats], pa.Array]:
     """(costs, model ids) with models `ranked` by these rows; matrices are permuted in place.
 
@@ -37,9 +37,9 @@ def best_first(
     }
     measure = complete_measure(known)
     price = None if measure is None else mean_costs(known[measure])
-    order = ranked(take_rows(told.labels, rows), price)
+    order = ranked(take_rows(told["labels"], rows), price)
     if not np.array_equal(order, np.arange(len(order))):
-        matrices = [told.labels, *(() if told.correct is None else (told.correct,))]
+        matrices = [told["labels"], *(() if told["correct"] is None else (told["correct"],))]
         matrices += [cost for cost in costs.values() if cost.strides[0]]
         for matrix in {id(one): one for one in matrices}.values():
             for part in blocks(len(matrix)):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +19,10 @@ from routeyard.schemas import QUERIES, StoredTable
 COLUMNS = ("query_id", "source", "task", "domain", "question", "prompt", "choices", "metadata")
 
 
-@dataclass(frozen=True, eq=False)
-class QuestionColumns:
-    """n questions by id; `ids` is `query_ids` as one array, the rest as in `evaluate.core.Core`."""
+def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any]]:
+    """Ids of n questions in order, and the fields of `Core` that `queries` holds.
 
-    ids: pa.Array
-    query_ids: Sequence[str]
-    tasks: NDArray[np.str_]
-    domains: NDArray[np.str_]
-    sources: NDArray[np.str_] | None
-    options: NDArray[np.int64] | None
-    prompts: Sequence[str]
-    questions: Sequence[str]
-    metadata: Sequence[str]
-
-
-def read_asked(queries: pa.Table | StoredTable) -> QuestionColumns:
-    """The columns that an evaluation reads; those of a file in order a row group at a time.
+    A file in order is read a row group at a time.
 
     Raises:
         ContractError: a file lacks a column.
@@ -49,19 +36,21 @@ def read_asked(queries: pa.Table | StoredTable) -> QuestionColumns:
         table = queries.read(COLUMNS) if isinstance(queries, StoredTable) else queries
         return read_asked(table.take(pc.sort_indices(ids)))
     there = set(queries.column_names)
-    return QuestionColumns(
-        ids,
-        query_ids,
-        names_of(_column(queries, "task")),
-        names_of(_column(queries, "domain")),
-        names_of(_column(queries, "source")) if "source" in there else None,
-        _options(_column(queries, "choices")) if "choices" in there else None,
-        texts_of(_column(queries, "prompt"), queries.num_rows),
-        texts_of(_questions(queries), queries.num_rows) if {"question", "choices"} <= there else (),
-        texts_of(map(_told, _column(queries, "metadata")), queries.num_rows)
-        if "metadata" in there
-        else (),
-    )
+    found: dict[str, Any] = {
+        "query_ids": query_ids,
+        "tasks": names_of(_column(queries, "task")),
+        "domains": names_of(_column(queries, "domain")),
+        "prompts": texts_of(_column(queries, "prompt"), queries.num_rows),
+    }
+    if "source" in there:
+        found["sources"] = names_of(_column(queries, "source"))
+    if "choices" in there:
+        found["options"] = _options(_column(queries, "choices"))
+    if {"question", "choices"} <= there:
+        found["questions"] = texts_of(_questions(queries), queries.num_rows)
+    if "metadata" in there:
+        found["metadata"] = texts_of(map(_told, _column(queries, "metadata")), queries.num_rows)
+    return ids, found
 
 
 def _column(queries: pa.Table | StoredTable, name: str) -> Iterable[pa.Array]:

@@ -14,7 +14,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.row_groups import column_batches, positions_within
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import costs_of
-from routeyard.pipelines.matrix.dense import Outcomes, codes, dense, read_outcomes
+from routeyard.pipelines.matrix.dense import codes, dense, read_outcomes
 from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
 from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.memmap import allocate
@@ -66,8 +66,7 @@ def from_tables(
     Raises:
         BadInput: no query or no model is left, or embeddings are incomplete.
     """
-    asked = read_asked(queries)
-    query_ids = asked.ids
+    query_ids, asked = read_asked(queries)
     model_ids = pa.array(sorted(models.column("model_id").to_pylist()), pa.string())
     n, m = len(query_ids), len(model_ids)
     if not n or not m:
@@ -75,41 +74,30 @@ def from_tables(
             f"nothing to evaluate: {n} queries and {m} models",
             next_step="look at `removals` for what took them away",
         )
+    paid = None
     if outcomes is not None:
-        told = read_outcomes(outcomes, query_ids, model_ids)
+        decided, paid = read_outcomes(outcomes, query_ids, model_ids)
     elif labels is not None:
-        told = _of_labels(labels, query_ids, model_ids)
+        decided = _of_labels(labels, query_ids, model_ids)
     else:
         raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
-    costs, lacking = costs_of(
-        models, responses, told.costs if outcomes is not None else None, query_ids, model_ids
-    )
+    costs, lacking = costs_of(models, responses, paid, query_ids, model_ids)
     found = _splits(splits, query_ids)
-    costs, model_ids = best_first(told, costs, model_ids, not_test(found, n))
+    costs, model_ids = best_first(decided, costs, model_ids, not_test(found, n))
     names = tuple(model_ids.to_pylist())
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
-        query_ids=asked.query_ids,
+        **asked,
+        **decided,
         model_ids=names,
-        labels=told.labels,
         costs=costs,
         lacking=lacking,
-        tasks=asked.tasks,
-        domains=asked.domains,
         splits=found,
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),
         embeddings=encoder_vectors(embeddings, query_ids, encoder),
         samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
-        contested=told.contested,
-        unreadable=told.unreadable,
-        prompts=asked.prompts,
-        questions=asked.questions,
-        correct=told.correct,
-        sources=asked.sources,
-        options=asked.options,
-        metadata=asked.metadata,
         kinds=_kinds(models),
         signals=signals_of(signals, entropies, query_ids, model_ids),
         hidden=hidden,
@@ -150,8 +138,8 @@ def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     return from_tables(**given)
 
 
-def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> Outcomes:
-    """What `outcomes` would say of labels, without costs."""
+def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> dict[str, Any]:
+    """The fields of `Core` that `labels` holds: what `read_outcomes` finds, without costs."""
     shape = (len(query_ids), len(model_ids))
     rows = codes(labels.column("query_id"), query_ids)
     columns = codes(labels.column("model_id"), model_ids)
@@ -159,13 +147,13 @@ def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> Ou
     correct = None
     if "correct" in labels.column_names:
         correct = dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
-    return Outcomes(
-        dense(rows, columns, labels.column("score"), shape),
-        correct,
-        {},
-        _share(decided, "contested"),
-        _share_of(decided, "decided_by", "unreadable"),
-    )
+    unreadable = pc.equal(decided.column("decided_by"), "unreadable")
+    return {
+        "labels": dense(rows, columns, labels.column("score"), shape),
+        "correct": correct,
+        "contested": pc.mean(decided.column("contested")).as_py(),
+        "unreadable": pc.mean(unreadable).as_py(),
+    }
 
 
 def _kinds(models: pa.Table) -> dict[str, str]:
@@ -256,13 +244,3 @@ def _samples(
 
 def _some(table: pa.Table | StoredTable, columns: list[str]) -> pa.Table:
     return table.read(columns) if isinstance(table, StoredTable) else table.select(columns)
-
-
-def _share(labels: pa.Table, column: str) -> float | None:
-    return float(pc.mean(labels.column(column)).as_py()) if labels.num_rows else None
-
-
-def _share_of(labels: pa.Table, column: str, value: str) -> float | None:
-    if not labels.num_rows:
-        return None
-    return float(pc.mean(pc.equal(labels.column(column), value)).as_py())
